@@ -1,0 +1,45 @@
+"""Durations as people write them: integer ms, `250ms` `90s` `15m` `2h` `7d`, or ISO 8601 (`PT15M`)."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SIMPLE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_ISO = re.compile(
+    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:[.,]\d{1,3})?)S)?)?", re.ASCII
+)
+_MAX_CHARACTERS = 64
+
+
+def parse_duration(text: str) -> int:
+    """Return a duration in ms.
+
+    Raises ValueError, with what would be right, for anything else; a duration is never negative.
+    """
+    if len(text) <= _MAX_CHARACTERS:
+        if text.isascii() and text.isdigit():
+            return int(text)
+        if match := _SIMPLE.fullmatch(text):
+            return _whole_ms(float(match[1]) * _UNITS[match[2]], text)
+        if text[-1:] not in ("P", "T") and (match := _ISO.fullmatch(text)):
+            weeks, days, hours, minutes = (int(match[unit] or 0) for unit in "wdhm")
+            seconds = float((match["s"] or "0").replace(",", "."))
+            return _whole_ms(
+                ((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1_000, text
+            )
+    raise ValueError(f"{text[:_MAX_CHARACTERS]!r} is not a duration: use milliseconds, 250ms, 90s, 15m, 2h, 7d or PT15M")
+
+
+def _whole_ms(ms: float, text: str) -> int:
+    if round(ms, 6) != round(ms):
+        raise ValueError(f"{text!r} is finer than a millisecond")
+    return round(ms)
+
+
+def format_duration(ms: int) -> str:
+    """Write a duration in the largest unit that divides it: 90000 is `90s`."""
+    for unit in ("d", "h", "m", "s"):
+        if ms and ms % _UNITS[unit] == 0:
+            return f"{ms // _UNITS[unit]}{unit}"
+    return f"{ms}ms"

@@ -1,0 +1,109 @@
+"""What became of a command or a firing: results, history events and dead letters.
+
+Field names of `Result` and `HistoryEvent` are their JSON names on the wire.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from .schedule import Headers
+
+
+class Outcome(StrEnum):
+    """The answer to a command."""
+
+    SCHEDULED = "scheduled"
+    UPDATED = "updated"
+    KEPT = "kept"
+    CANCELLED = "cancelled"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    TRIGGERED = "triggered"
+    RESCHEDULED = "rescheduled"
+    COMPLETED = "completed"
+    NOT_FOUND = "not_found"
+    CONFLICT = "conflict"
+    REJECTED = "rejected"
+
+
+class EventType(StrEnum):
+    """What happened in the life of a schedule."""
+
+    SCHEDULED = "scheduled"
+    UPDATED = "updated"
+    CANCELLED = "cancelled"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    FIRED = "fired"
+    COMPLETED = "completed"
+    RETRIED = "retried"
+    SKIPPED = "skipped"
+    EXPIRED = "expired"
+    MISSED = "missed"
+    DEAD_LETTERED = "dead_lettered"
+    REJECTED = "rejected"
+    FINISHED = "finished"
+    MOVED = "moved"
+
+
+class Result(msgspec.Struct, frozen=True, gc=False):
+    """The answer to one command; `partition` and `offset` name its record. Times are UTC epoch ms."""
+
+    command: str
+    tenant: str
+    id: str | None
+    outcome: Outcome
+    version: int | None = None
+    next_due: int | None = None
+    reason: str | None = None
+    field: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+
+class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
+    """One line of a schedule's history. `due` and `at` are UTC epoch ms."""
+
+    event: EventType
+    tenant: str
+    id: str | None
+    version: int | None
+    due: int | None
+    at: int
+    sequence: int | None
+    attempt: int | None
+    target_topic: str | None
+    reason: str | None
+    partition: int
+
+
+class DeadLetterCause(StrEnum):
+    """Why a record ended among the dead letters."""
+
+    REJECTED = "rejected"
+    REFUSED = "refused"
+    MISSED = "missed"
+
+
+class DeadLetter(msgspec.Struct, frozen=True, gc=False):
+    """A command that was not accepted, or a firing that could not be delivered: its bytes are kept as they came.
+
+    `field` names the header or JSON field at fault; `due` is set for firings.
+    """
+
+    cause: DeadLetterCause
+    reason: str
+    field: str | None
+    tenant: str
+    id: str | None
+    at: int
+    due: int | None
+    target_topic: str | None
+    source_partition: int
+    source_offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers

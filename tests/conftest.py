@@ -1,0 +1,1 @@
+"""Shared fixtures: one embedded broker per run (see `light_scheduler.devkit.pytest_plugin`)."""

@@ -1,0 +1,65 @@
+"""The `light-scheduler` command. Each subcommand lives in the module of its name and is imported when it is used.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from light_scheduler.errors import ConfigurationError, SchedulerError
+
+# Command -> (module in this package, one line of help: known here so that `--help` imports nothing).
+COMMANDS = {
+    "broker": ("broker", "Run a real single-node Kafka broker in the foreground."),
+    "up": ("up", "Run a broker, its topics and a worker together."),
+    "worker": ("worker", "Run a worker."),
+    "topics": ("topics", "Create or check the topics of an application."),
+    "schedule": ("schedule", "Schedule a message."),
+    "cancel": ("cancel", "Cancel a schedule."),
+    "get": ("get", "Show one schedule."),
+    "list": ("list", "List schedules."),
+    "watch": ("watch", "Follow what happens to schedules."),
+    "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
+    "bench": ("bench", "Measure a worker on this machine."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"{__name__}.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="light-scheduler")
+def cli() -> None:
+    """Deliver each message to its Kafka topic at its time, exactly once.
+
+    Every setting can be given as an option, as LIGHT_SCHEDULER_<NAME> in the environment, or in light-scheduler.toml.
+    """
+
+
+def main() -> None:
+    """Run the command line; the entry point."""
+    try:
+        cli(standalone_mode=True)
+    except ConfigurationError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except SchedulerError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIMPLE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
@@ -21,20 +22,21 @@ def parse_duration(text: str) -> int:
         if text.isascii() and text.isdigit():
             return int(text)
         if match := _SIMPLE.fullmatch(text):
-            return _whole_ms(float(match[1]) * _UNITS[match[2]], text)
+            return _whole_ms(Fraction(match[1]) * _UNITS[match[2]], text)
         if text[-1:] not in ("P", "T") and (match := _ISO.fullmatch(text)):
             weeks, days, hours, minutes = (int(match[unit] or 0) for unit in "wdhm")
-            seconds = float((match["s"] or "0").replace(",", "."))
-            return _whole_ms(
-                ((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1_000, text
-            )
-    raise ValueError(f"{text[:_MAX_CHARACTERS]!r} is not a duration: use milliseconds, 250ms, 90s, 15m, 2h, 7d or PT15M")
+            seconds = Fraction((match["s"] or "0").replace(",", "."))
+            return _whole_ms(((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1_000, text)
+    raise ValueError(
+        f"{text[:_MAX_CHARACTERS]!r} is not a duration: use milliseconds, 250ms, 90s, 15m, 2h, 7d or PT15M"
+    )
 
 
-def _whole_ms(ms: float, text: str) -> int:
-    if round(ms, 6) != round(ms):
+def _whole_ms(ms: Fraction, text: str) -> int:
+    # Exact: binary floats would move 9007199254740993ms by one and let a tenth of a nanosecond pass.
+    if ms.denominator != 1:
         raise ValueError(f"{text!r} is finer than a millisecond")
-    return round(ms)
+    return ms.numerator
 
 
 def format_duration(ms: int) -> str:

@@ -14,14 +14,16 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from light_scheduler.durations import parse_duration
+from light_scheduler.durations import format_duration, parse_duration
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model.topics import TopicNames
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
 SETTINGS_FILE = "light-scheduler.toml"
 
-_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# Kafka's rule for topic names, and for the names of group members too.
+_KAFKA_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ def _text(value: Any) -> str:
     return value
 
 
-def _topic_prefix(value: Any) -> str:
-    if not isinstance(value, str) or not _TOPIC_NAME.fullmatch(value):
+def _kafka_name(value: Any) -> str:
+    if not isinstance(value, str) or not _KAFKA_NAME.fullmatch(value):
         raise ValueError(f"{value!r} must be made of letters, digits, '.', '_' and '-', as topic names are")
     return value
 
@@ -57,8 +59,14 @@ def _integer(lowest: int, highest: int) -> Callable[[Any], int]:
     return parse
 
 
-def _duration(value: Any) -> int:
-    return parse_duration(str(value))
+def _duration(lowest: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        duration = parse_duration(str(value))
+        if duration < lowest:
+            raise ValueError(f"{value!r} must be at least {format_duration(lowest)}")
+        return duration
+
+    return parse
 
 
 def _choice(*choices: str) -> Callable[[Any], str]:
@@ -77,29 +85,37 @@ def _lookback(value: Any) -> int | None:
 def _broker(value: Any) -> str:
     servers = _text(value).removeprefix("kafka://")
     for server in servers.split(","):
-        if not re.fullmatch(r"(\[[0-9A-Fa-f:]+\]|[^\s:/\[\]]+):\d{1,5}", server):
+        match = _SERVER.fullmatch(server)
+        if match is None or not 1 <= int(match["port"]) <= 65_535:
             raise ValueError(f"{value!r} must be kafka://host:port[,host:port...]")
     return f"kafka://{servers}"
 
 
 def _path(value: Any) -> Path:
-    return Path(_text(str(value))).expanduser()
+    path = Path(_text(str(value) if isinstance(value, Path) else value))
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{value!r} names a home folder that does not exist") from error
 
 
 def _commands_topics(value: Any) -> tuple[CommandsTopic, ...]:
-    if isinstance(value, list):
-        value = ",".join(map(str, value))
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError(f"{value!r} must be topic[:dialect],... or a list of such texts")
     topics = []
-    for item in filter(None, (part.strip() for part in str(value).split(","))):
-        name, _, dialect = item.partition(":")
-        topics.append(CommandsTopic(_topic_prefix(name), dialect or "native"))
+    for item in filter(None, (item.strip() for item in items)):
+        name, colon, dialect = item.partition(":")
+        if colon and not dialect:
+            raise ValueError(f"{item!r} has no dialect after the colon")
+        topics.append(CommandsTopic(_kafka_name(name), dialect or "native"))
     if len({topic.name for topic in topics}) < len(topics):
         raise ValueError("names a topic twice")
     return tuple(topics)
 
 
-def _optional_text(value: Any) -> str | None:
-    return str(value) or None
+def _optional_kafka_name(value: Any) -> str | None:
+    return None if value == "" else _kafka_name(value)
 
 
 def _setting(default: Any, parse: Callable[[Any], Any], help: str, syntax: str) -> Any:
@@ -111,12 +127,12 @@ class Settings:
     """All settings of a worker and of the tools around it. Durations are ms."""
 
     app_id: str = _setting(
-        "light-scheduler", _topic_prefix, "Application id: prefix of every topic, consumer group of the workers.", "TEXT"
+        "light-scheduler", _kafka_name, "Application id: prefix of every topic, consumer group of the workers.", "TEXT"
     )
     broker: str = _setting(
         "kafka://127.0.0.1:9092", _broker, "Kafka brokers to start from.", "kafka://HOST:PORT[,HOST:PORT...]"
     )
-    data_dir: Path = _setting(
+    data_dir: Path = _setting(  # noqa: RUF009 (a dataclass field, as all of them)
         Path("light-scheduler-data"), _path, "Folder for local state; it can be rebuilt from Kafka at any time.", "PATH"
     )
     web_host: str = _setting(
@@ -138,13 +154,13 @@ class Settings:
         "What happens to a firing that is due before the lookback.",
         "fire|dead-letter",
     )
-    tick: int = _setting(1_000, _duration, "Longest time between two scans of a partition.", "DURATION")
+    tick: int = _setting(1_000, _duration(10), "Longest time between two scans of a partition.", "DURATION")
     session_timeout: int = _setting(
-        6_000, _duration, "Silence after which the broker gives a worker's partitions to others.", "DURATION"
+        6_000, _duration(1_000), "Silence after which the broker gives a worker's partitions to others.", "DURATION"
     )
     transaction_timeout: int = _setting(
         10_000,
-        _duration,
+        _duration(2_000),
         "Age at which the broker aborts a transaction; a lane gives up at 80 % of it.",
         "DURATION",
     )
@@ -155,17 +171,18 @@ class Settings:
         "TOPIC[:DIALECT],...",
     )
     standby_replicas: int = _setting(
-        0, _integer(0, 32), "Warm copies of each partition's state on other workers. Not built yet: only 0 has effect.", "N"
+        0,
+        _integer(0, 32),
+        "Warm copies of each partition's state on other workers. Not built yet: only 0 has effect.",
+        "N",
     )
     instance_id: str | None = _setting(
         None,
-        _optional_text,
+        _optional_kafka_name,
         "Name of this worker for static membership: a restart within the session timeout moves no partition.",
         "TEXT",
     )
-    max_payload_bytes: int = _setting(
-        1_000_000, _integer(1, 100_000_000), "Largest payload of a schedule.", "BYTES"
-    )
+    max_payload_bytes: int = _setting(1_000_000, _integer(1, 100_000_000), "Largest payload of a schedule.", "BYTES")
     max_id_bytes: int = _setting(512, _integer(1, 10_000), "Longest schedule id, in bytes of UTF-8.", "BYTES")
     log_level: str = _setting(
         "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "Least level that is logged.", "DEBUG|INFO|WARNING|ERROR"
@@ -221,12 +238,9 @@ def load_settings(
         if value is not None:
             values[name] = _parse(known, name, value, origin=option_name(name))
     settings = Settings(**values)
-    if settings.transaction_timeout < 2_000:
-        raise ConfigurationError("transaction_timeout", "must be at least 2s")
-    if settings.session_timeout < 1_000:
-        raise ConfigurationError("session_timeout", "must be at least 1s")
-    if settings.tick < 10:
-        raise ConfigurationError("tick", "must be at least 10ms")
+    for source in settings.inputs:
+        if source.name in settings.internal_topics | {settings.topics.results}:
+            raise ConfigurationError("commands_topics", f"{source.name} is written by workers and takes no commands")
     return settings
 
 

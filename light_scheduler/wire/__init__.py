@@ -1,0 +1,48 @@
+"""Between bytes and the model: commands, firings, results, history, dead letters, and the stored state.
+
+Nothing here knows a broker, a store or a framework.
+"""
+
+from .dialect import Dialect, Envelope, dialect_named
+from .events import (
+    correlation_id_of,
+    decode_dead_letter,
+    decode_history,
+    decode_result,
+    encode_dead_letter,
+    encode_history,
+    encode_result,
+    history_key,
+    result_headers,
+)
+from .firing import firing_headers, parse_firing
+from .ids import record_id, time_ordered_id
+from .instants import format_instant, instant_of, parse_instant
+from .json_form import command_schema
+from .partitioner import partition_for
+from .record import CommandRecord
+
+__all__ = [
+    "CommandRecord",
+    "Dialect",
+    "Envelope",
+    "command_schema",
+    "correlation_id_of",
+    "decode_dead_letter",
+    "decode_history",
+    "decode_result",
+    "dialect_named",
+    "encode_dead_letter",
+    "encode_history",
+    "encode_result",
+    "firing_headers",
+    "format_instant",
+    "history_key",
+    "instant_of",
+    "parse_firing",
+    "parse_instant",
+    "partition_for",
+    "record_id",
+    "result_headers",
+    "time_ordered_id",
+]

@@ -1,0 +1,103 @@
+"""The headers of a firing: the user's own, then where the message comes from.
+
+    schedule-id  schedule-tenant  schedule-firing-id  schedule-due  schedule-fired-at  schedule-sequence
+    schedule-attempt  schedule-version  schedule-source-topic  schedule-source-partition  schedule-source-offset
+
+All are UTF-8 text, numbers in decimal; `due` and `fired-at` are UTC epoch ms.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.errors import FormatError
+from light_scheduler.model import Entry, Firing, Headers
+
+from .fields import CONTROL_PREFIX
+from .record import CommandRecord
+
+_NAMES = (
+    "id",
+    "tenant",
+    "firing-id",
+    "due",
+    "fired-at",
+    "sequence",
+    "attempt",
+    "version",
+    "source-topic",
+    "source-partition",
+    "source-offset",
+)
+_HEADERS = frozenset(CONTROL_PREFIX + name for name in _NAMES)
+
+# Most versions, sequences, attempts and partitions are small: looking a number up costs half of writing it.
+_SMALL = [b"%d" % number for number in range(256)]
+
+
+def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
+    """Return the headers of an entry's next firing, produced at an instant (UTC epoch ms)."""
+    schedule = entry.schedule
+    progress = entry.progress
+    identity = schedule.id.encode()
+    due = b"%d" % progress.due
+    partition = schedule.source_partition
+    return [
+        *schedule.headers,
+        ("schedule-id", identity),
+        ("schedule-tenant", schedule.tenant.encode()),
+        ("schedule-firing-id", b"%b@%b" % (identity, due)),
+        ("schedule-due", due),
+        ("schedule-fired-at", b"%d" % fired_at),
+        ("schedule-sequence", _decimal(progress.sequence)),
+        ("schedule-attempt", _decimal(progress.attempt)),
+        ("schedule-version", _decimal(schedule.version)),
+        ("schedule-source-topic", source_topic),
+        ("schedule-source-partition", _decimal(partition)),
+        ("schedule-source-offset", b"%d" % schedule.source_offset),
+    ]
+
+
+def parse_firing(record: CommandRecord) -> Firing:
+    """Read a delivered message: whose it is, which occurrence, and the user's own headers apart.
+
+    Raises FormatError if the record does not come from the scheduler.
+    """
+    ours: dict[str, bytes] = {}
+    user: Headers = []
+    for header in record.headers:
+        name, value = header
+        if name in _HEADERS and value is not None:
+            ours[name] = value
+        else:
+            user.append(header)
+
+    def text(name: str) -> str:
+        try:
+            return ours[CONTROL_PREFIX + name].decode()
+        except (KeyError, UnicodeDecodeError):
+            raise FormatError(f"not a message of the scheduler: it has no header {CONTROL_PREFIX}{name}") from None
+
+    def number(name: str) -> int:
+        digits = text(name)
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
+            raise FormatError(f"not a message of the scheduler: header {CONTROL_PREFIX}{name} is not a number")
+        return int(digits)
+
+    return Firing(
+        tenant=text("tenant"),
+        id=text("id"),
+        due=number("due"),
+        fired_at=number("fired-at"),
+        sequence=number("sequence"),
+        attempt=number("attempt"),
+        version=number("version"),
+        source_topic=text("source-topic"),
+        source_partition=number("source-partition"),
+        source_offset=number("source-offset"),
+        key=record.key,
+        payload=record.value,
+        headers=user,
+    )
+
+
+def _decimal(number: int) -> bytes:
+    return _SMALL[number] if 0 <= number < 256 else b"%d" % number

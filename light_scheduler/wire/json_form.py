@@ -1,0 +1,276 @@
+"""The JSON form: a whole command in a record's value, for senders that cannot set headers.
+
+    {"command": "schedule", "id": "...", "tenant": "...", "key": "...",
+     "trigger": {"at": 1767225600000},
+     "target": {"topic": "...", "key": "...", "partition": 3, "headers": {"name": "value"}},
+     "payload": {"text": "..."} | {"json": ...} | {"base64": "..."} | null,
+     "ttl": "10m", "labels": {"team": "billing"}, ...}
+
+The names are those of the native headers less their prefix, and so are the rules: every value is turned into the text
+that its header would have. An optional field that is null counts as absent, save `target.key` and `payload`.
+`json` payloads are delivered with the very bytes they have here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Command, Headers
+
+from .build import command_from, envelope_from
+from .dialect import Envelope
+from .fields import CONTROL_PREFIX, RULES, Rule, labels_of, parse_base64, shown, why_unknown
+from .record import CommandRecord
+
+CONTENT_TYPE = "content-type"
+JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
+
+_ENTITY_KEY = "key"
+_USER_HEADERS = "target.headers"
+_PAYLOADS = ("text", "json", "base64")
+
+_FIELDS: dict[str, str] = {rule.json_path: field for field, rule in RULES.items()}
+_GROUPS = ("trigger", "target")
+_PATHS = (*_FIELDS, _ENTITY_KEY, _USER_HEADERS, "payload")
+
+_Members = dict[str, msgspec.Raw]
+_MEMBERS = msgspec.json.Decoder(_Members)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def is_json_command(content_type: bytes | None) -> bool:
+    """Tell whether a content type, parameters aside, is the one of JSON commands."""
+    return content_type is not None and content_type.split(b";", 1)[0].strip().lower() == JSON_COMMAND
+
+
+def json_path(field: str) -> str:
+    """Return where the JSON form has a control field."""
+    return RULES[field].json_path
+
+
+class JsonDialect:
+    """Commands as JSON values. A null value is a cancel of the id that the key names."""
+
+    name = "json"
+
+    def decode(self, record: CommandRecord) -> Command:
+        headers = _record_headers(record)
+        if record.value is None:
+            return command_from({"command": "cancel"}, record, record.key, None, headers, json_path)
+        members = _members(record.value, "value")
+        given: dict[str, Any] = {}
+        for path, raw in _flattened(members):
+            if path == _USER_HEADERS:
+                headers = _user_headers(raw) + headers
+            elif path in _FIELDS:
+                _read(given, _FIELDS[path], path, raw)
+            elif path not in (_ENTITY_KEY, "payload"):
+                raise InvalidCommand(path, why_unknown(path.removeprefix("trigger."), _PATHS))
+        if "payload" not in members and "command" not in given:
+            # Only an explicit null stands for a cancel: leaving the payload out is too easily a mistake.
+            given["command"] = "schedule"
+        payload = _payload(members.get("payload"))
+        return command_from(given, record, _entity_key(members, record), payload, headers, json_path)
+
+    def salvage(self, record: CommandRecord) -> Envelope:
+        members = _value_or_none(record.value)
+        if not isinstance(members, dict):
+            return envelope_from({}, None, record.key, record.value)
+        texts = {
+            field: value
+            for path, field in _FIELDS.items()
+            if (value := _at_path(members, path)) is not None and isinstance(value, str)
+        }
+        key = members.get(_ENTITY_KEY)
+        correlation_id = texts.get("correlation-id")
+        return envelope_from(
+            texts,
+            None if correlation_id is None else correlation_id.encode(),
+            key.encode() if isinstance(key, str) else record.key,
+            None if "payload" in members and members["payload"] is None else b"",
+        )
+
+
+def command_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the JSON form, made from the table that decoding uses."""
+    top: dict[str, Any] = {
+        _ENTITY_KEY: {
+            "type": ["string", "null"],
+            "description": "Entity key: decides order and partition; default: the record's key.",
+        },
+        "payload": {
+            "description": "The message's value; null is a tombstone.",
+            "oneOf": [
+                {"type": "null"},
+                *(
+                    {
+                        "type": "object",
+                        "properties": {form: {} if form == "json" else {"type": "string"}},
+                        "required": [form],
+                        "additionalProperties": False,
+                    }
+                    for form in _PAYLOADS
+                ),
+            ],
+        },
+    }
+    groups: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
+    groups["target"]["headers"] = {
+        "type": ["object", "null"],
+        "additionalProperties": {"type": ["string", "null"]},
+        "propertyNames": {"not": {"pattern": f"^{CONTROL_PREFIX}"}},
+        "description": "Headers of the message, as UTF-8 text.",
+    }
+    for path, field in _FIELDS.items():
+        group, _, name = path.rpartition(".")
+        (groups[group] if group else top)[name] = _schema_of(RULES[field])
+    for group, properties in groups.items():
+        top[group] = {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:light-scheduler:command",
+        "title": "light-scheduler command",
+        "type": "object",
+        "properties": top,
+        "additionalProperties": False,
+    }
+
+
+def _schema_of(rule: Rule) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary}
+    if "object" in rule.types:
+        schema["additionalProperties"] = {"type": "string"}
+    return schema
+
+
+def _members(value: bytes | msgspec.Raw, path: str) -> _Members:
+    try:
+        return _MEMBERS.decode(value)
+    except msgspec.ValidationError:
+        raise InvalidCommand(path, "must be a JSON object") from None
+    except _UNREADABLE as error:
+        raise InvalidCommand(path, f"is not JSON: {error}") from None
+
+
+def _flattened(members: _Members) -> list[tuple[str, msgspec.Raw]]:
+    flat: list[tuple[str, msgspec.Raw]] = []
+    for name, raw in members.items():
+        if name in _GROUPS:
+            if _value(raw, name) is not None:
+                flat.extend((f"{name}.{inner}", value) for inner, value in _members(raw, name).items())
+        else:
+            flat.append((name, raw))
+    return flat
+
+
+def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> None:
+    rule = RULES[field]
+    value = _value(raw, path)
+    if value is None:
+        if "null" in rule.types:
+            given[field] = None
+        return
+    try:
+        if isinstance(value, dict) and "object" in rule.types:
+            given[field] = labels_of((name, _text(text)) for name, text in value.items())
+        elif isinstance(value, str) or ("integer" in rule.types and type(value) is int):
+            given[field] = rule.parse(str(value))
+        else:
+            raise ValueError(f"must be {' or '.join(rule.types)}")
+    except ValueError as error:
+        raise InvalidCommand(path, str(error)) from None
+
+
+def _entity_key(members: _Members, record: CommandRecord) -> bytes | None:
+    if _ENTITY_KEY not in members:
+        return record.key
+    key = _value(members[_ENTITY_KEY], _ENTITY_KEY)
+    if key is None:
+        return record.key
+    if not isinstance(key, str):
+        raise InvalidCommand(_ENTITY_KEY, "must be string")
+    return key.encode()
+
+
+def _payload(raw: msgspec.Raw | None) -> bytes | None:
+    if raw is None or _value(raw, "payload") is None:
+        return None
+    members = _members(raw, "payload")
+    for name in members:
+        if name not in _PAYLOADS:
+            raise InvalidCommand(f"payload.{name}", f"is not known; use one of {', '.join(_PAYLOADS)}")
+    if len(members) != 1:
+        raise InvalidCommand("payload", f"must have exactly one of {', '.join(_PAYLOADS)}")
+    ((form, content),) = members.items()
+    if form == "json":
+        return bytes(content)
+    path = f"payload.{form}"
+    text = _value(content, path)
+    if not isinstance(text, str):
+        raise InvalidCommand(path, "must be string")
+    try:
+        return text.encode() if form == "text" else parse_base64(text)
+    except ValueError as error:
+        raise InvalidCommand(path, str(error)) from None
+
+
+def _user_headers(raw: msgspec.Raw) -> Headers:
+    value = _value(raw, _USER_HEADERS)
+    if value is None:
+        return []
+    if not isinstance(value, dict):
+        raise InvalidCommand(_USER_HEADERS, "must be a JSON object")
+    headers: Headers = []
+    for name, text in value.items():
+        if name.startswith(CONTROL_PREFIX):
+            raise InvalidCommand(
+                f"{_USER_HEADERS}.{name}", f"names that begin with {CONTROL_PREFIX} are the scheduler's"
+            )
+        if text is not None and not isinstance(text, str):
+            raise InvalidCommand(f"{_USER_HEADERS}.{name}", "must be string or null")
+        headers.append((name, None if text is None else text.encode()))
+    return headers
+
+
+def _record_headers(record: CommandRecord) -> Headers:
+    headers = []
+    for header in record.headers:
+        if header[0].startswith(CONTROL_PREFIX):
+            raise InvalidCommand(
+                header[0], "is a control header, but this command is in the JSON form: put it in there"
+            )
+        if header[0] != CONTENT_TYPE:
+            headers.append(header)
+    return headers
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a label's value must be string, not {shown(repr(value))}")
+    return value
+
+
+def _value(raw: msgspec.Raw, path: str) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except _UNREADABLE as error:
+        raise InvalidCommand(path, f"is not JSON: {error}") from None
+
+
+def _value_or_none(data: bytes | None) -> Any:
+    try:
+        return None if data is None else msgspec.json.decode(data)
+    except _UNREADABLE:
+        return None
+
+
+def _at_path(members: dict[str, Any], path: str) -> Any:
+    group, _, name = path.rpartition(".")
+    inner = members.get(group) if group else members
+    return inner.get(name) if isinstance(inner, dict) else None
+
+
+JSON = JsonDialect()

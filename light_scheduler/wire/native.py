@@ -1,0 +1,91 @@
+"""The native dialect: a command in the headers of a record, its value the payload as it is.
+
+This is the hot path of intake. One pass over the headers sorts each by a dict look-up into a control field, parsed on
+the spot, or a header of the user's, kept as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Command, Headers
+
+from .build import command_from, envelope_from
+from .dialect import Envelope
+from .fields import CONTROL_PREFIX, RULES, Parse, why_unknown
+from .json_form import CONTENT_TYPE, JSON, is_json_command
+from .record import CommandRecord
+
+# Fields whose bytes are kept as they came: what they mean is the sender's.
+_OPAQUE = {"correlation-id"}
+
+# Header -> (field, parser of its text).
+_CONTROL: dict[str, tuple[str, Parse]] = {CONTROL_PREFIX + field: (field, rule.parse) for field, rule in RULES.items()}
+
+# The one field that may be null: a null key is a key like another.
+_NULLABLE = "target-key"
+
+
+def header_name(field: str) -> str:
+    """Return the header of a control field."""
+    return CONTROL_PREFIX + field
+
+
+class NativeDialect:
+    """Commands in headers; a record whose content type says so is read in the JSON form."""
+
+    name = "native"
+
+    def decode(self, record: CommandRecord) -> Command:
+        given: dict[str, Any] = {}
+        user: Headers = []
+        control = _CONTROL.get
+        name = ""
+        try:
+            for header in record.headers:
+                name, value = header
+                rule = control(name)
+                if rule is None:
+                    if name.startswith(CONTROL_PREFIX):
+                        raise InvalidCommand(
+                            name, why_unknown(name[len(CONTROL_PREFIX) :], _CONTROL, prefix=CONTROL_PREFIX)
+                        )
+                    if name == CONTENT_TYPE and is_json_command(value):
+                        return JSON.decode(record)
+                    user.append(header)
+                    continue
+                field, parse = rule
+                if field in given:
+                    raise InvalidCommand(name, "is given twice")
+                if value is None:
+                    if field != _NULLABLE:
+                        raise InvalidCommand(name, "must not be null")
+                    given[field] = None
+                elif field in _OPAQUE:
+                    given[field] = value
+                else:
+                    given[field] = parse(value.decode())
+        except UnicodeDecodeError:
+            raise InvalidCommand(name, "is not UTF-8 text") from None
+        except ValueError as error:
+            raise InvalidCommand(name, str(error)) from None
+        return command_from(given, record, record.key, record.value, user, header_name)
+
+    def salvage(self, record: CommandRecord) -> Envelope:
+        if any(name == CONTENT_TYPE and is_json_command(value) for name, value in record.headers):
+            return JSON.salvage(record)
+        texts: dict[str, str] = {}
+        correlation_id = None
+        for name, value in record.headers:
+            field, _ = _CONTROL.get(name, (None, None))
+            if field is None or value is None:
+                continue
+            if field in _OPAQUE:
+                correlation_id = value
+            else:
+                texts.setdefault(field, value.decode(errors="replace"))
+        return envelope_from(texts, correlation_id, record.key, record.value)
+
+
+NATIVE = NativeDialect()

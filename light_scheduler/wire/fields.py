@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -147,9 +147,11 @@ def parse_base64(text: str) -> bytes:
     return data
 
 
-def closest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?` if something known is like a name, else nothing."""
-    matches = difflib.get_close_matches(name[:_MAX_SHOWN], known, n=1)
+def closest(name: str, known: Collection[str]) -> str:
+    """Return `; did you mean X?` if something known is like a name, or ends in it as a path does, else nothing."""
+    matches = [one for one in known if one.endswith(f".{name}")] or difflib.get_close_matches(
+        name[:_MAX_SHOWN], known, n=1
+    )
     return f"; did you mean {matches[0]}?" if matches else ""
 
 
@@ -211,10 +213,10 @@ ON_FIRINGS = frozenset({"due", "fired-at", "sequence", "version", "source-topic"
 """Fields that only firings have."""
 
 
-def why_unknown(field: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """Return why a control field that has no rule is refused; `known` are names to suggest, as its sender spells."""
+def why_unknown(field: str, spelled: str, known: Collection[str]) -> str:
+    """Return why a control field without a rule is refused; `spelled` and `known` are as its sender writes names."""
     if field in NOT_BUILT:
         return "this version does not have it"
     if field in ON_FIRINGS:
         return "is set by the scheduler on the messages that it delivers, not by senders"
-    return f"is not known{closest(prefix + field, known)}"
+    return f"is not known{closest(spelled, known)}"

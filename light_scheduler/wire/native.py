@@ -48,9 +48,7 @@ class NativeDialect:
                 rule = control(name)
                 if rule is None:
                     if name.startswith(CONTROL_PREFIX):
-                        raise InvalidCommand(
-                            name, why_unknown(name[len(CONTROL_PREFIX) :], _CONTROL, prefix=CONTROL_PREFIX)
-                        )
+                        raise InvalidCommand(name, why_unknown(name.removeprefix(CONTROL_PREFIX), name, _CONTROL))
                     if name == CONTENT_TYPE and is_json_command(value):
                         return JSON.decode(record)
                     user.append(header)

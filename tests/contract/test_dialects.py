@@ -1,0 +1,162 @@
+"""What holds for every dialect, whatever bytes come in."""
+
+from __future__ import annotations
+
+import base64
+import json as standard_json
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from aiokafka.structs import ConsumerRecord
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from light_scheduler.errors import ConfigurationError, InvalidCommand
+from light_scheduler.model import CancelCommand, Command, ReplyTo, ScheduleCommand
+from light_scheduler.wire import Dialect, Envelope, dialect_named
+from light_scheduler.wire.fields import NOT_BUILT, ON_FIRINGS, RULES
+
+AT = 1_767_225_600_000
+DIALECTS = ["native", "json"]
+
+every_dialect = pytest.mark.parametrize("dialect", [dialect_named(name) for name in DIALECTS], ids=DIALECTS)
+
+Headers = list[tuple[str, bytes | None]]
+
+
+def record(key: bytes | None, value: bytes | None, headers: Headers, timestamp: int = AT) -> ConsumerRecord:
+    return ConsumerRecord("commands", 3, 42, timestamp, 0, key, value, None, -1, -1, tuple(headers))
+
+
+def native(fields: dict[str, str], payload: bytes | None) -> ConsumerRecord:
+    headers = [(f"schedule-{name}", text.encode()) for name, text in fields.items()]
+    return record(b"k", payload, [*headers, ("x", b"\xff")])
+
+
+def json(fields: dict[str, str], payload: bytes | None) -> ConsumerRecord:
+    value: dict[str, object] = {
+        "payload": None if payload is None else {"base64": base64.b64encode(payload).decode()},
+        "trigger": {},
+        "target": {},
+    }
+    for field, text in fields.items():
+        group, _, name = RULES[field].json_path.rpartition(".")
+        place = value[group] if group else value
+        assert isinstance(place, dict)
+        place[name] = text
+    return record(b"k", msgspec.json.encode(value), [("x", b"\xff")])
+
+
+WRITERS: dict[str, Callable[[dict[str, str], bytes | None], ConsumerRecord]] = {"native": native, "json": json}
+
+_COMMANDS: list[tuple[dict[str, str], bytes | None]] = [
+    ({"target-topic": "t"}, b"x"),
+    ({"target-topic": "t", "at": str(AT)}, None),
+    ({"target-topic": "t", "after": "15m", "id": "a", "tenant": "acme", "priority": "7", "labels": "a=1,b=2"}, b"\xff"),
+    ({"target-topic": "t", "target-key": "ž", "target-partition": "5", "ttl": "5s", "on-past": "reject"}, b""),
+    ({"target-topic": "t", "on-conflict": "fail", "expected-version": "3", "reply-topic": "r"}, b"x"),
+    ({"id": "a"}, None),
+    ({"command": "cancel", "id": "a", "tenant": "acme", "reply-topic": "r", "correlation-id": "c"}, b"x"),
+]
+
+
+@pytest.mark.parametrize(("fields", "payload"), _COMMANDS)
+def test_all_dialects_mean_the_same_command_by_the_same_fields(fields: dict[str, str], payload: bytes | None) -> None:
+    commands = [dialect_named(name).decode(WRITERS[name](fields, payload)) for name in DIALECTS]
+    assert isinstance(commands[0], ScheduleCommand | CancelCommand)
+    assert all(command == commands[0] for command in commands)
+
+
+_FAULTS = [
+    ({"target-topic": "t", "at": "1767225600"}, "at", "looks like seconds"),
+    ({"target-topic": "t", "at": str(AT), "after": "5s"}, "after", "a schedule has one trigger"),
+    ({"target-topic": "a b"}, "target-topic", "not a topic name"),
+    ({"target-topic": "t", "tenant": "a b"}, "tenant", "not a tenant name"),
+    ({"target-topic": "t", "command": "resume"}, "command", "does not have the command"),
+    ({}, "target-topic", "is required"),
+]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize(("fields", "field", "reason"), _FAULTS)
+def test_all_dialects_refuse_the_same_faults_by_their_own_names(
+    name: str, fields: dict[str, str], field: str, reason: str
+) -> None:
+    with pytest.raises(InvalidCommand, match=reason) as caught:
+        dialect_named(name).decode(WRITERS[name](fields, b"x"))
+    own_name = {"native": f"schedule-{field}", "json": RULES[field].json_path}
+    assert caught.value.field == own_name[name]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_all_dialects_can_tell_whom_to_answer_when_they_refuse(name: str) -> None:
+    fields = {"at": "never", "id": "a", "tenant": "acme", "reply-topic": "r", "correlation-id": "c"}
+    envelope = dialect_named(name).salvage(WRITERS[name](fields, b"x"))
+    assert envelope == Envelope("schedule", "acme", "a", ReplyTo("r", b"c"))
+
+
+_NAMES = st.sampled_from(
+    [*(f"schedule-{field}" for field in (*RULES, *sorted(NOT_BUILT), *sorted(ON_FIRINGS))), "content-type"]
+) | st.text(max_size=12).map(lambda text: f"schedule-{text}")
+_TEXTS = st.sampled_from(
+    [
+        *("schedule", "cancel", str(AT), "15m", "1", "t", "a=b", "fire", "9" * 5_000, "YQ=="),
+        *("application/json", "application/vnd.light-scheduler.command+json"),
+    ]
+)
+_HEADERS = st.lists(
+    st.tuples(_NAMES | st.text(max_size=8), st.none() | _TEXTS.map(str.encode) | st.binary(max_size=12)), max_size=6
+)
+_JSON_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | _TEXTS | st.text(max_size=8)
+_JSON_NAMES = st.sampled_from([*(rule.json_path.rpartition(".")[2] for rule in RULES.values()), "key", "payload"])
+_JSON_NAMES |= st.sampled_from(["trigger", "target", "headers", "text", "json", "base64", "every"]) | st.text(
+    max_size=5
+)
+_JSON = st.recursive(_JSON_LEAVES, lambda inner: st.dictionaries(_JSON_NAMES, inner, max_size=5) | st.lists(inner))
+
+
+def _as_json(value: object) -> bytes:
+    # NaN and infinities too: what Python's own encoder writes is what careless senders send.
+    return standard_json.dumps(value).encode()
+
+
+_VALUES = st.none() | st.binary(max_size=40) | _JSON.map(_as_json)
+
+
+@every_dialect
+@settings(deadline=None)
+@given(key=st.none() | st.binary(max_size=8), value=_VALUES, headers=_HEADERS, timestamp=st.integers(-1, 2**63 - 1))
+def test_any_record_gives_a_command_or_is_refused_and_can_always_be_told_of(
+    dialect: Dialect, key: bytes | None, value: bytes | None, headers: Headers, timestamp: int
+) -> None:
+    given_record = record(key, value, headers, timestamp)
+    command, refusal = attempt(dialect, given_record)
+    if refusal is not None:
+        assert refusal.field
+        assert refusal.reason
+        str(refusal).encode()  # what is said of it can be written to Kafka
+    else:
+        assert isinstance(command, ScheduleCommand | CancelCommand)
+        assert (command.partition, command.offset, command.recorded_at) == (3, 42, timestamp)
+        command.id.encode()
+        assert dialect.decode(given_record) == command
+    envelope = dialect.salvage(given_record)
+    f"{envelope.command}{envelope.tenant}{envelope.id}".encode()
+
+
+def attempt(dialect: Dialect, given_record: ConsumerRecord) -> tuple[Command | None, InvalidCommand | None]:
+    try:
+        return dialect.decode(given_record), None
+    except InvalidCommand as refusal:
+        return None, refusal
+
+
+def test_a_dialect_that_does_not_exist_is_refused_by_the_name_of_its_setting() -> None:
+    with pytest.raises(ConfigurationError, match=r"commands_topics.*'avro'.*native, json"):
+        dialect_named("avro")
+
+
+@every_dialect
+def test_a_dialect_is_found_under_its_own_name(dialect: Dialect) -> None:
+    assert dialect_named(dialect.name) is dialect

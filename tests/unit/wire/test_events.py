@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from aiokafka.structs import ConsumerRecord
+
+from light_scheduler.errors import FormatError
+from light_scheduler.model import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Result
+from light_scheduler.wire import (
+    correlation_id_of,
+    decode_dead_letter,
+    decode_history,
+    decode_result,
+    encode_dead_letter,
+    encode_history,
+    encode_result,
+    history_key,
+    result_headers,
+)
+
+AT = 1_767_225_600_000
+RESULT = Result("schedule", "acme", "pöst", Outcome.SCHEDULED, 1, AT, None, None, 3, 42)
+EVENT = HistoryEvent(EventType.FIRED, "acme", "a", 1, AT, AT + 7, 1, 1, "t", None, 3)
+
+
+def test_a_result_is_json_golden() -> None:
+    assert (
+        encode_result(RESULT)
+        == (
+            '{"command":"schedule","tenant":"acme","id":"pöst","outcome":"scheduled","version":1,'
+            '"next_due":1767225600000,"reason":null,"field":null,"partition":3,"offset":42}'
+        ).encode()
+    )
+
+
+def test_a_history_event_is_json_golden() -> None:
+    assert encode_history(EVENT) == (
+        b'{"event":"fired","tenant":"acme","id":"a","version":1,"due":1767225600000,"at":1767225600007,'
+        b'"sequence":1,"attempt":1,"target_topic":"t","reason":null,"partition":3}'
+    )
+
+
+def test_results_and_history_read_back_also_with_fields_of_later_versions() -> None:
+    assert decode_result(encode_result(RESULT)) == RESULT
+    assert decode_history(encode_history(EVENT)) == EVENT
+    later = {**msgspec.json.decode(encode_result(RESULT)), "new": 1}
+    assert decode_result(msgspec.json.encode(later)) == RESULT
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{}", b"\xff", b"[1]", b"[" * 100_000])
+def test_other_values_are_refused(value: bytes | None) -> None:
+    with pytest.raises(FormatError, match="not a result"):
+        decode_result(value)
+    with pytest.raises(FormatError, match="not a history event"):
+        decode_history(value)
+
+
+def test_history_is_keyed_by_tenant_and_id() -> None:
+    assert history_key("acme", "pöst") == "acme/pöst".encode()
+    assert history_key("acme", None) == b"acme/"
+
+
+def test_a_result_carries_the_correlation_id_byte_for_byte() -> None:
+    assert correlation_id_of([("x", b"1"), *result_headers(b"\xff")]) == b"\xff"
+    assert result_headers(None) == []
+    assert correlation_id_of([]) is None
+
+
+REFUSED = DeadLetter(
+    cause=DeadLetterCause.REFUSED,
+    reason="unknown topic ž",
+    field=None,
+    tenant="acme",
+    id="a",
+    at=AT + 7,
+    due=AT,
+    target_topic="t",
+    source_partition=3,
+    source_offset=42,
+    key=None,
+    value=b"\xff",
+    headers=[("x", b"\xff"), ("n", None)],
+)
+REJECTED = msgspec.structs.replace(
+    REFUSED, cause=DeadLetterCause.REJECTED, field="schedule-at", id=None, due=None, target_topic=None, headers=[]
+)
+
+
+def message(parts: tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]) -> ConsumerRecord:
+    key, value, headers = parts
+    return ConsumerRecord("dead", 0, 1, AT, 0, key, value, None, -1, -1, headers)
+
+
+def test_a_dead_letter_is_the_original_record_and_what_became_of_it_golden() -> None:
+    assert encode_dead_letter(REFUSED, "commands") == (
+        None,
+        b"\xff",
+        [
+            ("x", b"\xff"),
+            ("n", None),
+            ("dead-letter-cause", b"refused"),
+            ("dead-letter-reason", "unknown topic ž".encode()),
+            ("dead-letter-tenant", b"acme"),
+            ("dead-letter-id", b"a"),
+            ("dead-letter-at", b"1767225600007"),
+            ("dead-letter-due", b"1767225600000"),
+            ("dead-letter-target-topic", b"t"),
+            ("dead-letter-source-topic", b"commands"),
+            ("dead-letter-source-partition", b"3"),
+            ("dead-letter-source-offset", b"42"),
+            ("dead-letter-firing-id", b"a@1767225600000"),
+        ],
+    )
+
+
+@pytest.mark.parametrize("letter", [REFUSED, REJECTED])
+def test_a_dead_letter_reads_back(letter: DeadLetter) -> None:
+    assert decode_dead_letter(message(encode_dead_letter(letter, "commands"))) == (letter, "commands")
+
+
+def test_a_message_that_is_a_dead_letter_again_keeps_its_older_headers() -> None:
+    _, _, headers = encode_dead_letter(REFUSED, "commands")
+    again = msgspec.structs.replace(REJECTED, headers=headers)
+    assert decode_dead_letter(message(encode_dead_letter(again, "other"))) == (again, "other")
+
+
+def test_other_records_are_no_dead_letters() -> None:
+    with pytest.raises(FormatError, match="not a dead letter"):
+        decode_dead_letter(message((None, None, [("x", None)])))
+    with pytest.raises(FormatError, match="not a dead letter"):
+        decode_dead_letter(message((None, None, [("dead-letter-cause", b"nonsense")])))

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from aiokafka.structs import ConsumerRecord
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import NOW, After, CancelCommand, Once, ReplyTo, ScheduleCommand, Target
+from light_scheduler.wire import command_schema, dialect_named
+
+AT = 1_767_225_600_000
+JSON_TYPE = ("content-type", b"application/vnd.light-scheduler.command+json")
+
+
+def record(
+    value: Any, *headers: tuple[str, bytes | None], key: bytes | None = b"record-key", raw: bool = False
+) -> ConsumerRecord:
+    data = value if raw or value is None else msgspec.json.encode(value)
+    return ConsumerRecord("commands", 3, 42, AT, 0, key, data, None, -1, -1, headers)
+
+
+def decode(value: Any, *headers: tuple[str, bytes | None], **parts: Any) -> Any:
+    return dialect_named("json").decode(record(value, *headers, **parts))
+
+
+def refusal(value: Any, *headers: tuple[str, bytes | None], **parts: Any) -> InvalidCommand:
+    with pytest.raises(InvalidCommand) as caught:
+        decode(value, *headers, **parts)
+    return caught.value
+
+
+def test_a_command_with_every_field_golden() -> None:
+    command = decode(
+        {
+            "command": "schedule",
+            "id": "a",
+            "tenant": "acme",
+            "key": "entity",
+            "trigger": {"at": AT},
+            "target": {"topic": "t", "key": "k", "partition": 7, "headers": {"x": "ž", "n": None}},
+            "payload": {"text": "hellö"},
+            "ttl": "10m",
+            "labels": {"team": "billing", "odd": "a,b=c"},
+            "priority": 5,
+            "on-past": 5000,
+            "on-conflict": "fail",
+            "expected-version": "3",
+            "reply-topic": "answers",
+            "correlation-id": "c-1",
+        },
+        ("traceparent", b"\xff"),
+        JSON_TYPE,
+    )
+    assert command == ScheduleCommand(
+        tenant="acme",
+        id="a",
+        key=b"entity",
+        timing=Once(AT),
+        target=Target("t", b"k", 7),
+        payload="hellö".encode(),
+        headers=[("x", "ž".encode()), ("n", None), ("traceparent", b"\xff")],
+        partition=3,
+        offset=42,
+        recorded_at=AT,
+        ttl=600_000,
+        priority=5,
+        labels={"team": "billing", "odd": "a,b=c"},
+        on_past=5_000,
+        on_conflict="fail",
+        expected_version=3,
+        reply_to=ReplyTo("answers", b"c-1"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "expected"),
+    [
+        ({"trigger": {"at": str(AT)}}, "timing", Once(AT)),
+        ({"trigger": {"at": "2026-01-01T00:00:00Z"}}, "timing", Once(AT)),
+        ({"trigger": {"after": 90_000}}, "timing", After(90_000)),
+        ({"trigger": {"after": "90s"}}, "timing", After(90_000)),
+        ({"trigger": {}}, "timing", NOW),
+        ({"trigger": None, "ttl": None, "labels": None}, "timing", NOW),
+        ({"labels": "a=1"}, "labels", {"a": "1"}),
+        ({"key": "e"}, "id", "e"),
+        ({"key": "e"}, "key", b"e"),
+        ({"key": "e"}, "target", Target("t", b"e")),
+        ({}, "id", "record-key"),
+        ({"target": {"topic": "t", "key": None}}, "target", Target("t", None)),
+        ({"target": {"topic": "t", "key-base64": "/w=="}}, "target", Target("t", b"\xff")),
+        ({"target": {"topic": "t", "partition-key": "p"}}, "target", Target("t", b"record-key", None, b"p")),
+        ({"payload": {"base64": "/wA="}}, "payload", b"\xff\x00"),
+        ({"payload": {"text": ""}}, "payload", b""),
+        ({"payload": {"json": None}}, "payload", b"null"),
+        ({"payload": None, "trigger": {"after": 1}}, "payload", None),
+        ({"payload": None, "command": "schedule"}, "payload", None),
+        ({}, "payload", None),
+    ],
+)
+def test_reads_field(value: dict[str, Any], field: str, expected: object) -> None:
+    assert getattr(decode({"target": {"topic": "t"}, **value}), field) == expected
+
+
+def test_a_json_payload_is_delivered_with_its_own_bytes() -> None:
+    value = b'{"target":{"topic":"t"}, "payload": {"json": {"b" : 1.0, "a":[ 1 ]} } }'
+    assert decode(value, raw=True).payload == b'{"b" : 1.0, "a":[ 1 ]}'
+
+
+@pytest.mark.parametrize(
+    "value", [{"command": "cancel", "id": "a"}, {"id": "a", "payload": None}, {"command": "cancel", "key": "a"}]
+)
+def test_reads_cancels(value: dict[str, Any]) -> None:
+    command = decode(value)
+    assert isinstance(command, CancelCommand)
+    assert command.id == "a"
+
+
+def test_a_null_record_cancels_what_its_key_names() -> None:
+    assert decode(None) == CancelCommand("default", "record-key", b"record-key", 3, 42, AT)
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "reason"),
+    [
+        ({"trigger": {"at": 1_767_225_600}}, "trigger.at", "looks like seconds"),
+        ({"trigger": {"at": 1.5}}, "trigger.at", "must be integer or string"),
+        ({"trigger": {"at": True}}, "trigger.at", "must be integer or string"),
+        ({"trigger": {"at": AT, "after": 1}}, "trigger.after", "given together with trigger.at"),
+        ({"trigger": {"every": "5s"}}, "trigger.every", "this version does not have it"),
+        ({"trigger": {"aftr": "5s"}}, "trigger.aftr", "did you mean trigger.after"),
+        ({"trigger": 5}, "trigger", "must be a JSON object"),
+        ({"misfire": "skip"}, "misfire", "this version does not have it"),
+        ({"target": {}}, "target.topic", "is required"),
+        ({"target": {"topic": "a b"}}, "target.topic", "not a topic name"),
+        ({"target": {"topic": 5}}, "target.topic", "must be string"),
+        ({"target": {"topic": "t", "partition": -1}}, "target.partition", "whole number from 0"),
+        ({"target": {"topic": "t", "headers": {"schedule-id": "x"}}}, "target.headers.schedule-id", "scheduler's"),
+        ({"target": {"topic": "t", "headers": {"x": 1}}}, "target.headers.x", "string or null"),
+        ({"target": {"topic": "t", "headers": []}}, "target.headers", "object"),
+        ({"target": {"topic": "t", "key": "a", "key-base64": "YQ=="}}, "target.key-base64", "with target.key"),
+        ({"topic": "t"}, "topic", "did you mean target.topic"),
+        ({"id": 5}, "id", "must be string"),
+        ({"id": ""}, "id", "must not be empty"),
+        ({"key": 5}, "key", "must be string"),
+        ({"labels": {"a": 1}}, "labels", "must be string"),
+        ({"labels": ["a"]}, "labels", "object or string"),
+        ({"priority": 256}, "priority", "from 0 to 255"),
+        ({"command": "pause"}, "command", "does not have the command"),
+        ({"command": "cancel", "ttl": 5}, "ttl", "no meaning for a cancel"),
+        ({"correlation-id": "x"}, "correlation-id", "needs reply-topic"),
+        ({"payload": "text"}, "payload", "must be a JSON object"),
+        ({"payload": {}}, "payload", "exactly one of"),
+        ({"payload": {"text": "a", "json": 1}}, "payload", "exactly one of"),
+        ({"payload": {"xml": "a"}}, "payload.xml", "not known"),
+        ({"payload": {"text": 5}}, "payload.text", "must be string"),
+        ({"payload": {"base64": "?"}}, "payload.base64", "not base64"),
+    ],
+)
+def test_refuses_field_by_its_path_and_says_why(value: dict[str, Any], path: str, reason: str) -> None:
+    error = refusal(value if "target" in value or value.get("command") else {"target": {"topic": "t"}, **value})
+    assert error.field == path
+    with pytest.raises(InvalidCommand, match=reason):
+        raise error
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"not json", b"[]", b'"text"', b"{", b'{"id": NaN}', b"[" * 100_000, b'{"id":"\xff"}', b'{"id":"\\ud800"}'],
+)
+def test_refuses_values_that_are_no_json_object(value: bytes) -> None:
+    assert refusal(value, raw=True).field in ("value", "id")
+
+
+def test_refuses_control_headers_beside_the_json_form() -> None:
+    assert refusal({"id": "a"}, ("schedule-at", b"1")).field == "schedule-at"
+
+
+@pytest.mark.parametrize("content_type", [JSON_TYPE[1], JSON_TYPE[1].upper() + b"; charset=utf-8"])
+def test_a_native_topic_takes_the_json_form_where_the_content_type_says_so(content_type: bytes) -> None:
+    value = {"id": "a", "target": {"topic": "t"}, "payload": {"text": "x"}}
+    native = dialect_named("native").decode(record(value, ("h", b"1"), ("content-type", content_type)))
+    assert native == decode(value, ("h", b"1"))
+
+
+@pytest.mark.parametrize("dialect", ["native", "json"])
+def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
+    value = {"command": "pause", "id": "a", "tenant": "acme", "reply-topic": "r", "correlation-id": "c", "target": 5}
+    envelope = dialect_named(dialect).salvage(record(value, JSON_TYPE))
+    assert (envelope.command, envelope.tenant, envelope.id) == ("pause", "acme", "a")
+    assert envelope.reply_to == ReplyTo("r", b"c")
+
+
+# What the schema calls each field, with a value of each type that it claims to take.
+_EXAMPLES: dict[str, Any] = {
+    "command": ["schedule"],
+    "id": ["a"],
+    "tenant": ["acme"],
+    "key": ["k"],
+    "trigger.at": [AT, str(AT)],
+    "trigger.after": [5, "5s"],
+    "target.topic": ["t"],
+    "target.key": ["k", None],
+    "target.key-base64": ["YQ=="],
+    "target.partition": [1, "1"],
+    "target.partition-key": ["k"],
+    "target.headers": [{"a": "b"}],
+    "payload": [{"text": "x"}, {"json": [1]}, {"base64": "YQ=="}],
+    "ttl": [5, "5s"],
+    "labels": [{"a": "b"}, "a=b"],
+    "priority": [5, "5"],
+    "on-past": [5, "fire"],
+    "on-conflict": ["keep"],
+    "expected-version": [1, "1"],
+    "reply-topic": ["r"],
+    "correlation-id": ["c"],
+}
+
+
+def test_the_published_schema_lists_exactly_the_fields_that_are_accepted() -> None:
+    properties = command_schema()["properties"]
+    listed = set()
+    for name, schema in properties.items():
+        if "properties" in schema:
+            listed |= {f"{name}.{inner}" for inner in schema["properties"]}
+        else:
+            listed.add(name)
+    assert listed == set(_EXAMPLES)
+    for path, examples in _EXAMPLES.items():
+        for example in examples:
+            value: dict[str, Any] = {"target": {"topic": "t"}, "reply-topic": "r"}
+            group, _, name = path.rpartition(".")
+            (value.setdefault(group, {}) if group else value)[name] = example
+            decode(value)
+
+
+def test_the_published_schema_is_json_and_closed() -> None:
+    schema = command_schema()
+    assert msgspec.json.decode(msgspec.json.encode(schema)) == schema
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["target"]["additionalProperties"] is False

@@ -1,0 +1,75 @@
+# Everything works on a fresh clone with nothing but Python 3.11: what is needed is installed into .venv first.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Says which lock and project definition .venv was made from.
+STAMP := $(VENV)/.set-up
+# The first of these that is new enough makes .venv; name another with `make PYTHON=/path/to/python`.
+PYTHON ?= $(firstword $(foreach candidate,python3.11 python3 python3.12 python3.13,$(if $(shell \
+	$(candidate) -c '$(NEW_ENOUGH)' 2>/dev/null && echo yes),$(candidate))))
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
+UV_VERSION := 0.13.8
+# For `make test`: options and paths for pytest, as in `make test ARGS="tests/unit -k duration"`.
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up test lint format docs setup lock clean distclean
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: $(STAMP) ## Schedule real messages on a real Kafka, kill the worker in the middle, count what arrives.
+	@$(BIN)/python examples/demo.py
+
+up: $(STAMP) ## Run Kafka and a worker until Ctrl-C, and say what to try.
+	@$(BIN)/light-scheduler up
+
+test: $(STAMP) ## Run all tests; ARGS is passed to pytest.
+	@$(BIN)/pytest $(ARGS)
+
+lint: $(STAMP) ## Check style, types and the direction of imports.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy -p light_scheduler
+	@$(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## Lay the code out and mend what can be mended by itself.
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+docs: $(STAMP) ## Write the documents that are made from the code.
+	@$(BIN)/python scripts/configuration_docs.py
+
+setup: $(STAMP) ## Make .venv, with exactly what requirements.lock says.
+
+# Makes .venv unless there is one with a Python that works and is new enough.
+define make-venv
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found: install one, or name it with make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "$(PYTHON) is not Python 3.11 or newer" >&2; exit 1; }
+	@$(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+endef
+
+# pip shows its own progress on a terminal, and nothing but errors in a log.
+$(STAMP): requirements.lock pyproject.toml
+	$(make-venv)
+	@echo "Setting up $(VENV)"
+	@test -t 1 || quiet=--quiet; $(PIP) $$quiet --require-hashes -r requirements.lock
+	@$(PIP) --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Keeps what is pinned as long as pyproject.toml allows it. Does without the set-up, which an outdated lock could stop.
+lock: ## Pin all dependencies, with hashes, from pyproject.toml; UPGRADE=1 takes the newest.
+	$(make-venv)
+	@$(PIP) --quiet uv==$(UV_VERSION)
+	@$(BIN)/python scripts/lock.py $(if $(UPGRADE),--upgrade)
+
+clean: ## Remove what tools leave behind.
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean ## Remove .venv and local data too.
+	@rm -rf $(VENV) *.egg-info light-scheduler-data

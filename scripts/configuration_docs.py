@@ -1,0 +1,87 @@
+"""Write docs/configuration.md from the settings' own declaration; with --check, fail if it is not up to date."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+from light_scheduler.durations import format_duration
+from light_scheduler.settings import ENVIRONMENT_PREFIX, SETTINGS_FILE, Settings, option_name
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+
+_BEFORE = f"""\
+# Configuration
+
+<!-- Made from light_scheduler/settings.py by `make docs`: change the declaration there. -->
+
+A setting can be given in three ways. An option beats the environment, which beats the file, which beats the default.
+
+1. as an option of a command: `light-scheduler worker --web-port 6067`,
+2. in the environment: `{ENVIRONMENT_PREFIX}WEB_PORT=6067` (besides the file the only way for
+   `faust -A light_scheduler worker`),
+3. in `{SETTINGS_FILE}` in the current folder, or in the file that `--config` names: `web_port = 6067`.
+
+An unknown name or a bad value is refused at the start, by its name: nothing is guessed. On Kubernetes a Service called
+`light-scheduler` would put variables like `{ENVIRONMENT_PREFIX}SERVICE_HOST` into every pod; set
+`enableServiceLinks: false` or give the Service another name.
+
+A *duration* is whole milliseconds, `250ms`, `90s`, `15m`, `2h`, `7d`, or ISO 8601 such as `PT15M`.
+
+"""
+
+_AFTER = f"""
+## Example
+
+```toml
+# {SETTINGS_FILE}
+broker = "kafka://kafka-1:9092,kafka-2:9092"
+data_dir = "/var/lib/light-scheduler"
+lookback_minutes = 60
+replication_factor = 3
+commands_topics = ["light-scheduler-commands", "orders-later:json"]
+```
+"""
+
+
+def render() -> str:
+    """Return the document: one section for each setting, in the order of their declaration."""
+    return _BEFORE + "\n".join(map(_section, fields(Settings))) + _AFTER
+
+
+def _section(setting: Field[Any]) -> str:
+    syntax = setting.metadata["syntax"]
+    return f"""\
+## `{setting.name}`
+
+{setting.metadata["help"]}
+
+| | |
+|---|---|
+| Option | `{option_name(setting.name)} {syntax.replace("|", chr(92) + "|")}` |
+| Environment | `{ENVIRONMENT_PREFIX}{setting.name.upper()}` |
+| Default | {_default(setting.default, syntax)} |
+"""
+
+
+def _default(value: Any, syntax: str) -> str:
+    """Write a default as it would be given."""
+    if value is None and "all" in syntax.split("|"):
+        return "`all`"
+    if value in (None, ()):
+        return "not set"
+    return f"`{format_duration(value) if syntax == 'DURATION' else value}`"
+
+
+def main() -> None:
+    document = render()
+    if "--check" not in sys.argv[1:]:
+        DOCUMENT.write_text(document, encoding="utf-8")
+    elif not DOCUMENT.exists() or DOCUMENT.read_text(encoding="utf-8") != document:
+        sys.exit(f"docs/{DOCUMENT.name} is not what light_scheduler/settings.py says: run `make docs`")
+
+
+if __name__ == "__main__":
+    main()

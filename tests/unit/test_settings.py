@@ -1,0 +1,249 @@
+"""Settings: which origin wins, what each value may look like, and that a mistake is refused by its name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.settings import CommandsTopic, Settings, load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "settings.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def load(name: str, value: Any) -> Any:
+    """Return what a setting becomes when it is given `value` as an option."""
+    return getattr(load_settings({name: value}, environment={}), name)
+
+
+class TestPrecedence:
+    def test_without_anything_given_the_defaults_hold(self) -> None:
+        assert load_settings(environment={}) == Settings()
+
+    def test_option_beats_environment_beats_file_beats_default(self, settings_file: Callable[[str], Path]) -> None:
+        path = settings_file('web_port = 1\npartitions = 1\napp_id = "from-file"\n')
+        environment = {"LIGHT_SCHEDULER_WEB_PORT": "2", "LIGHT_SCHEDULER_PARTITIONS": "2"}
+
+        settings = load_settings({"web_port": "3"}, environment=environment, file=path)
+
+        assert (settings.web_port, settings.partitions, settings.app_id) == (3, 2, "from-file")
+        assert settings.tick == Settings().tick
+
+    def test_an_option_that_is_none_is_not_given(self) -> None:
+        assert load_settings({"web_port": None}, environment={"LIGHT_SCHEDULER_WEB_PORT": "2"}).web_port == 2
+
+    def test_the_file_in_the_current_folder_is_read_without_being_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "light-scheduler.toml").write_text("web_port = 7\n", encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
+        assert load_settings(environment={}).web_port == 7
+
+    def test_the_environment_of_the_process_is_read_by_default(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LIGHT_SCHEDULER_APP_ID", "from-the-process")
+        assert load_settings().app_id == "from-the-process"
+
+    def test_variables_of_others_are_left_alone(self) -> None:
+        assert (
+            load_settings(environment={"PATH": "/bin", "LIGHT_SCHEDULE": "x", "SCHEDULER_WEB_PORT": "x"}) == Settings()
+        )
+
+
+class TestMistakesAreNamed:
+    def test_an_unknown_name_is_refused_as_it_was_written(self, settings_file: Callable[[str], Path]) -> None:
+        with pytest.raises(ConfigurationError, match="is not known; there are app_id, broker") as in_file:
+            load_settings(environment={}, file=settings_file("web_prot = 1\n"))
+        with pytest.raises(ConfigurationError, match="is not known") as in_environment:
+            load_settings(environment={"LIGHT_SCHEDULER_WEB_PROT": "1"})
+        with pytest.raises(ConfigurationError, match="is not known") as in_options:
+            load_settings({"web_prot": "1"}, environment={})
+        assert [error.value.setting for error in (in_file, in_environment, in_options)] == [
+            "web_prot",
+            "LIGHT_SCHEDULER_WEB_PROT",
+            "--web-prot",
+        ]
+
+    def test_a_bad_value_is_refused_under_the_name_it_was_given_by(self, settings_file: Callable[[str], Path]) -> None:
+        with pytest.raises(ConfigurationError, match=r"setting web_port: 'x' must be a whole number from 1 to 65535"):
+            load_settings(environment={}, file=settings_file('web_port = "x"\n'))
+        with pytest.raises(ConfigurationError, match=r"setting LIGHT_SCHEDULER_WEB_PORT: 'x' must be"):
+            load_settings(environment={"LIGHT_SCHEDULER_WEB_PORT": "x"})
+        with pytest.raises(ConfigurationError, match=r"setting --web-port: 'x' must be"):
+            load_settings({"web_port": "x"}, environment={})
+
+    def test_a_bad_value_is_refused_even_where_another_origin_would_win(self) -> None:
+        with pytest.raises(ConfigurationError, match="LIGHT_SCHEDULER_WEB_PORT"):
+            load_settings({"web_port": "1"}, environment={"LIGHT_SCHEDULER_WEB_PORT": "x"})
+
+    @pytest.mark.parametrize("content", [b"web_port = \n", b"\xff\xfe"])
+    def test_a_file_that_is_not_toml_is_refused_by_its_path(self, tmp_path: Path, content: bytes) -> None:
+        path = tmp_path / "broken.toml"
+        path.write_bytes(content)
+        with pytest.raises(ConfigurationError, match="cannot be read") as refused:
+            load_settings(environment={}, file=path)
+        assert refused.value.setting == str(path)
+
+    def test_a_named_file_that_is_missing_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            load_settings(environment={}, file=tmp_path / "missing.toml")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("app_id", ""),
+            ("app_id", "a b"),
+            ("app_id", ".."),
+            ("app_id", "a" * 250),
+            ("data_dir", ""),
+            ("data_dir", True),
+            ("data_dir", "~no-such-user-here/x"),
+            ("web_host", ""),
+            ("web_port", "0"),
+            ("web_port", "65536"),
+            ("web_port", 1.0),
+            ("partitions", True),
+            ("partitions", "-1"),
+            ("partitions", []),
+            ("lookback_minutes", "-1"),
+            ("lookback_minutes", "some"),
+            ("missed", "ignore"),
+            ("tick", "9ms"),
+            ("tick", "soon"),
+            ("tick", "0.5ms"),
+            ("tick", -5),
+            ("session_timeout", "999"),
+            ("transaction_timeout", "1999ms"),
+            ("instance_id", "a b"),
+            ("instance_id", 5),
+            ("log_level", "LOUD"),
+            ("log_format", "xml"),
+        ],
+    )
+    def test_a_value_that_makes_no_sense_is_refused(self, name: str, value: Any) -> None:
+        with pytest.raises(ConfigurationError) as refused:
+            load(name, value)
+        assert refused.value.setting == "--" + name.replace("_", "-")
+
+
+class TestBroker:
+    @pytest.mark.parametrize(
+        ("given", "means"),
+        [
+            ("kafka://127.0.0.1:9092", "127.0.0.1:9092"),
+            ("127.0.0.1:9092", "127.0.0.1:9092"),
+            ("kafka://a.example:1,b.example:65535", "a.example:1,b.example:65535"),
+            ("kafka://[::1]:9092", "[::1]:9092"),
+        ],
+    )
+    def test_brokers_are_given_with_or_without_the_scheme(self, given: str, means: str) -> None:
+        settings = load_settings({"broker": given}, environment={})
+        assert settings.bootstrap_servers == means
+        assert settings.broker == f"kafka://{means}"
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            "",
+            "kafka://",
+            "host",
+            "host:",
+            ":9092",
+            "host:port",
+            "host:0",
+            "host:65536",
+            "host:99999",
+            "host:٩٠٩٢",
+            "a:1,",
+            "a:1, b:2",
+            "a:1;b:2",
+            "http://a:1",
+            "kafka://a:1,kafka://b:2",
+            "::1:9092",
+            "a:1/path",
+            5,
+        ],
+    )
+    def test_what_is_no_list_of_hosts_and_ports_is_refused(self, given: Any) -> None:
+        with pytest.raises(ConfigurationError, match="--broker"):
+            load("broker", given)
+
+
+class TestValues:
+    def test_lookback_is_minutes_or_all(self) -> None:
+        assert load("lookback_minutes", "all") is None
+        assert load("lookback_minutes", "0") == 0
+        assert load("lookback_minutes", 90) == 90
+
+    def test_durations_are_read_in_every_spelling(self) -> None:
+        assert load("tick", 250) == load("tick", "250") == load("tick", "250ms") == load("tick", "PT0.25S") == 250
+
+    def test_the_home_folder_is_filled_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", "/home/someone")
+        assert load("data_dir", "~/state") == Path("/home/someone/state")
+        assert load("data_dir", Path("state")) == Path("state")
+
+    def test_an_empty_instance_id_is_none(self) -> None:
+        assert load("instance_id", "") is None
+        assert load("instance_id", "worker-1") == "worker-1"
+
+    def test_defaults_would_be_accepted_if_they_were_given(self) -> None:
+        for setting in fields(Settings):
+            if setting.default not in (None, ()):
+                assert load(setting.name, setting.default) == setting.default, setting.name
+
+
+class TestCommandsTopics:
+    def test_without_any_the_application_has_one_native_topic(self) -> None:
+        assert load_settings({"app_id": "x"}, environment={}).inputs == (CommandsTopic("x-commands", "native"),)
+
+    @pytest.mark.parametrize("given", ["orders:json,later", " orders:json , later,", ["orders:json", "later:native"]])
+    def test_each_topic_has_its_dialect_native_by_default(self, given: Any) -> None:
+        settings = load_settings({"commands_topics": given}, environment={})
+        assert settings.inputs == (CommandsTopic("orders", "json"), CommandsTopic("later", "native"))
+
+    @pytest.mark.parametrize(
+        "given", ["a,a:json", "a:", ":json", "a b", "..", 5, [5], {"a": "json"}, "light-scheduler-history"]
+    )
+    def test_what_cannot_be_read_is_refused(self, given: Any) -> None:
+        with pytest.raises(ConfigurationError, match="commands"):
+            load("commands_topics", given)
+
+    @pytest.mark.parametrize(
+        "suffix", ["history", "results", "dead-letters", "schedules-changelog", "forecast", "tenants"]
+    )
+    def test_a_topic_that_workers_write_takes_no_commands(self, suffix: str) -> None:
+        # The changelog's name depends on the input it belongs to, so the application's own input is among them.
+        topics = f"x-commands,x-{suffix}"
+        with pytest.raises(ConfigurationError, match=f"x-{suffix} is written by workers"):
+            load_settings({"app_id": "x", "commands_topics": topics}, environment={})
+
+    def test_no_schedule_may_aim_at_a_topic_that_only_workers_write(self) -> None:
+        settings = load_settings({"app_id": "x", "commands_topics": "x-commands,orders"}, environment={})
+        assert {"x-history", "x-schedules-changelog", "x-orders-schedules-changelog"} <= settings.internal_topics
+        assert not settings.internal_topics & {"x-commands", "orders", "x-results"}
+
+
+def test_the_document_of_all_settings_is_up_to_date() -> None:
+    check = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "configuration_docs.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert check.returncode == 0, check.stderr

@@ -1,0 +1,26 @@
+"""The agents: one for each commands topic. An event is a whole batch of one partition's commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from faust import StreamT
+
+from light_scheduler.settings import Settings
+from light_scheduler.worker.transport import CommandBatch
+
+if TYPE_CHECKING:
+    from faust import App
+
+
+def attach_command_agents(app: App, settings: Settings) -> None:
+    """Make the agent of every commands topic. Offsets are the lanes' business: Faust acknowledges nothing."""
+    for source in settings.inputs:
+        topic = app.topic(source.name, key_serializer="raw", value_serializer="raw", acks=False)
+        app.agent(topic, name=f"commands-{source.name}")(hand_to_lanes)
+
+
+async def hand_to_lanes(batches: StreamT[CommandBatch]) -> None:
+    """Put each batch where its lane takes it from; awaiting the lane here would hold up the other partitions."""
+    async for batch in batches:
+        batch.lane.intake.offer(batch.epoch, batch.first, batch.records)

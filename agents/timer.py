@@ -1,0 +1,33 @@
+"""The per-partition timer: it makes a lane scan the current minute, and the past ones its lookback names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from light_scheduler.clock import Clock
+
+
+class DueTimer:
+    """Ticks when the next schedule of a partition is due, and at least once in `tick_ms`.
+
+    The regular tick covers what no due time announces: a clock that was set, a target that came back.
+    """
+
+    def __init__(self, clock: Clock, tick_ms: int, tick: Callable[[], None]) -> None:
+        self._clock = clock
+        self._tick_ms = tick_ms
+        self._tick = tick
+        self._handle: asyncio.TimerHandle | None = None
+
+    def arm(self, due: int | None) -> None:
+        """Tick at an instant (UTC epoch ms), or after `tick_ms` if that is sooner; None: nothing is pending."""
+        self.cancel()
+        wait_ms = self._tick_ms if due is None else min(max(due - self._clock.now(), 0), self._tick_ms)
+        self._handle = asyncio.get_running_loop().call_later(wait_ms / 1_000, self._tick)
+
+    def cancel(self) -> None:
+        """Tick no more until armed again."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None

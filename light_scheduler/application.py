@@ -1,0 +1,19 @@
+"""The assembled application: what `faust -A light_scheduler worker` runs, with settings from environment and file."""
+
+from __future__ import annotations
+
+from light_scheduler import web
+from light_scheduler.agents import DueTimer, attach_command_agents
+from light_scheduler.settings import Settings, load_settings
+from light_scheduler.worker.app import SchedulerApp, create_app
+
+
+def build(settings: Settings) -> SchedulerApp:
+    """Put a worker's application together."""
+    app = create_app(settings, DueTimer, **web.faust_options(settings))
+    attach_command_agents(app, settings)
+    web.attach(app, lanes=app.lanes, peers=web.AssignedPeers(app), settings=settings, clock=app.clock)
+    return app
+
+
+app = build(load_settings())

@@ -1,0 +1,34 @@
+"""What a schedule may not exceed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Command, ScheduleCommand
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a command. `internal_topics` are written by workers only: no schedule may aim at them."""
+
+    max_payload_bytes: int
+    max_id_bytes: int
+    internal_topics: frozenset[str] = frozenset()
+
+    def check(self, command: Command) -> None:
+        """Raise InvalidCommand, naming the field, if a command passes a limit."""
+        id = command.id
+        if len(id) * 4 > self.max_id_bytes and len(id.encode()) > self.max_id_bytes:
+            raise InvalidCommand("schedule-id", f"is longer than {self.max_id_bytes} bytes")
+        if command.reply_to is not None and command.reply_to.topic in self.internal_topics:
+            raise InvalidCommand("schedule-reply-topic", f"{command.reply_to.topic} is written by the scheduler only")
+        if isinstance(command, ScheduleCommand):
+            if command.payload is not None and len(command.payload) > self.max_payload_bytes:
+                raise InvalidCommand(
+                    "payload", f"has {len(command.payload)} bytes; at most {self.max_payload_bytes} are allowed"
+                )
+            if command.target.topic in self.internal_topics:
+                raise InvalidCommand(
+                    "schedule-target-topic", f"{command.target.topic} is written by the scheduler only"
+                )

@@ -1,0 +1,75 @@
+"""State records: how schedules are kept in the changelog and in RocksDB.
+
+Changelog key     kind u8 | rest
+    0x00  input position of the lane           rest: empty
+    0x01  a pending schedule                   rest: tenant | 0x00 | id   (UTF-8; neither holds 0x00)
+
+Changelog value   version u8 | body
+    position   version 1: offset u64 big-endian
+    schedule   version 1: MessagePack of [schedule, progress], each an array of its fields in the model's order
+
+RocksDB holds the same schedule values under its own keys (see `tables.layout`). Fields are only appended, with
+defaults, so version 1 records of any age decode; a change of meaning takes a new version, which older workers refuse.
+A null changelog value removes what the key names.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.model import Entry
+
+FORMAT_VERSION = 1
+POSITION_KEY = b"\x00"
+SCHEDULE_KIND = b"\x01"
+
+_VERSION = bytes([FORMAT_VERSION])
+_POSITION = struct.Struct(">BQ")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Entry).decode
+
+
+def identity(tenant: str, id: str) -> bytes:
+    """Return the bytes that name a schedule within its partition."""
+    return f"{tenant}\0{id}".encode()
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Encode a pending schedule."""
+    return _VERSION + _encode(entry)
+
+
+def decode_entry(value: bytes) -> Entry:
+    """Decode a pending schedule. Raises FormatTooNew or FormatError."""
+    if value[:1] != _VERSION:
+        raise _wrong_version(value)
+    try:
+        return _decode(memoryview(value)[1:])
+    except msgspec.MsgspecError as error:
+        raise FormatError(f"a schedule record cannot be read: {error}") from error
+
+
+def encode_position(offset: int) -> bytes:
+    """Encode the offset of the next command to read."""
+    return _POSITION.pack(FORMAT_VERSION, offset)
+
+
+def decode_position(value: bytes) -> int:
+    """Decode the offset of the next command to read. Raises FormatTooNew or FormatError."""
+    if value[:1] != _VERSION:
+        raise _wrong_version(value)
+    if len(value) != _POSITION.size:
+        raise FormatError("a position record has the wrong length")
+    offset: int = _POSITION.unpack(value)[1]
+    return offset
+
+
+def _wrong_version(value: bytes) -> FormatError:
+    if value and value[0] > FORMAT_VERSION:
+        return FormatTooNew(
+            f"state was written in format {value[0]}; this version reads up to {FORMAT_VERSION}: run the newer version"
+        )
+    return FormatError("a state record does not start with a known format version")

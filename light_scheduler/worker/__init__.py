@@ -1,0 +1,1 @@
+"""The worker: Faust as control plane, a lane per partition as data path."""

@@ -1,0 +1,169 @@
+"""Putting a worker together: a Faust application whose transport feeds lanes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import faust
+from aiokafka import TopicPartition
+
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.engine import Limits, MissedPolicy
+from light_scheduler.errors import BrokerError, ConfigurationError
+from light_scheduler.settings import Settings
+from light_scheduler.wire import dialect_named
+
+from .cycle import LaneContext
+from .lane import Lane, LaneServices, Timer
+from .lanes import Lanes
+from .logs import logging_config
+from .recovery import ChangelogFacts
+from .targets import Targets
+from .topic_admin import topic_config, topic_id
+from .transport import LaneConsumer, LaneTransport
+
+TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
+"""(clock, longest tick in ms, what to call) -> timer."""
+
+HEARTBEAT_S = 0.3
+"""Members learn of a rebalance with a heartbeat: this bounds how long a partition pauses when a worker leaves."""
+
+MAX_FETCH_BYTES = 1 << 20
+BROKER_RETRY_S = 1.0
+DEFAULT_DELETE_RETENTION_MS = 86_400_000
+
+log = logging.getLogger(__name__)
+
+
+class _Worker(faust.Worker):
+    """Faust's worker process, with logging as the settings have it."""
+
+    def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:  # noqa: ARG002
+        """Keep the levels: Faust would set its own default, and draw a spinner between the lines."""
+        self.spinner = None
+
+
+class SchedulerApp(faust.App):
+    """The Faust application of a worker."""
+
+    settings: Settings
+    lanes: Lanes
+    clock: Clock
+
+    async def on_first_start(self) -> None:
+        """Wait for the broker and the topics: Faust would exit without the one and overlook the other for long."""
+        await self._wait_for_topics()
+        await super().on_first_start()
+
+    async def _wait_for_topics(self) -> None:
+        targets = Targets(self.settings.bootstrap_servers)
+        inputs = {source.name for source in self.settings.inputs}
+        needed = inputs | {self.settings.topics.changelog(name) for name in inputs}
+        needed |= {self.settings.topics.history, self.settings.topics.dead_letters}
+        try:
+            while not self.should_stop:
+                try:
+                    await targets.resolve(needed)
+                    missing = [refusal for topic in sorted(needed) if (refusal := targets[topic].refusal) is not None]
+                    if not missing:
+                        self._check_partitions(inputs, targets)
+                        return
+                    log.warning("waiting: %s; run `light-scheduler topics create`", ", ".join(missing))
+                except BrokerError as error:
+                    log.warning("waiting for the broker: %s", error)
+                await self.sleep(BROKER_RETRY_S)
+        finally:
+            await targets.close()
+
+    def _check_partitions(self, inputs: set[str], targets: Targets) -> None:
+        for name in inputs:
+            changelog = self.settings.topics.changelog(name)
+            if targets[name].partitions != targets[changelog].partitions:
+                raise ConfigurationError(
+                    "commands_topics",
+                    f"{name} has {targets[name].partitions} partitions and its changelog {changelog} has "
+                    f"{targets[changelog].partitions}; they must be the same: run `light-scheduler topics check`",
+                )
+
+
+def create_app(
+    settings: Settings, new_timer: TimerFactory, clock: Clock | None = None, **faust_options: Any
+) -> SchedulerApp:
+    """Make the application of a worker; agents and web are attached by the caller."""
+    clock = clock or SystemClock()
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    if settings.standby_replicas:
+        log.warning("setting standby_replicas: this version keeps no standby replicas; it has no effect")
+    app = SchedulerApp(
+        settings.app_id,
+        broker=settings.broker.replace(",", ";"),
+        datadir=settings.data_dir / "faust",
+        store="memory://",
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        stream_wait_empty=False,
+        broker_session_timeout=settings.session_timeout / 1_000,
+        broker_heartbeat_interval=min(HEARTBEAT_S, settings.session_timeout / 3_000),
+        consumer_group_instance_id=settings.instance_id,
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=MAX_FETCH_BYTES,
+        table_standby_replicas=1,  # 0 would make Faust use an assignor that does not tell who has what
+        Worker=_Worker,
+        logging_config=logging_config(settings.log_level, settings.log_format),
+        **faust_options,
+    )
+    app.settings, app.clock = settings, clock
+    targets = Targets(settings.bootstrap_servers)
+    room = asyncio.Event()
+    app.lanes = Lanes(_lane_factory(app, targets, new_timer, room), room, release=targets.close)
+    transport = LaneTransport(app.conf.broker_consumer, app)
+    transport.lanes = app.lanes
+    transport.command_topics = frozenset(source.name for source in settings.inputs)
+    app.transport = transport
+    return app
+
+
+def _lane_factory(
+    app: SchedulerApp, targets: Targets, new_timer: TimerFactory, room: asyncio.Event
+) -> Callable[[TopicPartition], Lane]:
+    settings, clock = app.settings, app.clock
+    dialects = {source.name: dialect_named(source.dialect) for source in settings.inputs}
+    limits = Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics)
+    missed = MissedPolicy(settings.lookback_minutes, settings.missed)
+
+    def consumer() -> LaneConsumer:
+        assert isinstance(app.consumer, LaneConsumer)
+        return app.consumer
+
+    def make_timer(tick: Callable[[], None]) -> Timer:
+        return new_timer(clock, settings.tick, tick)
+
+    async def changelog_facts(topic: str) -> ChangelogFacts:
+        return await asyncio.to_thread(_changelog_facts, settings.bootstrap_servers, topic)
+
+    services = LaneServices(
+        bootstrap_servers=settings.bootstrap_servers,
+        group=app.conf.id,
+        transaction_timeout_ms=settings.transaction_timeout,
+        clock=clock,
+        confirm=lambda tp: consumer().confirm(tp),
+        changelog_facts=changelog_facts,
+        new_timer=make_timer,
+        make_room=room.set,
+        fail=app.crash,
+    )
+
+    def new_lane(tp: TopicPartition) -> Lane:
+        context = LaneContext(tp.topic, tp.partition, dialects[tp.topic], settings.topics, limits, missed, targets)
+        return Lane(context, services, settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}")
+
+    return new_lane
+
+
+def _changelog_facts(bootstrap_servers: str, topic: str) -> ChangelogFacts:
+    configured = topic_config(bootstrap_servers, topic).get("delete.retention.ms")
+    retention = DEFAULT_DELETE_RETENTION_MS if configured is None else int(configured)
+    return ChangelogFacts(topic_id(bootstrap_servers, topic), retention)

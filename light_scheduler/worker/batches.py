@@ -1,0 +1,144 @@
+"""The record batches of one transaction, built before they are sent: the hot path makes no call per record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import (
+    InvalidTopicError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownError,
+)
+from aiokafka.producer.message_accumulator import BatchBuilder
+
+from light_scheduler.model import Entry, Headers
+
+MAX_BATCH_BYTES = 900_000
+NO_HEADERS: Headers = []
+_BATCH_OVERHEAD = 61
+"""Bytes of a batch before its records: Kafka's record batch header, version 2."""
+
+# The broker's word on these records, as opposed to on its own health. It has no error class of its own for a record
+# that a topic's rules forbid (a null key in a compacted topic): that one is UnknownError here.
+_REFUSED = (
+    InvalidTopicError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownError,
+)
+_WHOLE_TOPIC = (InvalidTopicError, TopicAuthorizationFailedError)
+
+
+class RecordTooLargeError(Exception):
+    """A record is larger than its topic takes; the batches are as they were."""
+
+    def __init__(self, topic: str, size: int, limit: int) -> None:
+        super().__init__(f"the record has {size} bytes; topic {topic} takes at most {limit}")
+
+
+class RecordsRefusedError(Exception):
+    """A topic refused a batch. `culprits` are its firings; with more than one, which of them it was is open."""
+
+    def __init__(self, topic: str, cause: KafkaError, culprits: list[Entry]) -> None:
+        super().__init__(f"topic {topic} refused {len(culprits)} records: {cause!r}")
+        self.topic = topic
+        self.cause = cause
+        self.culprits = culprits
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every culprit is one."""
+        return len(self.culprits) == 1 or isinstance(self.cause, _WHOLE_TOPIC)
+
+
+class _Batch(NamedTuple):
+    builder: BatchBuilder
+    entries: list[Entry]
+
+
+class RecordBatches:
+    """Collects records by topic partition; `send` hands them to the producer.
+
+    Topics in `one_by_one` get a batch for each record, so that a refusal names its record.
+    """
+
+    def __init__(self, timestamp: int, one_by_one: Collection[str] = ()) -> None:
+        self._timestamp = timestamp
+        self._one_by_one = one_by_one
+        self._open: dict[tuple[str, int], _Batch] = {}
+        self._full: list[tuple[tuple[str, int], _Batch]] = []
+
+    def add(
+        self,
+        target: tuple[str, int],
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = NO_HEADERS,
+        *,
+        limit: int = MAX_BATCH_BYTES,
+        entry: Entry | None = None,
+    ) -> None:
+        """Add a record for a (topic, partition); `limit` is the largest batch (bytes) the topic takes.
+
+        `entry` is the pending schedule that the record delivers. Raises RecordTooLargeError.
+        """
+        batch = self._open.get(target)
+        if batch is not None:
+            if batch.builder.append(timestamp=self._timestamp, key=key, value=value, headers=headers) is not None:
+                if entry is not None:
+                    batch.entries.append(entry)
+                return
+            self._full.append((target, batch))
+            del self._open[target]
+        builder = BatchBuilder(min(limit, MAX_BATCH_BYTES), 0, is_transactional=1)
+        metadata = builder.append(timestamp=self._timestamp, key=key, value=value, headers=headers)
+        size = metadata.size + _BATCH_OVERHEAD
+        if size > limit:
+            raise RecordTooLargeError(target[0], size, limit)
+        batch = _Batch(builder, [] if entry is None else [entry])
+        if target[0] in self._one_by_one:
+            self._full.append((target, batch))
+        else:
+            self._open[target] = batch
+
+    async def send(self, producer: AIOKafkaProducer) -> dict[tuple[str, int], int]:
+        """Send everything and await every answer; return the offset after the last record of each partition.
+
+        Every future is read even when one fails: a commit would succeed without the batch that was rejected.
+        Raises RecordsRefusedError if a topic would not take what it was sent, else what the producer raised.
+        """
+        queues: dict[tuple[str, int], list[_Batch]] = {}
+        for target, batch in [*self._full, *self._open.items()]:
+            queues.setdefault(target, []).append(batch)
+        sent = await asyncio.gather(
+            *(_send_in_order(producer, target, batches) for target, batches in queues.items()), return_exceptions=True
+        )
+        failures = [answer for answer in sent if isinstance(answer, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, RecordsRefusedError):
+                raise failure  # the producer or the broker failed: what it said of records does not count
+        if failures:
+            raise failures[0]
+        return {target: end for target, end in zip(queues, sent, strict=True) if isinstance(end, int)}
+
+
+async def _send_in_order(producer: AIOKafkaProducer, target: tuple[str, int], batches: list[_Batch]) -> int:
+    topic, partition = target
+    end = 0
+    for builder, entries in batches:  # the producer holds one batch of a partition at a time
+        count = builder.record_count()
+        try:
+            answer = await (await producer.send_batch(builder, topic, partition=partition))
+        except _REFUSED as error:
+            if not entries:
+                raise
+            raise RecordsRefusedError(topic, error, entries) from error
+        end = answer.offset + count
+    return end

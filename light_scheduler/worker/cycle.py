@@ -1,0 +1,309 @@
+"""One lane cycle in the making: commands and due schedules become state changes and records.
+
+It decides nothing (the engine does) and sends nothing (the lane does): it turns the one's decisions into the other's
+batches. A cycle that is dropped leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from light_scheduler.engine import FiringDecision, Limits, MissedPolicy, decide, decide_firing
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import (
+    Command,
+    DeadLetter,
+    DeadLetterCause,
+    Entry,
+    EventType,
+    HistoryEvent,
+    Outcome,
+    ReplyTo,
+    Result,
+    TopicNames,
+)
+from light_scheduler.tables import Overlay
+from light_scheduler.wire import (
+    CommandRecord,
+    Dialect,
+    encode_dead_letter,
+    encode_history,
+    encode_result,
+    firing_headers,
+    history_key,
+    partition_for,
+    result_headers,
+)
+from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity
+
+from .batches import RecordBatches, RecordTooLargeError
+from .targets import Targets
+
+FiringKey = tuple[str, str, int]
+"""(tenant, id, due)."""
+
+Refusals = dict[FiringKey, str]
+"""Why a firing's target refuses it."""
+
+
+def firing_key(entry: Entry) -> FiringKey:
+    """Name the next firing of a schedule."""
+    return entry.schedule.tenant, entry.schedule.id, entry.progress.due
+
+
+@dataclass(frozen=True)
+class LaneContext:
+    """What a lane's cycles have in common."""
+
+    commands_topic: str
+    partition: int
+    dialect: Dialect
+    names: TopicNames
+    limits: Limits
+    missed: MissedPolicy
+    targets: Targets
+
+    @property
+    def changelog(self) -> tuple[str, int]:
+        return self.names.changelog(self.commands_topic), self.partition
+
+    @property
+    def own_topics(self) -> set[str]:
+        """The topics that every cycle may write to."""
+        return {self.changelog[0], self.names.history, self.names.dead_letters}
+
+
+class Cycle:
+    """Collects what follows from commands (`take`) and from due schedules (`fire`)."""
+
+    def __init__(self, context: LaneContext, overlay: Overlay, batches: RecordBatches, now: int) -> None:
+        self._context = context
+        self._overlay = overlay
+        self._batches = batches
+        self._now = now
+        self._changelog = context.changelog
+        self._changelog_limit = context.targets[self._changelog[0]].max_message_bytes
+        self._history = self._own(context.names.history)
+        self._source_topic = context.commands_topic.encode()
+        self._replies: list[tuple[ReplyTo, bytes | None, Result]] = []
+        self.outcomes: Counter[Outcome] = Counter()
+        self.events: Counter[EventType] = Counter()
+        self.fired_due: list[int] = []
+
+    def _own(self, topic: str) -> tuple[str, int]:
+        """One partition of a topic of ours for all of a lane: few partitions in a transaction, and its order kept."""
+        return topic, self._context.partition % self._context.targets[topic].partitions
+
+    @property
+    def reply_topics(self) -> set[str]:
+        """Where answers go; to be resolved before `answer`."""
+        return {reply_to.topic for reply_to, _, _ in self._replies}
+
+    def take(self, record: CommandRecord) -> None:
+        """Carry out one command record."""
+        context = self._context
+        try:
+            command = context.dialect.decode(record)
+            current = self._overlay.get(command.tenant, command.id)
+            decision = decide(command, current, self._now, context.limits)
+            if decision.event is not None:
+                self._keep(command, decision.entry)
+        except InvalidCommand as error:
+            self._reject(record, error)
+            return
+        self.outcomes[decision.outcome] += 1
+        subject = decision.subject
+        if decision.event is not None and subject is not None:
+            self._record(decision.event, subject, decision.reason)
+        if command.reply_to is not None:
+            result = Result(
+                command.name,
+                command.tenant,
+                command.id,
+                decision.outcome,
+                version=subject.schedule.version if subject is not None else None,
+                next_due=decision.entry.progress.due if decision.entry is not None else None,
+                reason=decision.reason,
+                partition=record.partition,
+                offset=record.offset,
+            )
+            self._replies.append((command.reply_to, record.key, result))
+
+    def moved_to(self, position: int) -> None:
+        """Note the next command to read."""
+        self._overlay.position = position
+        self._batches.add(self._changelog, POSITION_KEY, encode_position(position))
+
+    def answer(self) -> int:
+        """Add the results that were asked for; return how many have nowhere to go."""
+        lost = 0
+        for reply_to, key, result in self._replies:
+            topic = self._context.targets[reply_to.topic]
+            if topic.refusal is not None:
+                lost += 1
+                continue
+            partition = self._context.partition if key is None else partition_for(key, topic.partitions)
+            self._batches.add(
+                (reply_to.topic, partition % topic.partitions),
+                key,
+                encode_result(result),
+                result_headers(reply_to.correlation_id),
+                limit=topic.max_message_bytes,
+            )
+        return lost
+
+    def fire(self, entry: Entry, refusals: Refusals) -> None:
+        """Carry out what a due schedule is to do; its target topic has been resolved."""
+        schedule, progress = entry.schedule, entry.progress
+        target = schedule.target
+        topic = self._context.targets[target.topic]
+        refusal = topic.refusal
+        if refusal is None and target.partition is not None and target.partition >= topic.partitions:
+            refusal = f"topic {target.topic} has no partition {target.partition}; it has {topic.partitions}"
+        if refusal is None and refusals:
+            refusal = refusals.get(firing_key(entry))
+        decision = decide_firing(entry, self._now, self._context.missed, refusal)
+        if decision.event is EventType.FIRED:
+            partition = target.partition
+            if partition is None:
+                key = target.partition_key or target.key
+                partition = partition_for(schedule.id.encode() if key is None else key, topic.partitions)
+            try:
+                self._batches.add(
+                    (target.topic, partition),
+                    target.key,
+                    schedule.payload,
+                    firing_headers(entry, self._now, self._source_topic),
+                    limit=topic.max_message_bytes,
+                    entry=entry,
+                )
+                self.fired_due.append(progress.due)
+            except RecordTooLargeError as error:
+                decision = decide_firing(entry, self._now, self._context.missed, str(error))
+        self._overlay.remove(schedule.tenant, schedule.id)
+        self._batches.add(self._changelog, SCHEDULE_KIND + identity(schedule.tenant, schedule.id), None)
+        self._record(decision.event, entry, decision.reason)
+        if decision.dead_letter is not None:
+            self._bury(entry, decision, decision.dead_letter)
+
+    def _keep(self, command: Command, entry: Entry | None) -> None:
+        key = SCHEDULE_KIND + identity(command.tenant, command.id)
+        if entry is None:
+            self._batches.add(self._changelog, key, None)
+            self._overlay.remove(command.tenant, command.id)
+            return
+        value = encode_entry(entry)
+        try:
+            self._batches.add(self._changelog, key, value, limit=self._changelog_limit)
+        except RecordTooLargeError as error:
+            raise InvalidCommand("payload", f"is too large to be kept with its headers: {error}") from error
+        self._overlay.put(entry, value)
+
+    def _record(self, event: EventType, entry: Entry, reason: str | None) -> None:
+        schedule, progress = entry.schedule, entry.progress
+        self.events[event] += 1
+        self._batches.add(
+            self._history,
+            history_key(schedule.tenant, schedule.id),
+            encode_history(
+                HistoryEvent(
+                    event,
+                    schedule.tenant,
+                    schedule.id,
+                    schedule.version,
+                    progress.due,
+                    self._now,
+                    progress.sequence,
+                    progress.attempt,
+                    schedule.target.topic,
+                    reason,
+                    self._context.partition,
+                )
+            ),
+        )
+
+    def _reject(self, record: CommandRecord, error: InvalidCommand) -> None:
+        envelope = self._context.dialect.salvage(record)
+        self.outcomes[Outcome.REJECTED] += 1
+        self.events[EventType.REJECTED] += 1
+        self._batches.add(
+            self._history,
+            history_key(envelope.tenant, envelope.id),
+            encode_history(
+                HistoryEvent(
+                    EventType.REJECTED,
+                    envelope.tenant,
+                    envelope.id,
+                    version=None,
+                    due=None,
+                    at=self._now,
+                    sequence=None,
+                    attempt=None,
+                    target_topic=None,
+                    reason=str(error),
+                    partition=self._context.partition,
+                )
+            ),
+        )
+        self._add_dead_letter(
+            DeadLetter(
+                DeadLetterCause.REJECTED,
+                error.reason,
+                error.field,
+                envelope.tenant,
+                envelope.id,
+                self._now,
+                due=None,
+                target_topic=None,
+                source_partition=record.partition,
+                source_offset=record.offset,
+                key=record.key,
+                value=record.value,
+                headers=list(record.headers),
+            )
+        )
+        if envelope.reply_to is not None and envelope.reply_to.topic not in self._context.limits.internal_topics:
+            result = Result(
+                envelope.command,
+                envelope.tenant,
+                envelope.id,
+                Outcome.REJECTED,
+                reason=error.reason,
+                field=error.field,
+                partition=record.partition,
+                offset=record.offset,
+            )
+            self._replies.append((envelope.reply_to, record.key, result))
+
+    def _bury(self, entry: Entry, decision: FiringDecision, cause: DeadLetterCause) -> None:
+        schedule = entry.schedule
+        self._add_dead_letter(
+            DeadLetter(
+                cause,
+                decision.reason or "",
+                field=None,
+                tenant=schedule.tenant,
+                id=schedule.id,
+                at=self._now,
+                due=entry.progress.due,
+                target_topic=schedule.target.topic,
+                source_partition=schedule.source_partition,
+                source_offset=schedule.source_offset,
+                key=schedule.target.key,
+                value=schedule.payload,
+                headers=schedule.headers,
+            )
+        )
+
+    def _add_dead_letter(self, letter: DeadLetter) -> None:
+        topic = self._context.names.dead_letters
+        limit = self._context.targets[topic].max_message_bytes
+        key, value, headers = encode_dead_letter(letter, self._context.commands_topic)
+        try:
+            self._batches.add(self._own(topic), key, value, headers, limit=limit)
+        except RecordTooLargeError:
+            # Its bytes are in the commands topic, at the source that the headers name.
+            ours = headers[len(letter.headers) :]
+            dropped = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
+            self._batches.add(self._own(topic), None, None, [*ours, dropped], limit=limit)

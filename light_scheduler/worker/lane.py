@@ -1,0 +1,320 @@
+"""A lane: the data path of one partition of a commands topic, from the first command to the last firing.
+
+The commit protocol, by the numbers that stand in the code:
+
+    0. Before anything is read: become the owner of the transactional id `{app}-{commands topic}-{partition}`, which
+       aborts older owners' transactions and fences them. Then bring the table up to the changelog's last stable offset,
+       take the input position from it, and read commands from there on.
+    1. Take commands and what is due: one cycle is one transaction for both.
+    2. Run the engine; its changes are collected in an overlay, its records in batches.
+    3. Send the batches and await every answer; then send the input offsets to the transaction; then commit.
+    4. Only then: one write to the table, holding the changes and the changelog offset that they reach.
+    5. On any error or deadline: drop the overlay and the producer, make sure that the partition is still ours, and
+       start again at 0.
+    6. On revocation nothing happens until the next assignment: lanes that stay go on; those that went elsewhere are
+       closed under a deadline (see `lanes.Lanes`).
+
+A crash between 3 and 4 is healed at 0, by applying the changelog from the offset that the table has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from light_scheduler.clock import Clock
+from light_scheduler.errors import BrokerError, FormatError, SchedulerError, StateError
+from light_scheduler.model import Entry, EventType, Outcome
+from light_scheduler.tables import Overlay, ScheduleTable
+
+from .batches import RecordBatches, RecordsRefusedError
+from .cycle import Cycle, FiringKey, LaneContext, Refusals, firing_key
+from .intake import Intake
+from .life import LaneState
+from .producer import LaneProducer
+from .recovery import ChangelogFacts, open_table, restore
+from .status import Lateness
+
+MAX_COMMANDS = 5_000
+MAX_FIRINGS = 5_000
+MAX_FIRING_BYTES = 8 << 20
+MAX_ISOLATED = 200
+"""Per cycle: commands, firings, bytes of the firings' records, and firings while a refused one is looked for."""
+
+CLOSE_TIMEOUT_S = 3.0
+FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Timer(Protocol):
+    """Wakes a lane when its next schedule is due."""
+
+    def arm(self, due: int | None) -> None:
+        """Tick at an instant (UTC epoch ms), or sooner; None: nothing is pending."""
+        ...
+
+    def cancel(self) -> None:
+        """Tick no more."""
+        ...
+
+
+@dataclass(frozen=True)
+class LaneServices:
+    """What the lanes of a worker share.
+
+    `confirm` returns when an accepted heartbeat has shown that a partition is ours, `changelog_facts` looks a changelog
+    up, `make_room` tells the fetcher that commands are wanted, and `fail` ends the worker with an error.
+    """
+
+    bootstrap_servers: str
+    group: str
+    transaction_timeout_ms: int
+    clock: Clock
+    confirm: Callable[[TopicPartition], Awaitable[None]]
+    changelog_facts: Callable[[str], Awaitable[ChangelogFacts]]
+    new_timer: Callable[[Callable[[], None]], Timer]
+    make_room: Callable[[], None]
+    fail: Callable[[BaseException], Awaitable[None]]
+
+
+@dataclass
+class LaneCounters:
+    """What a lane has done since this worker took the partition over."""
+
+    outcomes: Counter[Outcome]
+    events: Counter[EventType]
+    lateness: Lateness
+    transactions: int = 0
+    restarts: int = 0
+    lost_results: int = 0
+
+
+class Lane:
+    """One partition's data path. `run` is its task; it ends when the lane is closed."""
+
+    def __init__(self, context: LaneContext, services: LaneServices, state_path: Path) -> None:
+        self.context = context
+        self.tp = TopicPartition(context.commands_topic, context.partition)
+        self.state = LaneState.CREATED
+        self.reason: str | None = None
+        self.fenced = asyncio.Event()
+        self.table: ScheduleTable | None = None
+        self.next_due: int | None = None
+        self.counters = LaneCounters(Counter(), Counter(), Lateness())
+        self._services = services
+        self._state_path = state_path
+        self._producer: LaneProducer | None = None
+        self._wake = asyncio.Event()
+        self.intake = Intake(self._wake.set, services.make_room)
+        self._timer = services.new_timer(self._wake.set)
+        self._refusals: Refusals = {}
+        self._suspects: dict[str, set[FiringKey]] = {}  # topic -> firings, one of which it refused
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self, predecessor: asyncio.Task[None] | None) -> None:
+        """Begin; a predecessor that is still closing holds the partition's state, and is waited for."""
+        name = f"lane {self.tp.topic}-{self.tp.partition}"
+        self._task = asyncio.create_task(self._run(predecessor), name=name)
+
+    async def close(self) -> None:
+        """Stop taking commands, let the open cycle end within a bound, then let go of the producer and the table."""
+        self._move(LaneState.CLOSING)
+        self.intake.close()
+        self._timer.cancel()
+        self._stopping.set()
+        self._wake.set()
+        if self._task is not None:
+            done, _ = await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
+            if not done:
+                self._task.cancel()
+                await asyncio.wait([self._task])
+        await self._discard_producer()
+        self._close_table()
+        self._move(LaneState.CLOSED)
+
+    def is_closing(self) -> bool:
+        return self.state in (LaneState.CLOSING, LaneState.CLOSED)
+
+    async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
+        if predecessor is not None:
+            await asyncio.wait([predecessor])
+        retry_s = FIRST_RETRY_S
+        while not self.is_closing():
+            try:
+                await self._take_over()
+                while not self.is_closing():
+                    await self._cycle()
+                    retry_s = FIRST_RETRY_S
+            except RecordsRefusedError as refused:
+                self._isolate(refused)
+                await self._recover(refused)
+            except FormatError as error:  # starting again would meet the same bytes
+                await self._recover(error)
+                await self._services.fail(error)
+                return
+            except Exception as error:
+                expected = isinstance(error, SchedulerError | KafkaError | OSError)
+                log.warning("lane %s-%d starts again: %r", *self.tp, error, exc_info=None if expected else error)
+                await self._recover(error)
+                await self._pause(retry_s)
+                retry_s = min(2 * retry_s, LAST_RETRY_S)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    async def _take_over(self) -> None:
+        """0. Fence, restore, and read on from the position that the restored state holds."""
+        producer = LaneProducer(
+            self._services.bootstrap_servers,
+            f"{self.context.names.app_id}-{self.tp.topic}-{self.tp.partition}",
+            self._services.transaction_timeout_ms,
+        )
+        self._producer = producer
+        await producer.fence()
+        self.fenced.set()
+        if self.is_closing():
+            return
+        self._move(LaneState.FENCED)
+        self._move(LaneState.RESTORING)
+        changelog = TopicPartition(*self.context.changelog)
+        if self.table is None:
+            facts = await self._services.changelog_facts(changelog.topic)
+            self.table = open_table(self._state_path, facts, self._services.clock.now())
+        restored = await restore(
+            self.table,
+            changelog,
+            self.tp,
+            self._services.bootstrap_servers,
+            self._services.clock,
+            self.is_closing,
+        )
+        if self.is_closing():
+            return
+        position = self.table.checkpoint.position
+        log.info(
+            "lane %s-%d runs: %d changelog records applied, %d schedules pending, commands %d to %d waiting",
+            *self.tp,
+            restored.records,
+            self.table.pending,
+            position,
+            restored.backlog_end,
+        )
+        self._move(LaneState.RUNNING)
+        self.reason = None
+        self.intake.open(position, restored.backlog_end)
+        self._wake.set()
+
+    async def _recover(self, error: BaseException) -> None:
+        """5. Drop what was begun; go on only as a member whose heartbeat is accepted.
+
+        A zombie that went straight back to fencing would fence the partition's rightful owner.
+        """
+        if not self.is_closing():
+            self._move(LaneState.FAILED)
+        self.reason = str(error) or repr(error)
+        self.counters.restarts += 1
+        self.intake.close()
+        await self._discard_producer()
+        if isinstance(error, StateError | BrokerError):
+            self._close_table()
+        if not self.is_closing():
+            await self._services.confirm(self.tp)
+
+    async def _discard_producer(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.discard()
+
+    def _close_table(self) -> None:
+        table, self.table = self.table, None
+        if table is not None:
+            table.close()
+
+    def _move(self, target: LaneState) -> None:
+        self.state = self.state.to(target)
+
+    # -- work ---------------------------------------------------------------------------------------------------------
+
+    async def _cycle(self) -> None:
+        """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
+        self._wake.clear()
+        table, producer, targets = self.table, self._producer, self.context.targets
+        if table is None or producer is None:
+            return  # closed meanwhile
+        await targets.resolve(self.context.own_topics)
+        self._check_own_topics()
+        now = self._services.clock.now()
+        overlay, batches = Overlay(table), RecordBatches(now, one_by_one=self._suspects.keys())
+        cycle = Cycle(self.context, overlay, batches, now)
+        commands = self.intake.take(MAX_COMMANDS)  # 1.
+        for record in commands:
+            cycle.take(record)  # 2.
+        due = self._take_due(overlay, now)  # 1.
+        await targets.resolve({entry.schedule.target.topic for entry in due} | cycle.reply_topics)
+        for entry in due:
+            cycle.fire(entry, self._refusals)  # 2.
+        self.counters.lost_results += cycle.answer()
+        if not commands and not due:
+            self._timer.arm(self.next_due)
+            await self._wake.wait()
+            return
+        if commands:
+            cycle.moved_to(commands[-1].offset + 1)
+        offsets = {self.tp: overlay.position} if commands else {}
+        ends = await producer.commit(batches, self._services.group, offsets)  # 3.
+        overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
+        self._count(cycle)
+        self._clear_suspicion(due)
+
+    def _take_due(self, overlay: Overlay, now: int) -> list[Entry]:
+        if not self.intake.backlog_taken:  # a command that waited in the log may cancel what is due
+            return []
+        due, self.next_due = overlay.due(now, MAX_ISOLATED if self._suspects else MAX_FIRINGS, MAX_FIRING_BYTES)
+        return due
+
+    def _check_own_topics(self) -> None:
+        for topic in self.context.own_topics:
+            if (refusal := self.context.targets[topic].refusal) is not None:
+                raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
+
+    def _count(self, cycle: Cycle) -> None:
+        counters = self.counters
+        counters.transactions += 1
+        counters.outcomes.update(cycle.outcomes)
+        counters.events.update(cycle.events)
+        visible_at = self._services.clock.now()
+        for due in cycle.fired_due:
+            counters.lateness.observe(max(0, visible_at - due))
+
+    def _isolate(self, refused: RecordsRefusedError) -> None:
+        """Remember which firings a topic refuses; if that is open, have them sent one by one to find out."""
+        log.warning("lane %s-%d: %s", *self.tp, refused)
+        self.context.targets.forget([refused.topic])
+        keys = {firing_key(entry) for entry in refused.culprits}
+        if refused.is_certain:
+            self._refusals.update(dict.fromkeys(keys, f"topic {refused.topic} refused it: {refused.cause!r}"))
+        else:
+            self._suspects[refused.topic] = keys
+
+    def _clear_suspicion(self, due: list[Entry]) -> None:
+        if self._suspects or self._refusals:
+            done = {firing_key(entry) for entry in due}
+            self._refusals = {key: reason for key, reason in self._refusals.items() if key not in done}
+            left = {topic: keys - done for topic, keys in self._suspects.items()}
+            # Suspects that are not due any more were cancelled: nothing of theirs was in this cycle.
+            self._suspects = {topic: keys for topic, keys in left.items() if keys and keys != self._suspects[topic]}

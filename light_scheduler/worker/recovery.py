@@ -1,0 +1,112 @@
+"""Bringing a table up to date from its changelog."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from light_scheduler.clock import Clock
+from light_scheduler.errors import BrokerError
+from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable
+from light_scheduler.tables.rocks import RocksStore
+
+log = logging.getLogger(__name__)
+
+STALL_TIMEOUT_S = 30.0
+FETCH_BYTES = 8 << 20
+
+
+class ChangelogFacts(NamedTuple):
+    """What decides whether a local copy may be used: the topic's identity and how long it keeps tombstones (ms)."""
+
+    id: str
+    delete_retention_ms: int
+
+
+class Restored(NamedTuple):
+    """What a restore did: records applied, and where the commands ended (offset) when it was done."""
+
+    records: int
+    backlog_end: int
+
+
+def open_table(path: Path, facts: ChangelogFacts, now: int) -> ScheduleTable:
+    """Open a partition's local copy; throw it away first if it could bring schedules back from the dead.
+
+    That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
+    tombstones, since cancels and firings that happened meanwhile may have been compacted away.
+    """
+    table = ScheduleTable(RocksStore(path))
+    checkpoint = table.checkpoint
+    if checkpoint.changelog_id:
+        foreign = checkpoint.changelog_id != facts.id
+        stale = now - checkpoint.written_at > facts.delete_retention_ms
+        if foreign or stale:
+            log.warning("throwing away %s: %s", path, "its changelog was made anew" if foreign else "it is too old")
+            table.close()
+            RocksStore.destroy(path)
+            table = ScheduleTable(RocksStore(path))
+    table.checkpoint = msgspec.structs.replace(table.checkpoint, changelog_id=facts.id)
+    return table
+
+
+async def restore(
+    table: ScheduleTable,
+    changelog: TopicPartition,
+    commands: TopicPartition,
+    bootstrap_servers: str,
+    clock: Clock,
+    stopping: Callable[[], bool],
+) -> Restored:
+    """Apply the changelog from the table's checkpoint to its last stable offset, and look where the commands end.
+
+    To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
+    Raises BrokerError if the changelog stops answering, or ends before the offset that the table has.
+    """
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        max_partition_fetch_bytes=FETCH_BYTES,
+    )
+    applied = 0
+    try:
+        async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
+            await consumer.start()
+            ends = await consumer.end_offsets([changelog, commands])
+            end, at = ends[changelog], table.checkpoint.changelog_offset
+            if at > end:
+                raise BrokerError(
+                    f"the changelog ends at {end}, before the offset {at} that the local copy has reached"
+                )
+            consumer.assign([changelog])
+            consumer.seek(changelog, at)
+            # A position passes transaction markers and compacted holes, which no record stands for.
+            while not stopping() and (at := await consumer.position(changelog)) < end:
+                batch = (await consumer.getmany(timeout_ms=200)).get(changelog)
+                if batch:
+                    overlay = Overlay(table)
+                    for record in batch:
+                        overlay.replay(record.key, record.value)
+                    overlay.apply(changelog_offset=batch[-1].offset + 1, written_at=clock.now())
+                    applied += len(batch)
+                    stall.reschedule(asyncio.get_running_loop().time() + STALL_TIMEOUT_S)
+    except TimeoutError as error:
+        raise BrokerError(
+            f"{changelog.topic}-{changelog.partition} did not answer for {STALL_TIMEOUT_S:.0f} s"
+        ) from error
+    finally:
+        await consumer.stop()
+    return Restored(applied, ends[commands])
+
+
+def is_empty(checkpoint: Checkpoint) -> bool:
+    """Whether a table has never been written."""
+    return checkpoint.changelog_offset == 0

@@ -1,0 +1,216 @@
+"""Faust as the control plane: its consumer keeps membership, assignment and fetching; commands go to lanes in batches.
+
+What is overridden of Faust's aiokafka driver, and why:
+
+    Consumer.on_partitions_assigned  fences new lanes before Faust, or anything else, goes on with an assignment
+    Consumer.perform_seek            a lane's partition is read from the position in its state, not from the group's
+    Consumer._drain_messages         hands on whole batches of a partition; the loop that fetches is the one that seeks
+    Consumer.on_stop                 closes the lanes before the worker leaves the group
+    Consumer.verify_event_path       Faust's livelock detector knows nothing of lanes
+    thread._create_worker_consumer   reads committed records only
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import IllegalStateError
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, ConsumerMessage
+
+from light_scheduler.wire import CommandRecord
+
+from .lane import Lane
+from .lanes import Lanes
+
+FETCH_TIMEOUT_S = 0.1
+FETCH_MAX_WAIT_MS = 50
+"""How long a fetch may wait in the broker. A partition whose records were just taken is fetched again only when the
+broker has answered the fetch under way, so this bounds how late a command arrives."""
+
+LOST_BATCH_S = 1.0
+"""A batch that has not reached its lane after this long was lost on the way: an agent that fails loses its event."""
+
+log = logging.getLogger(__name__)
+
+
+class CommandBatch(NamedTuple):
+    """What an agent receives as one event: consecutive commands of one partition, fetched from offset `first` on."""
+
+    lane: Lane
+    epoch: int
+    first: int
+    records: list[CommandRecord]
+
+
+@dataclass
+class _Feed:
+    """How far the commands of a lane have been handed on."""
+
+    fetched_to: int = 0
+    handed_at: float = 0.0
+
+
+class _Thread(driver.AIOKafkaConsumerThread):
+    def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = "read_committed"
+        consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
+        return consumer
+
+    def fetch_position(self, tp: TP) -> int | None:
+        """Return the offset before which everything of a partition has been handed out; None before the first seek."""
+        assignment = self._ensure_consumer()._subscription.subscription.assignment
+        state = assignment.state_value(tp) if assignment is not None else None
+        position: int | None = state._position if state is not None else None
+        return position
+
+    async def is_member(self) -> bool:
+        """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
+        coordinator = self._ensure_consumer()._coordinator
+        generation = coordinator.generation
+        return bool(await coordinator._do_heartbeat()) and coordinator.generation == generation
+
+
+class LaneConsumer(driver.Consumer):
+    """Faust's consumer, with lanes."""
+
+    lanes: Lanes
+    _thread: _Thread
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lanes = cast(LaneTransport, self.transport).lanes
+        self.lanes.highwater = self.highwater_of
+        self._command_topics = cast(LaneTransport, self.transport).command_topics
+        self._feeds: dict[TopicPartition, _Feed] = {}
+
+    def _new_consumer_thread(self) -> _Thread:
+        return _Thread(self, loop=self.loop, beacon=self.beacon)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        await self.lanes.assign(
+            {TopicPartition(tp.topic, tp.partition) for tp in assigned if tp.topic in self._command_topics}
+        )
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    async def perform_seek(self) -> None:
+        await super().perform_seek()
+        for lane in self.lanes:
+            lane.intake.needs_seek = True
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Lanes watch over themselves."""
+
+    async def on_stop(self) -> None:
+        await self.lanes.close()
+        await super().on_stop()
+
+    def highwater_of(self, tp: TopicPartition) -> int | None:
+        """Return the end of a commands partition as the last fetch saw it."""
+        try:
+            end: int | None = self._thread._ensure_consumer().highwater(tp)
+        except (IllegalStateError, AssertionError):
+            return None
+        return end
+
+    async def confirm(self, tp: TopicPartition) -> None:
+        """Return when an accepted heartbeat shows that a partition is ours, or when its lane is gone."""
+        while self.lanes.get(tp) is not None and not self.should_stop:
+            if not self.app.rebalancing and await self._thread.call_thread(self._thread.is_member):
+                return
+            await asyncio.sleep(0.1)
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        while not (self.should_stop or fetcher.should_stop):
+            if not self.flow_active:
+                await self.wait_first(self.can_resume_flow.wait(), timeout=1.0)
+                continue
+            await self._seek_lanes()
+            epochs = {
+                lane.tp: lane.intake.epoch
+                for lane in self.lanes
+                if lane.intake.is_open and not lane.intake.needs_seek and not lane.intake.is_full
+            }
+            active = {
+                tp for tp in self._get_active_partitions() if tp.topic not in self._command_topics or tp in epochs
+            }
+            if not active:
+                self.lanes.room.clear()
+                await self.wait_first(self.lanes.room.wait(), timeout=FETCH_TIMEOUT_S)
+                continue
+            generation = self.app.consumer_generation_id
+            for tp, records in (await self._getmany(active, FETCH_TIMEOUT_S)).items():
+                is_stale = not self.flow_active or self.app.consumer_generation_id != generation
+                if tp.topic in self._command_topics:
+                    await self._hand_on(tp, records, epochs.get(tp), is_stale)
+                elif not is_stale:
+                    for record in records:
+                        await self.callback(self._to_message(tp, record))
+            self._note_positions(epochs)
+
+    async def _seek_lanes(self) -> None:
+        """Go where lanes want to read on, be it for a new one or since a batch was lost on the way."""
+        for lane in self.lanes:
+            feed, intake = self._feeds.setdefault(lane.tp, _Feed()), lane.intake
+            if intake.is_open and feed.fetched_to != intake.next_offset:
+                intake.needs_seek |= time.monotonic() - feed.handed_at > LOST_BATCH_S
+            if intake.is_open and intake.needs_seek:
+                offset = intake.next_offset
+                try:
+                    await self.seek_wait({cast(TP, lane.tp): offset})
+                except (TimeoutError, IllegalStateError) as error:
+                    log.info("cannot seek in %s-%d yet: %r", *lane.tp, error)
+                    continue
+                feed.fetched_to, intake.needs_seek = offset, intake.next_offset != offset
+
+    async def _hand_on(self, tp: TP, records: list[Any], epoch: int | None, is_stale: bool) -> None:
+        lane = self.lanes.get(tp)
+        if lane is None:
+            return  # the lane that comes next seeks before it reads
+        if is_stale or epoch != lane.intake.epoch:
+            lane.intake.needs_seek = True
+            return
+        feed, last = self._feeds[lane.tp], records[-1]
+        batch = CommandBatch(lane, epoch, feed.fetched_to, records)
+        feed.fetched_to, feed.handed_at = last.offset + 1, time.monotonic()
+        await self.callback(
+            ConsumerMessage(
+                tp.topic,
+                tp.partition,
+                last.offset,
+                last.timestamp / 1_000,
+                last.timestamp_type,
+                [],
+                None,
+                batch,  # type: ignore[arg-type]  # Faust hands it on as it is: the topic's serializer is raw
+                None,
+                0,
+                0,
+                tp,
+                generation_id=self.app.consumer_generation_id,
+            )
+        )
+
+    def _note_positions(self, epochs: dict[TopicPartition, int]) -> None:
+        for lane in self.lanes:
+            intake = lane.intake
+            if intake.backlog_taken or epochs.get(lane.tp) != intake.epoch or intake.needs_seek:
+                continue
+            if self._feeds[lane.tp].fetched_to == intake.next_offset:  # nothing is under way to the lane
+                position = self._thread.fetch_position(cast(TP, lane.tp))
+                if position is not None:
+                    intake.reached(position)
+
+
+class LaneTransport(driver.Transport):
+    """Faust's transport, with a consumer that feeds lanes."""
+
+    Consumer = LaneConsumer
+    lanes: Lanes
+    command_topics: frozenset[str]

@@ -1,0 +1,7 @@
+"""The schedule table: a partition's pending schedules in RocksDB, in the order in which they are due."""
+
+from .overlay import DueScan, Overlay
+from .store import MemoryStore, Store
+from .table import Checkpoint, ScheduleTable
+
+__all__ = ["Checkpoint", "DueScan", "MemoryStore", "Overlay", "ScheduleTable", "Store"]

@@ -1,0 +1,133 @@
+"""The changes of one lane cycle, over a table that does not have them yet.
+
+An overlay is dropped when its transaction fails, and applied in one write after it has been committed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from light_scheduler.errors import FormatError
+from light_scheduler.model import Entry
+from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, decode_entry, decode_position
+
+from . import layout
+from .table import ScheduleTable
+
+
+class DueScan(NamedTuple):
+    """What is due, and when (ms) the first thing left is; None when nothing is left."""
+
+    entries: list[Entry]
+    next_due: int | None
+
+
+class Overlay:
+    """Reads through to the table; writes stay here until `apply`.
+
+    `position` is the next command to read, `pending` the number of schedules; both start as the table has them.
+    """
+
+    def __init__(self, table: ScheduleTable) -> None:
+        self._table = table
+        self._stored = table.store.get
+        self._changes: dict[bytes, bytes | None] = {}
+        self._primaries: dict[bytes, bytes | None] = {}  # what the store was asked already
+        self._fresh: dict[bytes, Entry] = {}  # index key -> entry put here
+        self._cursor = table.checkpoint.cursor
+        self.position = table.checkpoint.position
+        self.pending = table.pending
+
+    def get(self, tenant: str, id: str) -> Entry | None:
+        """Return one schedule as it is with the changes so far."""
+        index_key = self._index_key_of(layout.primary_key(tenant, id))
+        if index_key is None:
+            return None
+        fresh = self._fresh.get(index_key)
+        if fresh is not None:
+            return fresh
+        value = self._stored(index_key)
+        if value is None:
+            raise FormatError(f"the table's index has no record for {tenant}/{id}")
+        return decode_entry(value)
+
+    def put(self, entry: Entry, record: bytes) -> None:
+        """Store a schedule and its state record, in place of the one of its id if there is one."""
+        self._replace(layout.primary_key(entry.schedule.tenant, entry.schedule.id), entry, record)
+
+    def remove(self, tenant: str, id: str) -> None:
+        """Forget a schedule, if there is one."""
+        self._replace(layout.primary_key(tenant, id), None, None)
+
+    def due(self, until: int, limit: int, max_bytes: int) -> DueScan:
+        """Take what is due at or before `until` (ms), in order of (due, priority, arrival).
+
+        Stops after `limit` entries or when their records pass `max_bytes`. Every entry taken must be removed, or put
+        again, in this same overlay: the scan cursor moves past it. To be called once per overlay.
+        """
+        bound = layout.index_from(until + 1)
+        fresh = sorted(key for key in self._fresh if key < bound)
+        taken: list[Entry] = []
+        size, next_fresh = 0, 0
+        next_due: int | None = None
+        for key, value in self._table.store.scan(self._cursor, layout.INDEX_END):
+            while next_fresh < len(fresh) and fresh[next_fresh] < key and len(taken) < limit:
+                taken.append(self._fresh[fresh[next_fresh]])
+                next_fresh += 1
+            if key >= bound or len(taken) >= limit or size > max_bytes:
+                self._cursor, next_due = key, layout.due_of(key)
+                break
+            self._cursor = key + b"\0"
+            if key not in self._changes:  # else it was replaced or cancelled in this cycle
+                taken.append(decode_entry(value))
+                size += len(value)
+        room = max(0, limit - len(taken)) if size <= max_bytes else 0
+        taken += [self._fresh[key] for key in fresh[next_fresh : next_fresh + room]]
+        left = min(self._fresh.keys() - set(fresh[: next_fresh + room]), default=None)
+        if left is not None:
+            next_due = layout.due_of(left) if next_due is None else min(next_due, layout.due_of(left))
+        return DueScan(taken, next_due)
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Apply one changelog record. Raises FormatTooNew or FormatError."""
+        if key == POSITION_KEY:
+            self.position = decode_position(value or b"")
+        elif key[:1] == SCHEDULE_KIND:
+            self._replace(layout.PRIMARY + key[1:], None if value is None else decode_entry(value), value)
+        else:
+            raise FormatError(f"a changelog record has a key of an unknown kind: {key[:1]!r}")
+
+    def apply(self, *, changelog_offset: int, written_at: int) -> None:
+        """Write everything to the table at once, with the changelog offset that it reaches and the time (ms)."""
+        self._table.write(
+            self._changes,
+            msgspec.structs.replace(
+                self._table.checkpoint,
+                changelog_offset=changelog_offset,
+                position=self.position,
+                cursor=min((self._cursor, *self._fresh)),  # an entry put here may be due before all that was scanned
+                pending=self.pending,
+                written_at=written_at,
+            ),
+        )
+
+    def _index_key_of(self, primary: bytes) -> bytes | None:
+        try:
+            return self._primaries[primary]
+        except KeyError:
+            index_key = self._primaries[primary] = self._stored(primary)
+            return index_key
+
+    def _replace(self, primary: bytes, entry: Entry | None, value: bytes | None) -> None:
+        old = self._index_key_of(primary)
+        if old is not None:
+            self._changes[old] = None
+            self._fresh.pop(old, None)
+        index_key = None if entry is None else layout.index_key(entry)
+        self.pending += (index_key is not None) - (old is not None)
+        self._changes[primary] = self._primaries[primary] = index_key
+        if index_key is not None and entry is not None:
+            self._changes[index_key] = value
+            self._fresh[index_key] = entry

@@ -1,0 +1,56 @@
+"""Ordered key-value stores under a schedule table: RocksDB in a worker, memory in tests and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from sortedcontainers import SortedDict
+
+Changes = Mapping[bytes, bytes | None]
+"""Key -> new value, or None to delete."""
+
+
+class Store(Protocol):
+    """Bytes in key order."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key, or None."""
+        ...
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values from `start` (included) to `end` (not included), in key order."""
+        ...
+
+    def write(self, changes: Changes) -> None:
+        """Apply all changes, or none."""
+        ...
+
+    def close(self) -> None:
+        """Release what the store holds; its contents stay."""
+        ...
+
+
+class MemoryStore:
+    """A store that lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._items: SortedDict[bytes, bytes] = SortedDict()
+
+    def get(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._items.get(key)
+        return value
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for key in list(self._items.irange(start, end, inclusive=(True, False))):
+            yield key, self._items[key]
+
+    def write(self, changes: Changes) -> None:
+        for key, value in changes.items():
+            if value is None:
+                self._items.pop(key, None)
+            else:
+                self._items[key] = value
+
+    def close(self) -> None:
+        """Nothing to release: a closed store can be opened again as it is."""

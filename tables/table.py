@@ -1,0 +1,101 @@
+"""A partition's pending schedules, over an ordered store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.model import Entry
+from light_scheduler.wire.state import decode_entry, identity
+
+from . import layout
+from .store import Changes, Store
+
+CHECKPOINT_VERSION = 1
+
+
+class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
+    """How far a table has come; written together with the data it speaks of.
+
+    `changelog_offset` is the first changelog record not yet in the table, `position` the next command to read,
+    `cursor` the time-index key before which nothing is pending, `changelog_id` the identity of the changelog topic and
+    `written_at` the clock (UTC epoch ms) at the last write.
+    """
+
+    changelog_offset: int = 0
+    position: int = 0
+    cursor: bytes = layout.INDEX_START
+    pending: int = 0
+    changelog_id: str = ""
+    written_at: int = 0
+    version: int = CHECKPOINT_VERSION
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Checkpoint).decode
+
+
+class ScheduleTable:
+    """What is stored. Changes are collected in an `Overlay` and applied in one write, together with a checkpoint.
+
+    Raises FormatTooNew if a newer version wrote the store, which is then left untouched.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.checkpoint = self._load_checkpoint()
+
+    def _load_checkpoint(self) -> Checkpoint:
+        raw = self.store.get(layout.CHECKPOINT_KEY)
+        if raw is None:
+            return Checkpoint()
+        try:
+            checkpoint = _decode(raw)
+        except msgspec.MsgspecError as error:
+            raise FormatError(f"the table's checkpoint cannot be read: {error}") from error
+        if checkpoint.version > CHECKPOINT_VERSION:
+            raise FormatTooNew(f"the table was written in format {checkpoint.version}; run the newer version")
+        return checkpoint
+
+    @property
+    def pending(self) -> int:
+        """How many schedules are held."""
+        return self.checkpoint.pending
+
+    def get(self, tenant: str, id: str) -> Entry | None:
+        """Return one schedule."""
+        index_key = self.store.get(layout.primary_key(tenant, id))
+        if index_key is None:
+            return None
+        value = self.store.get(index_key)
+        return None if value is None else decode_entry(value)
+
+    def by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[Entry]:
+        """Yield a tenant's schedules whose id starts with `prefix`, in id order, from the first one after `after`."""
+        space = layout.PRIMARY + identity(tenant, prefix)
+        start = max(space, layout.primary_key(tenant, after) + b"\0") if after else space
+        for _, index_key in self.store.scan(start, space + b"\xff"):
+            value = self.store.get(index_key)
+            if value is not None:
+                yield decode_entry(value)
+
+    def by_due(self, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
+        """Yield (position, schedule) of all tenants by (due, priority, arrival), from the first after a position."""
+        start = max(after + b"\0", self.checkpoint.cursor)
+        for key, value in self.store.scan(start, layout.INDEX_END):
+            yield key, decode_entry(value)
+
+    def position_at(self, due: int) -> bytes:
+        """Return the position in `by_due` before everything that is due at or after an instant (ms)."""
+        return layout.index_from(due)
+
+    def write(self, changes: Changes, checkpoint: Checkpoint) -> None:
+        """Apply changes and the checkpoint they reach: all, or none."""
+        self.store.write({**changes, layout.CHECKPOINT_KEY: _encode(checkpoint)})
+        self.checkpoint = checkpoint
+
+    def close(self) -> None:
+        """Release the store."""
+        self.store.close()

@@ -15,7 +15,7 @@ def _murmur2() -> Callable[[bytes], int]:
         from murmurhash2 import murmurhash2
     except ImportError:
         # Its only wheels are for Linux on x86-64.
-        from aiokafka.partitioner import murmur2  # type: ignore[import-untyped]
+        from aiokafka.partitioner import murmur2
 
         return murmur2  # type: ignore[no-any-return]
     return lambda key: murmurhash2(key, _SEED)

@@ -1,0 +1,84 @@
+"""Waiting for results: one reader of the results topic, and a future for each command that waits.
+
+The reader has its position before the first command is sent, so that no answer can pass unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import uuid
+from typing import Self
+
+from light_scheduler.errors import BrokerError, FormatError
+from light_scheduler.model import Result
+from light_scheduler.wire import correlation_id_of, decode_result
+
+from .reading import Reader
+
+
+class Answers:
+    """The results of one client's commands, told apart from others' by correlation ids."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._waiting: dict[bytes, asyncio.Future[Result]] = {}
+        self._prefix = uuid.uuid4().hex
+        self._numbers = itertools.count(1)
+        self._task = asyncio.create_task(self._read(), name="light-scheduler results")
+        # Not a `finally` in the task: one that is cancelled before its first step runs none of its code.
+        self._task.add_done_callback(self._fail_waiting)
+
+    @property
+    def running(self) -> bool:
+        """Whether results still come in; if not, a new reader is needed."""
+        return not self._task.done()
+
+    def expect(self) -> Expected:
+        """Return a new correlation id and the future of its result."""
+        correlation_id = f"{self._prefix}-{next(self._numbers)}".encode()
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = future
+        return Expected(self._waiting, correlation_id, future)
+
+    async def close(self) -> None:
+        """Stop reading. Whoever still waits gets a BrokerError."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        await self._reader.close()
+
+    async def _read(self) -> None:
+        async for record in self._reader:
+            future = self._waiting.get(correlation_id_of(record.headers) or b"")
+            if future is None or future.done():
+                continue
+            try:
+                future.set_result(decode_result(record.value))
+            except FormatError as error:
+                future.set_exception(error)
+
+    def _fail_waiting(self, ended: asyncio.Task[None]) -> None:
+        cause = None if ended.cancelled() else ended.exception()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(BrokerError(f"results are no longer read: {cause or 'the client was closed'}"))
+
+
+class Expected:
+    """One awaited result. Used as a context manager, so that a caller who gives up leaves nothing behind."""
+
+    def __init__(
+        self, waiting: dict[bytes, asyncio.Future[Result]], correlation_id: bytes, result: asyncio.Future[Result]
+    ) -> None:
+        self._waiting = waiting
+        self.correlation_id = correlation_id
+        self.result = result
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._waiting.pop(self.correlation_id, None)
+        if not self.result.cancel() and not self.result.cancelled():
+            # Whoever gave up before looking is not told twice: a failure counts as seen.
+            self.result.exception()

@@ -1,0 +1,47 @@
+"""Following a topic from its end or its beginning, outside any consumer group, committed records only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.structs import ConsumerRecord
+
+
+class Reader:
+    """Reads all partitions of one topic. It stands still until it is iterated, and then never ends."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+
+    @classmethod
+    async def open(
+        cls, options: Mapping[str, Any], topic: str, partitions: Iterable[int], *, from_beginning: bool = False
+    ) -> Self:
+        """Return a reader that has its position already: whatever is committed from here on will be read.
+
+        `options` are those of the connection, as aiokafka takes them. Raises aiokafka's errors.
+        """
+        consumer = AIOKafkaConsumer(
+            group_id=None, enable_auto_commit=False, isolation_level="read_committed", **options
+        )
+        try:
+            await consumer.start()
+            places = [TopicPartition(topic, partition) for partition in sorted(partitions)]
+            consumer.assign(places)
+            offsets = await (consumer.beginning_offsets(places) if from_beginning else consumer.end_offsets(places))
+            for place, offset in offsets.items():
+                consumer.seek(place, offset)
+        except BaseException:
+            await consumer.stop()
+            raise
+        return cls(consumer)
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
+        while True:
+            record = await self._consumer.getone()
+            yield record
+
+    async def close(self) -> None:
+        await self._consumer.stop()

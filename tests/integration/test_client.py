@@ -1,0 +1,328 @@
+"""SchedulerClient against a real broker; a hand-driven responder stands in for the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.structs import ConsumerRecord
+
+from light_scheduler.client import SchedulerClient, ScheduleRequest
+from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.errors import BrokerError, ClientError, CommandRefused, InvalidCommand, ResultTimeout
+from light_scheduler.model import (
+    After,
+    CancelCommand,
+    Command,
+    EventType,
+    HistoryEvent,
+    Once,
+    Outcome,
+    Result,
+    ScheduleCommand,
+    TopicNames,
+)
+from light_scheduler.wire import (
+    dialect_named,
+    encode_history,
+    encode_result,
+    history_key,
+    partition_for,
+    result_headers,
+)
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 3
+AT = 4_102_444_800_000
+
+
+@pytest.fixture
+async def names(kafka: Kafka) -> TopicNames:
+    """An application of its own for each test, with its topics."""
+    names = TopicNames(f"client-{uuid.uuid4().hex[:8]}")
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    await admin.start()
+    try:
+        await admin.create_topics(
+            [NewTopic(topic, PARTITIONS, 1) for topic in (names.commands, names.results, names.history)]
+        )
+    finally:
+        await admin.close()
+    return names
+
+
+@pytest.fixture
+async def client(kafka: Kafka, names: TopicNames) -> AsyncIterator[SchedulerClient]:
+    async with SchedulerClient(kafka.bootstrap_servers, app_id=names.app_id) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+async def no_task_is_left_behind() -> AsyncIterator[None]:
+    yield
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def records_of(kafka: Kafka, topic: str, count: int) -> list[ConsumerRecord]:
+    """The first records of a topic."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap_servers, isolation_level="read_committed")
+    await consumer.start()
+    try:
+        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        consumer.assign(places)
+        await consumer.seek_to_beginning(*places)
+        async with asyncio.timeout(20):
+            return [await consumer.getone() for _ in range(count)]
+    finally:
+        await consumer.stop()
+
+
+def answer_to(command: Command) -> Result | None:
+    """What the responder says: the id decides."""
+    outcome, reason, field = Outcome.SCHEDULED, None, None
+    if command.id.startswith("silent"):
+        return None
+    if command.id.startswith("refused"):
+        outcome, reason, field = Outcome.REJECTED, "too large", "schedule-target-topic"
+    elif command.id.startswith("conflict"):
+        outcome, reason = Outcome.CONFLICT, "exists"
+    elif isinstance(command, CancelCommand):
+        outcome = Outcome.CANCELLED
+    return Result(
+        command.name, command.tenant, command.id, outcome, 1, None, reason, field, command.partition, command.offset
+    )
+
+
+@asynccontextmanager
+async def responder(kafka: Kafka, names: TopicNames) -> AsyncIterator[list[Command]]:
+    """Answers every command transactionally, as a worker does; yields the commands it has seen."""
+    seen: list[Command] = []
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap_servers)
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=names.app_id)
+    await consumer.start()
+    await producer.start()
+
+    async def respond() -> None:
+        places = [TopicPartition(names.commands, partition) for partition in range(PARTITIONS)]
+        consumer.assign(places)
+        await consumer.seek_to_beginning(*places)
+        while True:
+            batches = await consumer.getmany(timeout_ms=200)
+            commands = [dialect_named("native").decode(record) for batch in batches.values() for record in batch]
+            if not commands:
+                continue
+            seen.extend(commands)
+            async with producer.transaction():
+                for command in commands:
+                    result = answer_to(command)
+                    if result is not None and command.reply_to is not None:
+                        await producer.send(
+                            command.reply_to.topic,
+                            encode_result(result),
+                            command.key,
+                            headers=result_headers(command.reply_to.correlation_id),
+                        )
+
+    task = asyncio.create_task(respond())
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await producer.stop()
+        await consumer.stop()
+
+
+async def test_scheduling_returns_the_schedulers_result(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    async with responder(kafka, names) as seen:
+        result = await client.schedule(
+            "a", b"\x00\xff", topic="t", at=AT, headers={"trace": b"\xff"}, labels={"k": "v"}
+        )
+    assert (result.outcome, result.tenant, result.id) == (Outcome.SCHEDULED, "default", "a")
+    (command,) = seen
+    assert isinstance(command, ScheduleCommand)
+    assert (command.timing, command.payload, command.key, command.target.key) == (Once(AT), b"\x00\xff", b"a", b"a")
+    assert (command.headers, command.labels) == ([("trace", b"\xff")], {"k": "v"})
+    assert (result.partition, result.offset) == (command.partition, command.offset)
+
+
+async def test_cancelling_returns_the_schedulers_result(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    async with responder(kafka, names):
+        result = await client.cancel("a", key="customer")
+    assert (result.command, result.outcome) == ("cancel", Outcome.CANCELLED)
+
+
+async def test_many_calls_at_once_each_get_their_own_answer(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    async with responder(kafka, names):
+        results = await asyncio.gather(*(client.schedule(f"id-{n}", topic="t", after="1h") for n in range(50)))
+    assert [result.id for result in results] == [f"id-{n}" for n in range(50)]
+
+
+async def test_two_clients_of_one_application_do_not_take_each_others_answers(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    async with responder(kafka, names), SchedulerClient(kafka.bootstrap_servers, app_id=names.app_id) as other:
+        results = await asyncio.gather(client.schedule("one", topic="t"), other.schedule("other", topic="t"))
+    assert [result.id for result in results] == ["one", "other"]
+
+
+@pytest.mark.parametrize("id", ["refused-1", "conflict-1"])
+async def test_a_refusal_is_raised_with_its_result(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient, id: str
+) -> None:
+    async with responder(kafka, names):
+        with pytest.raises(CommandRefused) as caught:
+            await client.schedule(id, topic="t", at=AT)
+        result = await client.schedule(id, topic="t", at=AT, raise_on_refusal=False)
+    assert caught.value.result.id == id
+    assert result.outcome == caught.value.result.outcome
+
+
+async def test_without_an_answer_the_time_out_names_the_id_and_later_calls_still_work(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    async with responder(kafka, names):
+        with pytest.raises(ResultTimeout, match="default/silent-1"):
+            await client.schedule("silent-1", topic="t", timeout=1)
+        assert (await client.schedule("b", topic="t")).outcome is Outcome.SCHEDULED
+
+
+async def test_without_waiting_the_receipt_names_the_record_in_the_partition_of_the_key(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    receipt = await client.schedule("a", topic="t", key="köy", target_key=None, wait=False)
+    (record,) = await records_of(kafka, names.commands, 1)
+    assert (receipt.id, receipt.partition, receipt.offset) == ("a", record.partition, record.offset)
+    assert record.partition == partition_for("köy".encode(), PARTITIONS)
+    command = dialect_named("native").decode(record)
+    assert isinstance(command, ScheduleCommand)
+    assert (command.key, command.target.key, command.reply_to) == ("köy".encode(), None, None)
+
+
+async def test_an_id_that_is_not_given_is_made_and_told(client: SchedulerClient) -> None:
+    first = await client.schedule(topic="t", wait=False)
+    second = await client.schedule(topic="t", wait=False)
+    assert uuid.UUID(first.id).version == 7
+    assert first.id != second.id
+
+
+async def test_send_later_takes_key_value_topic_and_time(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    for when in (datetime(2100, 1, 1, tzinfo=UTC), AT, timedelta(minutes=15)):
+        await client.send_later(b"\xff", b"v", "t", when)
+    commands = [dialect_named("native").decode(record) for record in await records_of(kafka, names.commands, 3)]
+    assert [command.timing for command in commands if isinstance(command, ScheduleCommand)] == [
+        Once(AT),
+        Once(AT),
+        After(900_000),
+    ]
+    assert {command.key for command in commands} == {b"\xff"}
+    assert len({command.id for command in commands}) == 3
+
+
+async def test_many_requests_are_sent_in_batches_and_told_in_order(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    payload = bytes(2_000)
+    requests: list[ScheduleRequest] = [
+        {"id": f"id-{n}", "payload": payload, "topic": "t", "at": AT} for n in range(1_000)
+    ]
+    receipts = await client.schedule_many(requests)
+    assert [receipt.id for receipt in receipts] == [f"id-{n}" for n in range(1_000)]
+    records = {(record.partition, record.offset): record for record in await records_of(kafka, names.commands, 1_000)}
+    for receipt in receipts:
+        record = records[receipt.partition, receipt.offset]
+        assert record.key == receipt.id.encode()
+        assert record.partition == partition_for(record.key, PARTITIONS)
+
+
+async def test_many_requests_can_wait_for_their_results_also_refused_ones(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    requests: list[ScheduleRequest] = [{"id": id, "topic": "t"} for id in ("a", "refused-1", "b")]
+    async with responder(kafka, names):
+        results = await client.schedule_many(requests, wait=True)
+    assert [(result.id, result.outcome.value) for result in results] == [
+        ("a", "scheduled"),
+        ("refused-1", "rejected"),
+        ("b", "scheduled"),
+    ]
+
+
+async def test_a_payload_that_no_record_can_hold_is_refused_here(client: SchedulerClient) -> None:
+    with pytest.raises(InvalidCommand, match="payload"):
+        await client.schedule("a", bytes(3_000_000), topic="t", wait=False)
+    with pytest.raises(InvalidCommand, match="payload"):
+        await client.schedule_many([{"id": "a", "payload": bytes(3_000_000), "topic": "t"}])
+
+
+async def test_following_the_history_sees_committed_events_from_now_on_or_from_the_beginning(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    def event(id: str, kind: EventType = EventType.FIRED) -> tuple[bytes, bytes]:
+        record = HistoryEvent(kind, "acme", id, 1, AT, AT, 1, 1, "t", None, 0)
+        return encode_history(record), history_key("acme", id)
+
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=names.app_id)
+    await producer.start()
+    try:
+        async with producer.transaction():
+            await producer.send_and_wait(names.history, *event("order-1"))
+            await producer.send_and_wait(names.history, *event("other-1"))
+            await producer.send_and_wait(names.history, *event("order-2", EventType.SCHEDULED))
+        await producer.begin_transaction()
+        await producer.send_and_wait(names.history, *event("order-aborted"))
+        await producer.abort_transaction()
+    finally:
+        await producer.stop()
+    seen = set()
+    events = client.watch(id_prefix="order-", from_beginning=True)
+    async with asyncio.timeout(20):
+        seen.add((await anext(events)).id)
+        seen.add((await anext(events)).id)
+    await events.aclose()
+    assert seen == {"order-1", "order-2"}
+    events = client.watch(tenant="acme", events={EventType.FIRED}, from_beginning=True)
+    async with asyncio.timeout(20):
+        assert {(await anext(events)).id for _ in range(2)} == {"order-1", "other-1"}
+    await events.aclose()
+
+
+async def test_closing_ends_those_who_wait(client: SchedulerClient) -> None:
+    waiting = asyncio.create_task(client.schedule("silent", topic="t", timeout=60))
+    while not (client._answers and client._answers._waiting):  # noqa: ASYNC110  (no event tells of it)
+        await asyncio.sleep(0)
+    await client.close()
+    with pytest.raises(BrokerError):
+        await waiting
+
+
+async def test_a_client_that_is_not_open_says_so(kafka: Kafka) -> None:
+    with pytest.raises(ClientError, match="async with"):
+        await SchedulerClient(kafka.bootstrap_servers).schedule("a", topic="t")
+
+
+async def test_a_missing_commands_topic_is_named(kafka: Kafka) -> None:
+    with pytest.raises(BrokerError, match="nobody-commands does not exist"):
+        await SchedulerClient(kafka.bootstrap_servers, app_id="nobody", connect_timeout=1).start()
+
+
+async def test_a_broker_that_is_not_there_is_an_error_in_bounded_time(unused_tcp_port: int) -> None:
+    async with asyncio.timeout(10):
+        with pytest.raises(BrokerError, match=f"127.0.0.1:{unused_tcp_port}"):
+            await SchedulerClient(f"kafka://127.0.0.1:{unused_tcp_port}", connect_timeout=2).start()

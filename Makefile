@@ -45,6 +45,7 @@ docs: $(STAMP) ## Write the documents that are made from the code.
 	@$(BIN)/python scripts/configuration_docs.py
 
 setup: $(STAMP) ## Make .venv, with exactly what requirements.lock says.
+	@:
 
 # Makes .venv unless there is one with a Python that works and is new enough.
 define make-venv

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 import light_scheduler
 from light_scheduler.cli import COMMANDS, cli
+from light_scheduler.devkit.jars import KAFKA_VERSION
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -159,8 +160,8 @@ class TestContainers:
                 if wanted["condition"] == "service_healthy":
                     assert services[needed]["healthcheck"]["test"]
 
-    def test_the_broker_is_a_fixed_version(self, compose: dict[str, Any]) -> None:
-        assert re.fullmatch(r"apache/kafka:\d+\.\d+\.\d+", compose["services"]["kafka"]["image"])
+    def test_the_broker_is_the_version_that_is_tested_with(self, compose: dict[str, Any]) -> None:
+        assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
 
     def test_every_command_is_one_that_the_command_line_has(self, own: dict[str, Any]) -> None:
         dockerfile = read("Dockerfile")

@@ -1,0 +1,210 @@
+"""A single-node Kafka broker as a child process."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from light_scheduler.errors import BrokerStartError
+
+from .jars import kafka_jars
+from .java import java_executable
+from .leash import Leash
+from .ports import free_port, port_is_free
+from .properties import HOST, log4j2_properties, server_properties
+from .readiness import admin_client, answers
+from .storage import BrokerFolder
+
+HEAP_MEGABYTES = 768
+
+_JVM_OPTIONS = (
+    # Measured on two cores: the compiler limited to its first tier starts 0.7 s sooner but serves slower; the serial
+    # collector gains nothing at start.
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",
+    # Kafka unmaps its index files through Unsafe, which Java 25 warns about.
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+_FORMAT_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_ANSWER_SECONDS = 0.25
+_PORT_ATTEMPTS = 3
+
+
+class EmbeddedBroker:
+    """A real Kafka broker on 127.0.0.1, for as long as this process lives.
+
+    `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
+    `data_dir`: a folder that keeps its topics between runs, or None for a temporary one that `close` removes.
+    `start_timeout`: seconds until a broker that does not answer counts as failed (the download of Kafka not included).
+
+    A context manager: entering starts, leaving closes. If this process is killed, the broker ends with it.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        data_dir: Path | None = None,
+        start_timeout: float = 60.0,
+        heap_megabytes: int = HEAP_MEGABYTES,
+        jvm_options: tuple[str, ...] = (),
+    ) -> None:
+        self._port = port
+        self._port_is_chosen = port is not None
+        self._temporary = None if data_dir else tempfile.TemporaryDirectory(prefix="light-scheduler-kafka-")
+        self._folder = BrokerFolder((data_dir or Path(self._temporary.name if self._temporary else "")).absolute())
+        self._start_timeout = start_timeout
+        self._jvm_options = (f"-Xmx{heap_megabytes}m", *_JVM_OPTIONS, *jvm_options)
+        self._process: Leash | None = None
+
+    @property
+    def port(self) -> int:
+        if self._port is None:
+            raise BrokerStartError("the broker has no port before its first start")
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address as clients take it: `host:port`."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of Java."""
+        if self._process is None:
+            raise BrokerStartError("the broker is not running")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def data_dir(self) -> Path:
+        return self._folder.root
+
+    @property
+    def log_file(self) -> Path:
+        """Where the broker writes warnings and errors."""
+        return self._folder.log_file
+
+    def start(self) -> Self:
+        """Start the broker and wait until it answers; a data folder that was used before is taken as it is.
+
+        Raises BrokerStartError: Kafka could not be downloaded, the port is taken, or it did not come up (with the
+        last lines of its log).
+        """
+        if self.is_running:
+            return self
+        java, jars = java_executable(), kafka_jars()
+        deadline = time.monotonic() + self._start_timeout
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            self._choose_port()
+            try:
+                self._launch(java, jars, deadline)
+                break
+            except BrokerStartError:
+                # Between the choice of a free port and its use, another process may have taken it.
+                if self._port_is_chosen or attempt == _PORT_ATTEMPTS or port_is_free(self.port):
+                    raise
+                self._port = None
+        self._port_is_chosen = True
+        return self
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the broker has ended by itself; return its exit code. Raises TimeoutError after `timeout` s."""
+        if self._process is None:
+            raise BrokerStartError("the broker is not running")
+        return self._process.wait(timeout)
+
+    def stop(self, timeout: float = 20.0) -> None:
+        """Stop the broker in order, keeping its data; kill it if that takes longer than `timeout` seconds."""
+        if self._process is not None:
+            self._process.stop(timeout)
+            self._process = None
+
+    def kill(self) -> None:
+        """End the broker with SIGKILL, keeping its data: what a power cut does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def send_signal(self, signal_number: int) -> None:
+        """Send Java a signal, such as SIGSTOP and SIGCONT."""
+        if self._process is not None:
+            self._process.send_signal(signal_number)
+
+    def close(self) -> None:
+        """Stop the broker and remove its data if they are temporary. A closed broker cannot be started again."""
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _choose_port(self) -> None:
+        if self._port is None:
+            self._port = free_port()
+        elif not port_is_free(self._port):
+            raise BrokerStartError(f"port {self._port} of {HOST} is in use: choose another, or stop what listens there")
+
+    def _launch(self, java: Path, jars: list[Path], deadline: float) -> None:
+        folder = self._folder
+        self._write_configuration()
+        base = [str(java), "-cp", ":".join(map(str, jars)), f"-Dlog4j2.configurationFile={folder.log4j2_properties}"]
+        if not folder.is_formatted:
+            folder.format([*base, *_FORMAT_OPTIONS])
+        with folder.log_file.open("ab") as log:
+            self._process = Leash(
+                [*base, *self._jvm_options, "kafka.Kafka", str(folder.server_properties)],
+                folder=folder.root,
+                stdout=log,
+                stderr=log,
+                remove_when_orphaned=folder.root if self._temporary else None,
+            )
+        try:
+            self._await_ready(self._process, deadline)
+        except BaseException:
+            self._process.kill()
+            self._process = None
+            raise
+
+    def _write_configuration(self) -> None:
+        folder = self._folder
+        try:
+            folder.kafka_data.mkdir(parents=True, exist_ok=True)
+            folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
+            folder.server_properties.write_text(
+                server_properties(port=self.port, controller_port=free_port(), log_dir=folder.kafka_data),
+                encoding="utf-8",
+            )
+        except OSError as error:
+            raise BrokerStartError(f"the data folder {folder.root} cannot be used: {error}") from error
+
+    def _await_ready(self, process: Leash, deadline: float) -> None:
+        admin = admin_client(self.bootstrap_servers)
+        while not answers(admin, _ANSWER_SECONDS):
+            if (return_code := process.poll()) is not None:
+                raise BrokerStartError(
+                    f"Kafka ended with exit code {return_code} instead of starting. {self.log_file} ends with:\n"
+                    f"{self._folder.log_end()}"
+                )
+            if time.monotonic() > deadline:
+                raise BrokerStartError(
+                    f"Kafka did not answer within {self._start_timeout:g} s. {self.log_file} ends with:\n"
+                    f"{self._folder.log_end()}"
+                )

@@ -1,0 +1,120 @@
+"""Child processes that cannot outlive their parent, even when it is killed with SIGKILL."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+_LEASH_PROCESS = Path(__file__).with_name("leash_process.py")
+_KILL_WAIT_SECONDS = 10.0
+
+
+class Leash:
+    """A running command on a leash: a tiny process between this one and the command ends it when this one is gone.
+
+    The command runs in a session of its own (Ctrl-C in the terminal does not reach it), with an empty standard input.
+    When this process dies, the command gets SIGTERM, then SIGKILL after `grace` seconds; `remove_when_orphaned` is a
+    folder that is deleted in that case, since nobody else is left to do it.
+
+    `stdout` and `stderr` are open files, or None to inherit. Raises OSError when the command cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        stdout: IO[bytes] | None = None,
+        stderr: IO[bytes] | None = None,
+        grace: float = 10.0,
+        remove_when_orphaned: Path | None = None,
+    ) -> None:
+        status_reader, status_writer = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-IS",
+                    str(_LEASH_PROCESS),
+                    str(status_writer),
+                    str(grace),
+                    str(remove_when_orphaned.absolute()) if remove_when_orphaned else "",
+                    *(str(word) for word in command),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                env=environment,
+                cwd=folder,
+                pass_fds=(status_writer,),
+                start_new_session=True,
+                bufsize=0,
+            )
+        except BaseException:
+            os.close(status_reader)
+            raise
+        finally:
+            os.close(status_writer)
+        with open(status_reader, encoding="utf-8", errors="replace") as status:  # noqa: PTH123 - a descriptor
+            word, _, rest = status.readline().strip().partition(" ")
+        if word != "started":
+            self.wait()
+            raise OSError(rest or f"{command[0]} could not be started")
+        self.pid = int(rest)
+        """The command's own process id."""
+
+    def poll(self) -> int | None:
+        """Return the command's exit code (minus the signal's number if one ended it), or None while it runs."""
+        return_code = self._process.poll()
+        if return_code is not None:
+            self._close_control()
+        return return_code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the command has ended and return as `poll`. Raises TimeoutError after `timeout` seconds."""
+        try:
+            return_code = self._process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"process {self.pid} has not ended within {timeout:g} s") from error
+        self._close_control()
+        return return_code
+
+    def send_signal(self, signal_number: int) -> None:
+        """Send the command a signal; nothing happens if it has ended. The order of signals is kept."""
+        assert self._process.stdin is not None
+        if self.poll() is None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.write(bytes([signal_number]))
+
+    def stop(self, timeout: float = 10.0) -> int:
+        """Ask the command to end (SIGTERM), kill it after `timeout` seconds, and return as `poll`."""
+        self.send_signal(signal.SIGTERM)
+        try:
+            return self.wait(timeout)
+        except TimeoutError:
+            return self.kill()
+
+    def kill(self) -> int:
+        """End the command with SIGKILL and return as `poll`."""
+        self.send_signal(signal.SIGKILL)
+        return self.wait(_KILL_WAIT_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _close_control(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()

@@ -1,0 +1,79 @@
+"""The text of the broker's configuration files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+HOST = "127.0.0.1"
+
+
+def server_properties(*, port: int, controller_port: int, log_dir: Path) -> str:
+    """Return the `server.properties` of a single node that is broker and controller in one, on the loopback address."""
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": log_dir,
+        # One node holds the only copy of everything.
+        "default.replication.factor": 1,
+        "min.insync.replicas": 1,
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        # Kafka's 50 partitions each are for clusters: creating, opening and cleaning them is most of a start.
+        "offsets.topic.num.partitions": 4,
+        "transaction.state.log.num.partitions": 4,
+        "share.coordinator.state.topic.num.partitions": 1,
+        # A misspelt topic is an error, as it should be in production.
+        "auto.create.topics.enable": "false",
+        # The first member of a group does not wait for others.
+        "group.initial.rebalance.delay.ms": 0,
+        # Kafka refuses session time-outs below 6 s; tests of a worker's death should not have to wait that long.
+        "group.min.session.timeout.ms": 1_000,
+        # After a SIGKILL the controller lets the broker register again only when the old registration has run out,
+        # 9 s by default: the node would be as good as down until then.
+        "broker.session.timeout.ms": 3_000,
+        "broker.heartbeat.interval.ms": 500,
+        # A laptop's share of threads and memory; the cleaner's buffer is 128 MiB otherwise.
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "background.threads": 2,
+        "num.recovery.threads.per.data.dir": 2,
+        "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+    }
+    return "".join(f"{name}={_escape(str(value))}\n" for name, value in settings.items())
+
+
+def log4j2_properties() -> str:
+    """Return a Log4j configuration that writes warnings and errors to standard output."""
+    return """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c: %m%n
+"""
+
+
+def _escape(value: str) -> str:
+    """Write a value so that Java reads it back from a properties file, whatever characters a path has."""
+    escaped = value.replace("\\", "\\\\")
+    return "".join(
+        character
+        if character.isascii() and character.isprintable()
+        else "".join(f"\\u{unit:04x}" for unit in _utf16(character))
+        for character in escaped
+    )
+
+
+def _utf16(character: str) -> list[int]:
+    encoded = character.encode("utf-16-be")
+    return [int.from_bytes(encoded[i : i + 2]) for i in range(0, len(encoded), 2)]

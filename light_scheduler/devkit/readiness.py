@@ -1,0 +1,34 @@
+"""Asking a broker whether it answers."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+# librdkafka reports each refused connection; before a broker is up these are no news.
+_SILENT = logging.Logger("light_scheduler.devkit.readiness", logging.CRITICAL + 1)
+
+
+def admin_client(bootstrap_servers: str) -> Any:
+    """Return an AdminClient that keeps trying to connect, in silence."""
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 200,
+            "broker.address.family": "v4",
+        },
+        logger=_SILENT,
+    )
+
+
+def answers(admin: Any, timeout: float) -> bool:
+    """Say whether a metadata request is answered with a registered broker within `timeout` seconds."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return bool(admin.list_topics(timeout=timeout).brokers)
+    except KafkaException:
+        return False

@@ -1,0 +1,82 @@
+"""The broker's data folder: what is where in it, and its one-time formatting."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from light_scheduler.errors import BrokerStartError
+
+_FORMAT_TIMEOUT_SECONDS = 60
+_LAST_LINES = 20
+_LAST_BYTES = 16_384
+
+
+@dataclass(frozen=True)
+class BrokerFolder:
+    """The files of one broker."""
+
+    root: Path
+
+    @property
+    def kafka_data(self) -> Path:
+        return self.root / "kafka"
+
+    @property
+    def server_properties(self) -> Path:
+        return self.root / "server.properties"
+
+    @property
+    def log4j2_properties(self) -> Path:
+        return self.root / "log4j2.properties"
+
+    @property
+    def log_file(self) -> Path:
+        return self.root / "broker.log"
+
+    @property
+    def is_formatted(self) -> bool:
+        return (self.kafka_data / "meta.properties").exists()
+
+    def format(self, java_command: list[str]) -> None:
+        """Give the folder a cluster id. Raises BrokerStartError with the tool's last lines when that fails."""
+        command = [
+            *java_command,
+            "kafka.tools.StorageTool",
+            "format",
+            "--ignore-formatted",
+            f"--cluster-id={_new_cluster_id()}",
+            "--config",
+            str(self.server_properties),
+        ]
+        try:
+            with self.log_file.open("ab") as log:
+                subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    check=True,
+                    timeout=_FORMAT_TIMEOUT_SECONDS,
+                )
+        except (subprocess.SubprocessError, OSError) as error:
+            raise BrokerStartError(f"the data folder {self.root} could not be formatted:\n{self.log_end()}") from error
+
+    def log_end(self) -> str:
+        """Return the last lines of the broker's log."""
+        try:
+            with self.log_file.open("rb") as log:
+                log.seek(0, 2)
+                log.seek(max(0, log.tell() - _LAST_BYTES))
+                text = log.read().decode("utf-8", errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-_LAST_LINES:])
+
+
+def _new_cluster_id() -> str:
+    """Return a random id in Kafka's spelling: a UUID in URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -1,0 +1,112 @@
+"""The embedded broker: a real Kafka that starts, keeps its data, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.readiness import admin_client
+from light_scheduler.devkit.waiting import process_runs, wait_until
+from light_scheduler.errors import BrokerStartError
+
+pytestmark = pytest.mark.integration
+
+COMMAND = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "broker"]
+
+
+def test_topics_survive_a_stop_and_a_kill_and_temporary_data_do_not_survive_the_end() -> None:
+    with EmbeddedBroker() as broker:
+        address, folder = broker.bootstrap_servers, broker.data_dir
+        create_topic(address, "kept")
+        broker.stop()
+        assert not broker.is_running
+        broker.start()
+        assert "kept" in topics(address)
+        broker.kill()
+        broker.start()
+        assert broker.bootstrap_servers == address
+        assert "kept" in topics(address)
+        pid = broker.pid
+    assert not process_runs(pid)
+    assert not folder.exists()
+
+
+def test_a_data_folder_is_taken_up_by_another_broker(tmp_path: Path) -> None:
+    with EmbeddedBroker(data_dir=tmp_path / "data") as first:
+        create_topic(first.bootstrap_servers, "kept")
+        with pytest.raises(BrokerStartError, match=r"(?s)broker\.log.*lock"):
+            EmbeddedBroker(data_dir=tmp_path / "data").start()
+    with EmbeddedBroker(data_dir=tmp_path / "data") as second:
+        assert "kept" in topics(second.bootstrap_servers)
+
+
+def test_a_port_in_use_is_an_error_that_names_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BrokerStartError, match=f"port {port} .* in use"), EmbeddedBroker(port=port):
+            pass
+
+
+def test_a_killed_parent_leaves_no_java_and_no_temporary_data() -> None:
+    port = free_port()
+    with running("--port", str(port)) as parent:
+        pid, folder = ready_line(parent, port)
+        assert process_runs(pid)
+        parent.kill()
+        parent.wait()
+        wait_until(lambda: not process_runs(pid), timeout=30, what="the end of Java")
+        wait_until(lambda: not folder.exists(), timeout=30, what="the removal of its data")
+
+
+def test_the_command_runs_until_sigterm_and_keeps_its_data(tmp_path: Path) -> None:
+    port = free_port()
+    for expected in ([], ["kept"]):
+        with running("--port", str(port), "--data-dir", str(tmp_path / "data")) as parent:
+            pid, folder = ready_line(parent, port)
+            assert folder == tmp_path / "data"
+            assert [name for name in topics(f"127.0.0.1:{port}") if name == "kept"] == expected
+            if not expected:
+                create_topic(f"127.0.0.1:{port}", "kept")
+            parent.send_signal(signal.SIGTERM)
+            assert parent.wait(30) == 0
+            assert not process_runs(pid)
+
+
+@contextmanager
+def running(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """Run `light-scheduler broker`, and kill it in the end if it still runs."""
+    with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, text=True) as parent:
+        try:
+            yield parent
+        finally:
+            parent.kill()
+
+
+def ready_line(parent: subprocess.Popen[str], port: int) -> tuple[int, Path]:
+    """Wait for the one line that says the broker is ready; return Java's process id and the data folder."""
+    assert parent.stdout is not None
+    line = parent.stdout.readline()
+    assert line.startswith(f"Kafka is ready on 127.0.0.1:{port} (pid "), line
+    pid, _, folder = line.partition("(pid ")[2].rstrip(")\n").partition(", ")
+    return int(pid), Path(folder)
+
+
+def topics(address: str) -> list[str]:
+    admin = admin_client(address)
+    return list(admin.list_topics(timeout=10).topics)
+
+
+def create_topic(address: str, name: str) -> None:
+    from confluent_kafka.admin import NewTopic
+
+    admin = admin_client(address)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(10)

@@ -1,0 +1,54 @@
+"""The broker's configuration files say what they should."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from light_scheduler.devkit.ports import free_port, port_is_free
+from light_scheduler.devkit.properties import server_properties
+from light_scheduler.devkit.storage import BrokerFolder
+
+
+def parsed(text: str) -> dict[str, str]:
+    """Read properties as Java does, as far as this test needs it."""
+    pairs = dict(line.split("=", 1) for line in text.splitlines())
+    return {
+        name: re.sub(r"\\(u([0-9a-f]{4})|.)", lambda m: chr(int(m[2], 16)) if m[2] else m[1], value)
+        for name, value in pairs.items()
+    }
+
+
+def properties(log_dir: Path = Path("/data")) -> dict[str, str]:
+    return parsed(server_properties(port=9092, controller_port=9093, log_dir=log_dir))
+
+
+def test_every_listener_is_on_the_loopback_address() -> None:
+    assert properties()["listeners"] == "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+    assert properties()["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9092"
+
+
+def test_one_node_is_enough_for_every_internal_topic() -> None:
+    needs = {name: value for name, value in properties().items() if name.endswith(("replication.factor", "min.isr"))}
+    assert len(needs) >= 5
+    assert set(needs.values()) == {"1"}
+
+
+def test_a_folder_with_unusual_characters_is_read_back_as_it_is() -> None:
+    folder = Path("/tmp/schöne daten\\n/😀")
+    text = server_properties(port=9092, controller_port=9093, log_dir=folder)
+    assert text.isascii()
+    encoded = parsed(text)["log.dirs"].encode("utf-16", "surrogatepass").decode("utf-16")
+    assert encoded == str(folder)
+
+
+def test_log_end_is_the_last_lines_only(tmp_path: Path) -> None:
+    folder = BrokerFolder(tmp_path)
+    assert folder.log_end() == ""
+    folder.log_file.write_text("".join(f"line {number}\n" for number in range(100)))
+    assert folder.log_end().splitlines()[-1] == "line 99"
+    assert len(folder.log_end().splitlines()) == 20
+
+
+def test_a_free_port_can_be_bound() -> None:
+    assert port_is_free(free_port())

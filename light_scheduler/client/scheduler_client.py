@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, Unpack, overload
@@ -64,6 +64,7 @@ class SchedulerClient:
         self._connect_timeout = connect_timeout
         self._clock = clock or SystemClock()
         self._open_producer: AIOKafkaProducer | None = None
+        self._commands_topic_exists = False
         self._answers: Answers | None = None
         self._answers_lock = asyncio.Lock()
 
@@ -75,18 +76,12 @@ class SchedulerClient:
         await self.close()
 
     async def start(self) -> None:
-        """Connect. Raises BrokerError if the broker cannot be reached or has no commands topic."""
+        """Connect. Raises BrokerError if the broker cannot be reached."""
         if self._open_producer is not None:
             return
         with broker_errors(f"cannot reach Kafka at {self._options['bootstrap_servers']}"):
             async with asyncio.timeout(self._connect_timeout):
-                producer = await started_producer(self._options)
-        try:
-            await self._partitions(producer, self.commands_topic)
-        except BaseException:
-            await stop_producer(producer)
-            raise
-        self._open_producer = producer
+                self._open_producer = await started_producer(self._options)
 
     async def close(self) -> None:
         """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError."""
@@ -252,7 +247,7 @@ class SchedulerClient:
         id_prefix: str = "",
         events: Collection[EventType] = (),
         from_beginning: bool = False,
-    ) -> AsyncIterator[HistoryEvent]:
+    ) -> AsyncGenerator[HistoryEvent, None]:
         """Follow what happens to schedules, live and without end, or from the first event that the history still has.
 
         All tenants, ids and events by default. Raises BrokerError.
@@ -287,6 +282,10 @@ class SchedulerClient:
         return result
 
     async def _send(self, command: CommandToSend, deadline: float) -> Receipt:
+        if not self._commands_topic_exists:
+            # Asked once, for its clear error: the producer's own is a time-out long after.
+            await self._partitions(self.commands_topic)
+            self._commands_topic_exists = True
         with broker_errors(f"cannot send the command for {command.tenant}/{command.id}"):
             async with asyncio.timeout_at(deadline):
                 acknowledged = await self._producer.send(
@@ -296,7 +295,7 @@ class SchedulerClient:
         return Receipt(command.tenant, command.id, record.partition, record.offset)
 
     async def _send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
-        partitions = await self._partitions(self._producer, self.commands_topic)
+        partitions = await self._partitions(self.commands_topic)
         sender = BulkSender(self._producer, self.commands_topic, len(partitions))
         try:
             for command in commands:
@@ -332,17 +331,19 @@ class SchedulerClient:
             return self._answers
 
     async def _reader(self, topic: str, *, from_beginning: bool = False) -> Reader:
-        partitions = await self._partitions(self._producer, topic)
+        partitions = await self._partitions(topic)
         with broker_errors(f"cannot read {topic}"):
             async with asyncio.timeout(self._connect_timeout):
                 return await Reader.open(self._options, topic, partitions, from_beginning=from_beginning)
 
-    async def _partitions(self, producer: AIOKafkaProducer, topic: str) -> set[int]:
+    async def _partitions(self, topic: str) -> set[int]:
         try:
             with broker_errors(f"cannot look up topic {topic}"):
                 async with asyncio.timeout(self._connect_timeout):
-                    return set(await producer.partitions_for(topic))
+                    return set(await self._producer.partitions_for(topic))
         except BrokerError as error:
+            if self._open_producer is None:
+                raise BrokerError("the client was closed") from error
             if isinstance(error.__cause__, TimeoutError):
                 raise BrokerError(
                     f"topic {topic} does not exist or cannot be looked up; `light-scheduler topics create` makes it"

@@ -1,0 +1,80 @@
+"""`light-scheduler watch`: follow what happens to schedules."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import click
+
+from light_scheduler.client import SchedulerClient
+from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.settings import Settings
+from light_scheduler.wire import encode_history, format_instant
+
+from .answers import quiet_kafka_client
+from .options import json_option, settings_options
+
+
+@click.command("watch")
+@click.option("--tenant", help="Only events of this tenant.")
+@click.option("--id-prefix", default="", metavar="TEXT", help="Only schedules whose id begins so.")
+@click.option(
+    "--event",
+    "events",
+    multiple=True,
+    type=click.Choice([event.value for event in EventType]),
+    metavar="EVENT",
+    help="Only these events (fired, cancelled, ...); repeatable.",
+)
+@click.option("--from-beginning", is_flag=True, help="Begin with the oldest event that the history still has.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after so many events.")
+@settings_options("app_id", "broker")
+@json_option
+def command(
+    settings: Settings,
+    as_json: bool,
+    tenant: str | None,
+    id_prefix: str,
+    events: tuple[str, ...],
+    from_beginning: bool,
+    limit: int | None,
+) -> None:
+    """Follow the history of schedules, live, until Ctrl-C; with --json one document a line."""
+    quiet_kafka_client()
+
+    async def follow() -> None:
+        shown = 0
+        async with SchedulerClient(settings.bootstrap_servers, app_id=settings.app_id) as client:
+            history = client.watch(
+                tenant=tenant,
+                id_prefix=id_prefix,
+                events={EventType(event) for event in events},
+                from_beginning=from_beginning,
+            )
+            async with aclosing(history):
+                async for event in history:
+                    click.echo(encode_history(event) if as_json else _line(event))
+                    shown += 1
+                    if shown == limit:
+                        return
+
+    try:
+        asyncio.run(follow())
+    except KeyboardInterrupt:
+        return
+
+
+def _line(event: HistoryEvent) -> str:
+    parts = [format_instant(event.at), f"{event.event.value:<13}", f"{event.tenant}/{event.id or '?'}"]
+    if event.version is not None:
+        parts.append(f"v{event.version}")
+    if event.due is not None:
+        parts.append(f"due {format_instant(event.due)}")
+    if event.event is EventType.FIRED and event.due is not None:
+        parts.append(f"(+{event.at - event.due} ms)")
+    if event.target_topic:
+        parts.append(f"-> {event.target_topic}")
+    if event.reason:
+        parts.append(f"({event.reason})")
+    return " ".join(parts)

@@ -164,36 +164,32 @@ class EmbeddedBroker:
 
     def _launch(self, java: Path, jars: list[Path], deadline: float) -> None:
         folder = self._folder
-        self._write_configuration()
         base = [str(java), "-cp", ":".join(map(str, jars)), f"-Dlog4j2.configurationFile={folder.log4j2_properties}"]
-        if not folder.is_formatted:
-            folder.format([*base, *_FORMAT_OPTIONS])
-        with folder.log_file.open("ab") as log:
-            self._process = Leash(
-                [*base, *self._jvm_options, "kafka.Kafka", str(folder.server_properties)],
-                folder=folder.root,
-                stdout=log,
-                stderr=log,
-                remove_when_orphaned=folder.root if self._temporary else None,
-            )
+        with folder.locked() as lock:
+            self._write_configuration()
+            if not folder.is_formatted:
+                folder.format([*base, *_FORMAT_OPTIONS])
+            with folder.log_file.open("ab") as log:
+                self._process = Leash(
+                    [*base, *self._jvm_options, "kafka.Kafka", str(folder.server_properties)],
+                    folder=folder.root,
+                    stdout=log,
+                    stderr=log,
+                    remove_when_orphaned=folder.root if self._temporary else None,
+                    held_files=[lock],
+                )
         try:
             self._await_ready(self._process, deadline)
         except BaseException:
-            self._process.kill()
-            self._process = None
+            self.kill()
             raise
 
     def _write_configuration(self) -> None:
         folder = self._folder
-        try:
-            folder.kafka_data.mkdir(parents=True, exist_ok=True)
-            folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
-            folder.server_properties.write_text(
-                server_properties(port=self.port, controller_port=free_port(), log_dir=folder.kafka_data),
-                encoding="utf-8",
-            )
-        except OSError as error:
-            raise BrokerStartError(f"the data folder {folder.root} cannot be used: {error}") from error
+        folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
+        folder.server_properties.write_text(
+            server_properties(port=self.port, controller_port=free_port(), log_dir=folder.kafka_data), encoding="utf-8"
+        )
 
     def _await_ready(self, process: Leash, deadline: float) -> None:
         admin = admin_client(self.bootstrap_servers)

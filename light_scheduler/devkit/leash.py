@@ -23,7 +23,8 @@ class Leash:
     When this process dies, the command gets SIGTERM, then SIGKILL after `grace` seconds; `remove_when_orphaned` is a
     folder that is deleted in that case, since nobody else is left to do it.
 
-    `stdout` and `stderr` are open files, or None to inherit. Raises OSError when the command cannot be started.
+    `held_files` stay open until the command has ended, whatever becomes of this process: with `flock` they say that it
+    runs. `stdout` and `stderr` are open files, or None to inherit. Raises OSError when the command cannot be started.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Leash:
         stderr: IO[bytes] | None = None,
         grace: float = 10.0,
         remove_when_orphaned: Path | None = None,
+        held_files: Sequence[IO[bytes]] = (),
     ) -> None:
         status_reader, status_writer = os.pipe()
         try:
@@ -54,7 +56,7 @@ class Leash:
                 stderr=stderr,
                 env=environment,
                 cwd=folder,
-                pass_fds=(status_writer,),
+                pass_fds=(status_writer, *(file.fileno() for file in held_files)),
                 start_new_session=True,
                 bufsize=0,
             )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import subprocess
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from light_scheduler.errors import BrokerStartError
 
@@ -40,6 +44,23 @@ class BrokerFolder:
     @property
     def is_formatted(self) -> bool:
         return (self.kafka_data / "meta.properties").exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[IO[bytes]]:
+        """Yield a file that holds the folder's lock for as long as any process keeps it open.
+
+        Kafka's own lock comes too late: a second broker would already have written to the metadata log.
+        Raises BrokerStartError when another broker has the folder, or it cannot be written.
+        """
+        try:
+            self.kafka_data.mkdir(parents=True, exist_ok=True)
+            with (self.root / "lock").open("wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield lock
+        except BlockingIOError as error:
+            raise BrokerStartError(f"the data folder {self.root} is in use by another broker") from error
+        except OSError as error:
+            raise BrokerStartError(f"the data folder {self.root} cannot be used: {error}") from error
 
     def format(self, java_command: list[str]) -> None:
         """Give the folder a cluster id. Raises BrokerStartError with the tool's last lines when that fails."""

@@ -43,7 +43,7 @@ def test_topics_survive_a_stop_and_a_kill_and_temporary_data_do_not_survive_the_
 def test_a_data_folder_is_taken_up_by_another_broker(tmp_path: Path) -> None:
     with EmbeddedBroker(data_dir=tmp_path / "data") as first:
         create_topic(first.bootstrap_servers, "kept")
-        with pytest.raises(BrokerStartError, match=r"(?s)broker\.log.*lock"):
+        with pytest.raises(BrokerStartError, match="in use by another broker"):
             EmbeddedBroker(data_dir=tmp_path / "data").start()
     with EmbeddedBroker(data_dir=tmp_path / "data") as second:
         assert "kept" in topics(second.bootstrap_servers)

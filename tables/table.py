@@ -53,7 +53,7 @@ class ScheduleTable:
             return Checkpoint()
         try:
             checkpoint = _decode(raw)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FormatError(f"the table's checkpoint cannot be read: {error}") from error
         if checkpoint.version > CHECKPOINT_VERSION:
             raise FormatTooNew(f"the table was written in format {checkpoint.version}; run the newer version")

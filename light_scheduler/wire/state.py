@@ -48,7 +48,7 @@ def decode_entry(value: bytes) -> Entry:
         raise _wrong_version(value)
     try:
         return _decode(memoryview(value)[1:])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
 
 

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.model import DEFAULT_PRIORITY, Entry, Once, Progress, Schedule, Target
+from light_scheduler.wire.state import decode_entry, decode_position, encode_entry, encode_position, identity
+
+AT = 1_767_225_600_000
+
+ENTRY = Entry(
+    Schedule(
+        tenant="acme",
+        id="pöst",
+        version=2,
+        trigger=Once(AT),
+        target=Target("t", b"k", 3, b"p"),
+        payload=b"x",
+        headers=[("h", b"\xff"), ("n", None)],
+        source_partition=3,
+        source_offset=42,
+        accepted_at=AT - 100_000,
+        ttl=60_000,
+        priority=5,
+        labels={"a": "b"},
+    ),
+    Progress(due=AT, arrival=42, sequence=1, attempt=1),
+)
+
+# Format version 1. These bytes are in changelogs: they never change.
+ENTRY_BYTES = bytes.fromhex(
+    "01"  # format version
+    "92"  # [schedule, progress]
+    "9d"  # schedule: 13 fields
+    "a461636d65"  # tenant "acme"
+    "a570c3b67374"  # id "pöst"
+    "02"  # version
+    "92a46f6e6365cf0000019b76daa800"  # trigger ["once", 1767225600000]
+    "94a174c4016b03c40170"  # target ["t", b"k", 3, b"p"]
+    "c40178"  # payload b"x"
+    "9292a168c401ff92a16ec0"  # headers [["h", b"\xff"], ["n", null]]
+    "03"  # source partition
+    "2a"  # source offset
+    "cf0000019b76d92160"  # accepted at
+    "cdea60"  # ttl
+    "05"  # priority
+    "81a161a162"  # labels {"a": "b"}
+    "94"  # progress: 4 fields
+    "cf0000019b76daa800"  # due
+    "2a"  # arrival
+    "01"  # sequence
+    "01"  # attempt
+)
+POSITION_BYTES = bytes.fromhex("010000000000001267")
+
+
+def test_a_schedule_record_of_format_version_1_golden() -> None:
+    assert encode_entry(ENTRY) == ENTRY_BYTES
+    assert decode_entry(ENTRY_BYTES) == ENTRY
+
+
+def test_a_position_record_of_format_version_1_golden() -> None:
+    assert encode_position(4711) == POSITION_BYTES
+    assert decode_position(POSITION_BYTES) == 4711
+
+
+texts = st.text(max_size=8)
+some_bytes = st.none() | st.binary(max_size=8)
+numbers = st.integers(0, 2**63 - 1)
+entries = st.builds(
+    Entry,
+    st.builds(
+        Schedule,
+        tenant=texts,
+        id=texts,
+        version=numbers,
+        trigger=st.builds(Once, numbers),
+        target=st.builds(Target, texts, some_bytes, st.none() | numbers, some_bytes),
+        payload=some_bytes,
+        headers=st.lists(st.tuples(texts, some_bytes), max_size=3),
+        source_partition=numbers,
+        source_offset=numbers,
+        accepted_at=numbers,
+        ttl=st.none() | numbers,
+        priority=st.integers(0, 255),
+        labels=st.none() | st.dictionaries(texts, texts, max_size=3),
+    ),
+    st.builds(Progress, numbers, numbers, numbers, numbers),
+)
+
+
+@given(entries)
+def test_every_schedule_reads_back_as_it_was(entry: Entry) -> None:
+    assert decode_entry(encode_entry(entry)) == entry
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_every_position_reads_back_as_it_was(offset: int) -> None:
+    assert decode_position(encode_position(offset)) == offset
+
+
+def parts_of(entry: Entry) -> tuple[list[object], list[object]]:
+    schedule, progress = msgspec.msgpack.decode(encode_entry(entry)[1:])
+    return schedule, progress
+
+
+def test_a_record_without_the_fields_that_came_later_reads_with_their_defaults() -> None:
+    schedule, progress = parts_of(ENTRY)
+    schedule[4] = ["t"]
+    older = b"\x01" + msgspec.msgpack.encode([schedule[:10], progress[:2]])
+    read = decode_entry(older)
+    assert (read.schedule.ttl, read.schedule.priority, read.schedule.labels) == (None, DEFAULT_PRIORITY, None)
+    assert read.schedule.target == Target("t", None, None, None)
+    assert (read.progress.sequence, read.progress.attempt) == (1, 1)
+    assert read.schedule.id == ENTRY.schedule.id
+
+
+def test_a_record_with_fields_that_were_appended_later_reads_without_them() -> None:
+    schedule, progress = parts_of(ENTRY)
+    later = b"\x01" + msgspec.msgpack.encode([[*schedule, "new"], [*progress, {"new": 1}], ["new"]])
+    assert decode_entry(later) == ENTRY
+
+
+@pytest.mark.parametrize("version", [2, 3, 255])
+def test_a_newer_format_is_told_from_garbage(version: int) -> None:
+    with pytest.raises(FormatTooNew, match=f"format {version}"):
+        decode_entry(bytes([version]) + ENTRY_BYTES[1:])
+    with pytest.raises(FormatTooNew, match=f"format {version}"):
+        decode_position(bytes([version]) + POSITION_BYTES[1:])
+
+
+NOT_ENTRIES = {
+    "empty": b"",
+    "version 0": b"\x00" + ENTRY_BYTES[1:],
+    "no body": b"\x01",
+    "cut short": ENTRY_BYTES[:-1],
+    "something after it": ENTRY_BYTES + b"\x00",
+    "another trigger": ENTRY_BYTES.replace(b"\xa4once", b"\xa4what"),
+    "text that is not UTF-8": ENTRY_BYTES.replace(b"acme", b"\xff\xfe\xfd\xfc"),
+    "nested without end": b"\x01\x93" + ENTRY_BYTES[2:] + b"\x91" * 100_000,
+    "another type": b"\x01" + msgspec.msgpack.encode({"schedule": 1}),
+}
+
+
+@pytest.mark.parametrize("value", NOT_ENTRIES.values(), ids=NOT_ENTRIES)
+def test_bytes_that_are_no_schedule_are_a_format_error(value: bytes) -> None:
+    with pytest.raises(FormatError) as caught:
+        decode_entry(value)
+    assert not isinstance(caught.value, FormatTooNew)
+
+
+def damaged(value: bytes) -> st.SearchStrategy[bytes]:
+    return st.tuples(st.integers(0, len(value) - 1), st.binary(min_size=1, max_size=4)).map(
+        lambda change: value[: change[0]] + change[1] + value[change[0] + len(change[1]) :]
+    )
+
+
+@given(st.binary(max_size=80) | st.binary(max_size=80).map(lambda body: b"\x01" + body) | damaged(ENTRY_BYTES))
+def test_any_bytes_are_a_schedule_or_a_format_error(value: bytes) -> None:
+    with contextlib.suppress(FormatError):
+        assert isinstance(decode_entry(value), Entry)
+
+
+@given(st.binary(max_size=12) | damaged(POSITION_BYTES))
+def test_any_bytes_are_a_position_or_a_format_error(value: bytes) -> None:
+    with contextlib.suppress(FormatError):
+        assert encode_position(decode_position(value)) == value
+
+
+@pytest.mark.parametrize("value", [b"", b"\x00", b"\x01", POSITION_BYTES[:-1], POSITION_BYTES + b"\x00"])
+def test_a_position_has_one_length(value: bytes) -> None:
+    with pytest.raises(FormatError):
+        decode_position(value)
+
+
+def test_identities_of_different_schedules_differ() -> None:
+    names = [("a", "b"), ("a", "bc"), ("ab", "c"), ("ab", "b"), ("b", "a"), ("a", "ä")]
+    assert len({identity(*name) for name in names}) == len(names)
+    assert identity("acme", "pöst") == b"acme\x00p\xc3\xb6st"

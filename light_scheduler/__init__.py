@@ -10,9 +10,11 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from light_scheduler.application import app
     from light_scheduler.client import SchedulerClient
     from light_scheduler.model import Firing, Outcome, Result
+    from light_scheduler.worker.app import SchedulerApp
+
+    app: SchedulerApp
 
 __all__ = ["Firing", "Outcome", "Result", "SchedulerClient", "__version__", "app"]
 
@@ -23,11 +25,12 @@ _HOMES = {
     "Outcome": "light_scheduler.model",
     "Result": "light_scheduler.model",
     "SchedulerClient": "light_scheduler.client",
-    "app": "light_scheduler.application",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "app":
+        return import_module("light_scheduler.application").default_app()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,6 +1,8 @@
-"""The assembled application: what `faust -A light_scheduler worker` runs, with settings from environment and file."""
+"""The assembled application: lanes, agents and web on one Faust app."""
 
 from __future__ import annotations
+
+from functools import cache
 
 from light_scheduler import web
 from light_scheduler.agents import DueTimer, attach_command_agents
@@ -9,11 +11,14 @@ from light_scheduler.worker.app import SchedulerApp, create_app
 
 
 def build(settings: Settings) -> SchedulerApp:
-    """Put a worker's application together."""
+    """Put a worker's application together. Raises ConfigurationError for a dialect that does not exist."""
     app = create_app(settings, DueTimer, **web.faust_options(settings))
     attach_command_agents(app, settings)
     web.attach(app, lanes=app.lanes, peers=web.AssignedPeers(app), settings=settings, clock=app.clock)
     return app
 
 
-app = build(load_settings())
+@cache
+def default_app() -> SchedulerApp:
+    """Return what `faust -A light_scheduler worker` runs: settings from the environment and the settings file."""
+    return build(load_settings())

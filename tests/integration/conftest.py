@@ -1,0 +1,26 @@
+"""Fixtures of the integration tests: one application for a module, with one worker; or a fresh one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.application import Application
+
+from light_scheduler.devkit.pytest_plugin import Kafka
+
+
+@pytest.fixture
+async def application(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application]:
+    """An application without a worker yet."""
+    application = await Application.create(kafka.bootstrap_servers, tmp_path)
+    yield application
+    application.close()
+
+
+@pytest.fixture
+async def served(application: Application) -> Application:
+    """An application with one worker that runs."""
+    await application.start_worker()
+    return application

@@ -1,0 +1,147 @@
+"""One application on a shared broker, with topics and worker processes of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from light_scheduler.client import SchedulerClient
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
+from light_scheduler.worker.topic_admin import create_topics
+
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+
+
+class WorkerProcess:
+    """A `faust worker` process."""
+
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
+        self.url = f"http://127.0.0.1:{environment[ENVIRONMENT_PREFIX + 'WEB_PORT']}"
+        self.data_dir = Path(environment[ENVIRONMENT_PREFIX + "DATA_DIR"])
+        self.log = log
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, or start again with the same state."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.data_dir.parent,
+            )
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    async def ready(self) -> None:
+        """Wait until every partition that the worker has been assigned runs."""
+        async with asyncio.timeout(READY_TIMEOUT_S), aiohttp.ClientSession() as session:
+            while True:
+                assert self.is_running, f"the worker ended:\n{self.log.read_text(errors='replace')[-4_000:]}"
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with session.get(f"{self.url}/ready") as response:
+                        if response.status == 200:
+                            return
+                await asyncio.sleep(0.05)
+
+    async def get(self, path: str) -> Any:
+        """Return the JSON of a GET that must succeed."""
+        async with aiohttp.ClientSession() as session, session.get(self.url + path) as response:
+            assert response.status == 200, await response.text()
+            return await response.json(content_type=None)
+
+    def send_signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """End with SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    async def stop(self) -> int:
+        """End in order; return the exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+        self._process.terminate()
+        return await asyncio.to_thread(self._process.wait, STOP_TIMEOUT_S)
+
+
+@dataclass
+class Application:
+    """`target` is a topic of four partitions to deliver to."""
+
+    bootstrap_servers: str
+    folder: Path
+    settings: Settings
+    options: dict[str, str]
+    target: str
+    workers: list[WorkerProcess] = field(default_factory=list)
+
+    @classmethod
+    async def create(cls, bootstrap_servers: str, folder: Path, **options: str) -> Application:
+        """Make the topics of a new application; `options` are settings as text."""
+        app_id = f"test-{uuid.uuid4().hex[:8]}"
+        options = {"app_id": app_id, "broker": f"kafka://{bootstrap_servers}", **options}
+        settings = load_settings(options, environment={})
+        await asyncio.to_thread(create_topics, settings)
+        application = cls(bootstrap_servers, folder, settings, options, f"{app_id}-target")
+        await application.create_topic(application.target)
+        return application
+
+    async def create_topic(self, name: str, partitions: int = 4, **configs: str) -> None:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+        await admin.start()
+        try:
+            await admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
+        finally:
+            await admin.close()
+
+    def new_worker(self, **options: str) -> WorkerProcess:
+        """Prepare a worker with a state folder of its own."""
+        name = f"worker-{len(self.workers)}"
+        options = {
+            **self.options,
+            "data_dir": str(self.folder / name),
+            "web_port": str(free_port()),
+            **options,
+        }
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(ENVIRONMENT_PREFIX)}
+        environment |= {ENVIRONMENT_PREFIX + key.upper(): value for key, value in options.items()}
+        worker = WorkerProcess(environment, self.folder / f"{name}.log")
+        self.workers.append(worker)
+        return worker
+
+    async def start_worker(self, **options: str) -> WorkerProcess:
+        """Start a worker and wait until it runs."""
+        worker = self.new_worker(**options)
+        worker.start()
+        await worker.ready()
+        return worker
+
+    def client(self, **options: Any) -> SchedulerClient:
+        return SchedulerClient(self.bootstrap_servers, app_id=self.settings.app_id, **options)
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.is_running:
+                worker.kill()

@@ -1,0 +1,66 @@
+"""Reading what was committed, from outside of the project's own code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.structs import ConsumerRecord
+
+READ_TIMEOUT_S = 60.0
+
+Record = ConsumerRecord
+
+
+async def read_until(
+    bootstrap_servers: str,
+    topics: Sequence[str],
+    enough: Callable[[list[Record]], bool],
+    timeout: float = READ_TIMEOUT_S,
+) -> list[Record]:
+    """Read topics from their beginning, read_committed, until the records are enough. Raises TimeoutError with them."""
+    consumer = AIOKafkaConsumer(
+        *topics,
+        bootstrap_servers=bootstrap_servers,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=50,
+    )
+    records: list[Record] = []
+    await consumer.start()
+    try:
+        async with asyncio.timeout(timeout):
+            while not enough(records):
+                for batch in (await consumer.getmany(timeout_ms=100)).values():
+                    records.extend(batch)
+    except TimeoutError:
+        raise TimeoutError(f"after {timeout} s there were {len(records)} records: {records[-5:]}") from None
+    finally:
+        await consumer.stop()
+    return records
+
+
+async def read_all(bootstrap_servers: str, topic: str) -> list[Record]:
+    """Read everything that is committed in a topic now."""
+    consumer = AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap_servers, isolation_level="read_committed", fetch_max_wait_ms=50
+    )
+    records: list[Record] = []
+    await consumer.start()
+    try:
+        partitions = consumer.assignment()
+        ends = await consumer.end_offsets(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            while any([await consumer.position(tp) < end for tp, end in ends.items()]):
+                for batch in (await consumer.getmany(timeout_ms=100)).values():
+                    records.extend(batch)
+    finally:
+        await consumer.stop()
+    return records
+
+
+def header(record: Record, name: str) -> str | None:
+    """Return a header as text."""
+    return next((value.decode() for key, value in record.headers if key == name), None)

@@ -21,7 +21,7 @@ COMMANDS = {
     "schedule": ("schedule", "Schedule a message."),
     "cancel": ("cancel", "Cancel a schedule."),
     "get": ("get", "Show one schedule."),
-    "list": ("list", "List schedules."),
+    "list": ("list_schedules", "List schedules."),
     "watch": ("watch", "Follow what happens to schedules."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),

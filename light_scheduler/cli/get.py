@@ -1,0 +1,73 @@
+"""`light-scheduler get`: one schedule, wherever in the cluster it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import UNSET
+from rich.console import Console
+from rich.table import Table
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.durations import format_duration
+from light_scheduler.errors import ClientError
+from light_scheduler.settings import Settings
+
+from .options import json_option, settings_options
+from .schedule_output import ask, instant_text, shown, tenant_option, url_option
+
+if TYPE_CHECKING:
+    from light_scheduler.web.documents import Content, ScheduleDetail
+
+
+@click.command("get")
+@click.argument("id")
+@tenant_option
+@url_option
+@json_option
+@settings_options("web_host", "web_port")
+def command(settings: Settings, id: str, tenant: str, url: str | None, as_json: bool) -> None:
+    """Show the pending schedule ID with what it will deliver. Any worker answers; it has to be running."""
+    schedule = ask(settings, url, lambda reader: reader.get(tenant, id))
+    if schedule is None:
+        raise ClientError(f"tenant {tenant} has no pending schedule {id!r}")
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(schedule))
+    else:
+        _show(schedule)
+
+
+def _show(schedule: ScheduleDetail) -> None:
+    now = SystemClock().now()
+    target, source = schedule.target, schedule.source
+    key = target.key if target.key_base64 is UNSET else f"{target.key_base64} (base64)"
+    lines = {
+        "id": schedule.id,
+        "tenant": schedule.tenant,
+        "state": schedule.state,
+        "version": str(schedule.version),
+        "due": instant_text(schedule.due, now),
+        "sequence": f"{schedule.sequence}, attempt {schedule.attempt}",
+        "target": target.topic if target.partition is None else f"{target.topic}[{target.partition}]",
+        "key": "(null)" if key is None else key,
+        "labels": ", ".join(f"{name}={value}" for name, value in schedule.labels.items()),
+        "priority": str(schedule.priority),
+        "ttl": "none" if schedule.ttl is None else format_duration(schedule.ttl),
+        "accepted": instant_text(schedule.accepted_at, now),
+        "command": f"{source.topic}[{source.partition}] offset {source.offset}",
+        "headers": "\n".join(f"{header.name}: {_content(header.value)}" for header in schedule.headers),
+        "payload": _content(schedule.payload),
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, value in lines.items():
+        table.add_row(name, shown(value))
+    Console().print(table)
+
+
+def _content(content: Content | None) -> str:
+    if content is None:
+        return "(null)"
+    return f"{content.base64} (base64)" if content.text is UNSET else content.text

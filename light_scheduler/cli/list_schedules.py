@@ -1,0 +1,75 @@
+"""`light-scheduler list`: pending schedules of the whole cluster, asked of any worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.settings import Settings
+from light_scheduler.tables.views import DEFAULT_LIMIT, Sort, State
+from light_scheduler.wire.instants import format_instant
+
+from .options import json_option, settings_options
+from .schedule_output import ask, relative, shown, tenant_option, url_option
+
+if TYPE_CHECKING:
+    from light_scheduler.web.documents import SchedulePage
+
+
+@click.command("list")
+@tenant_option
+@click.option("--id-prefix", help="Only ids that begin so.")
+@click.option("--target-topic", help="Only those that go to this topic.")
+@click.option("--state", type=click.Choice(get_args(State)), help="Only those in this state.")
+@click.option("--label", multiple=True, metavar="NAME=VALUE", help="Only those with this label; may be repeated.")
+@click.option("--due-from", metavar="INSTANT", help="Only those due then or later: epoch ms, or RFC 3339.")
+@click.option("--due-to", metavar="INSTANT", help="Only those due before then.")
+@click.option("--sort", type=click.Choice(get_args(Sort)), default="id", show_default=True, help="In which order.")
+@click.option("--limit", type=click.IntRange(min=1), default=DEFAULT_LIMIT, show_default=True, help="How many.")
+@click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
+@click.option("--cursor", help="Go on where a list that ended with this cursor stopped.")
+@url_option
+@json_option
+@settings_options("web_host", "web_port")
+def command(
+    settings: Settings,
+    tenant: str,
+    limit: int,
+    everything: bool,
+    url: str | None,
+    as_json: bool,
+    **filters: str | tuple[str, ...] | None,
+) -> None:
+    """List pending schedules of the whole cluster. Any worker answers; it has to be running."""
+    parameters = {name: value for name, value in filters.items() if value is not None}
+    page = ask(settings, url, lambda reader: reader.list(tenant, parameters, None if everything else limit))
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(page))
+    else:
+        _show(page)
+
+
+def _show(page: SchedulePage) -> None:
+    now = SystemClock().now()
+    table = Table("id", "due (UTC)", "due", "version", "target", "labels", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    for schedule in page.schedules:
+        table.add_row(
+            shown(schedule.id),
+            format_instant(schedule.due),
+            relative(schedule.due - now),
+            str(schedule.version),
+            shown(schedule.target.topic),
+            shown(",".join(f"{name}={value}" for name, value in schedule.labels.items())),
+        )
+    Console().print(table)
+    count = f"{len(page.schedules)} schedule{'' if len(page.schedules) == 1 else 's'}"
+    more = "" if page.next_cursor is None else f"; there may be more: --all, or --cursor {page.next_cursor}"
+    click.echo(count + more, err=True)

@@ -1,0 +1,52 @@
+"""What the web needs of the worker: its own partitions, and who has the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from light_scheduler.tables.views import Lane, ReadableTable
+from light_scheduler.worker.status import LaneStatus
+
+
+class Lanes(Protocol):
+    """This worker's partitions."""
+
+    def tables(self) -> Mapping[Lane, ReadableTable]:
+        """Return the tables of the lanes that run: (commands topic, partition) -> table."""
+        ...
+
+    def status(self) -> list[LaneStatus]:
+        """Return the state of every lane that this worker has, running or not."""
+        ...
+
+
+class Peers(Protocol):
+    """Who has which partitions, this worker included."""
+
+    @property
+    def own_url(self) -> str:
+        """This worker's key in `owners`, where other workers reach it."""
+        ...
+
+    def owners(self) -> Mapping[str, Mapping[str, list[int]]]:
+        """Return worker url -> topic -> partitions; empty before the first assignment."""
+        ...
+
+
+def owner_of_each(peers: Peers, topics: frozenset[str]) -> dict[Lane, str | None]:
+    """Return the owner's url of every partition of these topics; None if nobody has it.
+
+    Partitions are numbered from 0, so a gap, or a topic without any, is a partition that nobody has.
+    """
+    owned = {
+        (topic, partition): url
+        for url, partitions_by_topic in peers.owners().items()
+        for topic, partitions in partitions_by_topic.items()
+        if topic in topics
+        for partition in partitions
+    }
+    counts = dict.fromkeys(topics, 1)
+    for topic, partition in owned:
+        counts[topic] = max(counts[topic], partition + 1)
+    return {(topic, partition): owned.get((topic, partition)) for topic in counts for partition in range(counts[topic])}

@@ -1,0 +1,160 @@
+"""The JSON documents of the HTTP API: the one source of their validation and of OpenAPI's schemas.
+
+Times are UTC epoch ms, durations ms. Bytes are text where that loses nothing, base64 otherwise.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from light_scheduler.model import Entry
+from light_scheduler.tables.views import State, state_of
+from light_scheduler.worker.status import LaneStatus
+
+
+class Content(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Bytes in JSON: exactly one of the two is there."""
+
+    text: Annotated[str, Meta(description="The bytes, if they are UTF-8.")] | UnsetType = UNSET
+    base64: Annotated[str, Meta(description="The bytes, if they are not UTF-8.")] | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, value: bytes) -> Content:
+        """Show bytes as text where that loses nothing."""
+        try:
+            return cls(text=value.decode())
+        except UnicodeDecodeError:
+            return cls(base64=b64encode(value).decode())
+
+
+class TriggerView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The time rule, as the JSON form of a command writes it."""
+
+    at: Annotated[int, Meta(description="One-shot: the instant, UTC epoch ms.")] | UnsetType = UNSET
+
+
+class TargetView(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the firing goes."""
+
+    topic: str
+    key: Annotated[str | None, Meta(description="The key as text; null if there is none, or if it is not UTF-8.")]
+    key_base64: Annotated[str, Meta(description="The key, only if it is not UTF-8.")] | UnsetType = UNSET
+    partition: Annotated[int | None, Meta(description="The partition asked for; null: decided by the key.")]
+
+
+class SourceView(msgspec.Struct, frozen=True, kw_only=True):
+    """The command record that defined the schedule."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class ScheduleSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A pending schedule in a list."""
+
+    tenant: str
+    id: str
+    version: Annotated[int, Meta(description="1 for the first definition, one more for each replacement.")]
+    state: State
+    due: Annotated[int, Meta(description="When its next firing is due, UTC epoch ms.")]
+    sequence: Annotated[int, Meta(description="Number of its next firing, from 1.")]
+    attempt: Annotated[int, Meta(description="Attempt of its next firing, from 1.")]
+    trigger: TriggerView
+    target: TargetView
+    labels: dict[str, str]
+    priority: Annotated[int, Meta(description="0 (first) to 255 (last) among those due in the same instant.")]
+    ttl: Annotated[int | None, Meta(description="How long after due it may still be delivered, ms; null: for ever.")]
+    source: SourceView
+    accepted_at: Annotated[int, Meta(description="When this version was accepted, UTC epoch ms.")]
+    payload_bytes: Annotated[int | None, Meta(description="Size of the payload; null if the payload is null.")]
+
+
+class HeaderView(msgspec.Struct, frozen=True):
+    """A header of the user's."""
+
+    name: str
+    value: Content | None
+
+
+class ScheduleDetail(ScheduleSummary, frozen=True, kw_only=True):
+    """A pending schedule with what it will deliver."""
+
+    headers: Annotated[list[HeaderView], Meta(description="The user's headers in order; names may repeat.")]
+    payload: Annotated[Content | None, Meta(description="null is a null value: a tombstone for the target topic.")]
+
+
+def summary(entry: Entry, topic: str) -> ScheduleSummary:
+    """Show a schedule of the commands topic `topic` as a row of a list."""
+    schedule, progress, target = entry.schedule, entry.progress, entry.schedule.target
+    key = None if target.key is None else Content.of(target.key)
+    return ScheduleSummary(
+        tenant=schedule.tenant,
+        id=schedule.id,
+        version=schedule.version,
+        state=state_of(entry),
+        due=progress.due,
+        sequence=progress.sequence,
+        attempt=progress.attempt,
+        trigger=TriggerView(at=schedule.trigger.at),
+        target=TargetView(
+            topic=target.topic,
+            key=None if key is None or key.text is UNSET else key.text,
+            key_base64=UNSET if key is None else key.base64,
+            partition=target.partition,
+        ),
+        labels=schedule.labels or {},
+        priority=schedule.priority,
+        ttl=schedule.ttl,
+        source=SourceView(topic=topic, partition=schedule.source_partition, offset=schedule.source_offset),
+        accepted_at=schedule.accepted_at,
+        payload_bytes=None if schedule.payload is None else len(schedule.payload),
+    )
+
+
+def detail(entry: Entry, topic: str) -> ScheduleDetail:
+    """Show a schedule of the commands topic `topic` in full."""
+    schedule = entry.schedule
+    return ScheduleDetail(
+        **msgspec.structs.asdict(summary(entry, topic)),
+        headers=[HeaderView(name, None if value is None else Content.of(value)) for name, value in schedule.headers],
+        payload=None if schedule.payload is None else Content.of(schedule.payload),
+    )
+
+
+class SchedulePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a list. It may be shorter than the limit, even empty, and still have a successor: follow the cursor."""
+
+    schedules: list[ScheduleSummary]
+    next_cursor: Annotated[str | None, Meta(description="Ask for the next page with it; null: this is the last one.")]
+    total: Annotated[int | None, Meta(description="All that match, if that is known without reading further.")]
+
+
+class LiveDocument(msgspec.Struct, frozen=True):
+    """The process answers."""
+
+    status: str = "live"
+
+
+class ReadyDocument(msgspec.Struct, frozen=True):
+    """Every partition of this worker runs."""
+
+    status: str = "ready"
+
+
+class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What this worker is, what it runs, and who runs the rest."""
+
+    version: str
+    app_id: str
+    url: Annotated[str, Meta(description="Where other workers reach this one.")]
+    time: Annotated[int, Meta(description="This worker's clock, UTC epoch ms.")]
+    commands_topics: dict[str, Annotated[str, Meta(description="The topic's dialect.")]]
+    lanes: list[LaneStatus]
+    peers: Annotated[
+        dict[str, dict[str, list[int]]], Meta(description="Worker -> commands topic -> partitions, this one included.")
+    ]

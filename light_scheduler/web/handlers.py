@@ -1,0 +1,157 @@
+"""The HTTP handlers. Each is named like its operation (see `operations`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib import metadata
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from light_scheduler.clock import Clock
+from light_scheduler.settings import Settings
+from light_scheduler.wire.fields import parse_id, parse_tenant
+
+from .cluster import Lanes, Peers
+from .documents import InfoDocument, LiveDocument, ReadyDocument
+from .metrics import registry_of
+from .openapi import openapi_document
+from .operations import JSON_MEDIA_TYPE, OPERATIONS
+from .own import OwnMatches, OwnPage, own_matches, own_page
+from .parameters import checked, list_query
+from .problems import ProblemError
+from .readiness import why_not_ready
+from .scatter import LOCAL_SCOPE, SCOPE_HEADER, SHARE_MEDIA_TYPE, Scatter
+
+PEER_SESSION = web.AppKey("peer_session", aiohttp.ClientSession)
+"""Where the application keeps its session for requests to other workers."""
+
+VERSION = metadata.version("light-scheduler")
+
+
+@dataclass(frozen=True)
+class Worker:
+    """All that the handlers know of the worker they run in."""
+
+    lanes: Lanes
+    peers: Peers
+    settings: Settings
+    clock: Clock
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The commands topics."""
+        return frozenset(source.name for source in self.settings.inputs)
+
+
+class Handlers:
+    """One method per operation."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._registry = registry_of(worker.lanes, app_id=worker.settings.app_id, version=VERSION)
+        self._openapi = msgspec.json.encode(openapi_document(VERSION))
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes of all operations. An id takes all of the rest of its path, slashes included."""
+        return [
+            web.get(operation.path.replace("{id}", "{id:.+}"), getattr(self, operation.name))
+            for operation in OPERATIONS
+        ]
+
+    async def list_schedules(self, request: web.Request) -> web.Response:
+        query = list_query(request.match_info["tenant"], request.query)
+        own = own_page(self._worker.lanes, query)
+        if _is_local(request):
+            return _share(await own)
+        return _json(await self._scatter(request).page(own, request.rel_url.raw_path_qs, query))
+
+    async def get_schedule(self, request: web.Request) -> web.Response:
+        tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
+        id = checked("id", parse_id, request.match_info["id"])
+        own = own_matches(self._worker.lanes, tenant, id)
+        if _is_local(request):
+            return _share(await own)
+        found = await self._scatter(request).find(own, request.rel_url.raw_path)
+        if found is None:
+            raise ProblemError(HTTPStatus.NOT_FOUND, f"Tenant {tenant} has no pending schedule {id!r}.")
+        return _json(found)
+
+    async def openapi(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(body=self._openapi, content_type=JSON_MEDIA_TYPE)
+
+    async def live(self, request: web.Request) -> web.Response:
+        del request
+        return _json(LiveDocument())
+
+    async def ready(self, request: web.Request) -> web.Response:
+        del request
+        reasons = why_not_ready(self._worker.lanes, self._worker.peers, self._worker.topics)
+        if reasons:
+            raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "Not ready: " + "; ".join(reasons), reasons=reasons)
+        return _json(ReadyDocument())
+
+    async def info(self, request: web.Request) -> web.Response:
+        del request
+        worker = self._worker
+        return _json(
+            InfoDocument(
+                version=VERSION,
+                app_id=worker.settings.app_id,
+                url=worker.peers.own_url,
+                time=worker.clock.now(),
+                commands_topics={source.name: source.dialect for source in worker.settings.inputs},
+                lanes=worker.lanes.status(),
+                peers={
+                    url: {topic: sorted(partitions[topic]) for topic in sorted(worker.topics & partitions.keys())}
+                    for url, partitions in worker.peers.owners().items()
+                },
+            )
+        )
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def index(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(text=_INDEX, content_type="text/html")
+
+    def _scatter(self, request: web.Request) -> Scatter:
+        return Scatter(self._worker.peers, self._worker.topics, request.app[PEER_SESSION])
+
+
+def _is_local(request: web.Request) -> bool:
+    return request.headers.get(SCOPE_HEADER) == LOCAL_SCOPE
+
+
+def _share(share: OwnPage | OwnMatches) -> web.Response:
+    return web.Response(body=msgspec.msgpack.encode(share), content_type=SHARE_MEDIA_TYPE)
+
+
+def _json(document: msgspec.Struct) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), content_type=JSON_MEDIA_TYPE)
+
+
+_LINKS = "".join(
+    f'<li><a href="{operation.path}">{operation.path}</a> {operation.summary}</li>\n'
+    for operation in OPERATIONS
+    if "{" not in operation.path and operation.path != "/"
+)
+
+_INDEX = f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>light-scheduler {VERSION}</title></head>
+<body>
+<h1>light-scheduler {VERSION}</h1>
+<ul>
+<li><a href="/api/v1/tenants/default/schedules?sort=due">/api/v1/tenants/default/schedules</a>
+Pending schedules of the tenant "default" over the whole cluster, by due time.</li>
+{_LINKS}</ul>
+</body>
+</html>
+"""

@@ -1,0 +1,111 @@
+"""Prometheus metrics, made from the lanes' own figures at the moment of a scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from light_scheduler.worker.status import LATENESS_BOUNDS_MS, LaneStatus
+
+from .cluster import Lanes
+
+PREFIX = "light_scheduler_"
+_LANE = ("topic", "partition")
+
+_GAUGES: tuple[tuple[str, str, Callable[[LaneStatus], float | None]], ...] = (
+    ("pending", "Schedules held.", lambda lane: lane.pending),
+    ("command_lag", "Commands that wait to be read.", lambda lane: lane.lag),
+    ("input_position", "Offset of the next command to read.", lambda lane: lane.position),
+    (
+        "next_due_timestamp_seconds",
+        "Due time of the next pending firing.",
+        lambda lane: None if lane.oldest_due is None else lane.oldest_due / 1_000,
+    ),
+    ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
+)
+
+_COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
+    ("firings", "Firings delivered.", lambda lane: lane.firings),
+    ("firings_expired", "Firings not delivered, for their time to live was over.", lambda lane: lane.expired),
+    ("dead_letters", "Commands and firings set aside as dead letters.", lambda lane: lane.dead_letters),
+    ("transactions", "Transactions committed.", lambda lane: lane.transactions),
+    ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),
+)
+
+
+def registry_of(lanes: Lanes, *, app_id: str, version: str) -> CollectorRegistry:
+    """Return a registry of this worker's lanes and its process."""
+    registry = CollectorRegistry()
+    registry.register(LaneCollector(lanes, app_id=app_id, version=version))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+class LaneCollector(Collector):
+    """Metrics of this worker's lanes. Labels are the commands topic and the partition."""
+
+    def __init__(self, lanes: Lanes, *, app_id: str, version: str) -> None:
+        self._lanes = lanes
+        self._info = {"app_id": app_id, "version": version}
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: that keeps registration from collecting."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics."""
+        lanes = self._lanes.status()
+        yield InfoMetricFamily(PREFIX + "worker", "What this worker is.", value=self._info)
+        yield _states(lanes)
+        for name, help, gauge_of in _GAUGES:
+            gauge = GaugeMetricFamily(PREFIX + name, help, labels=_LANE)
+            for lane in lanes:
+                value = gauge_of(lane)
+                if value is not None:
+                    gauge.add_metric(_labels(lane), value)
+            yield gauge
+        for name, help, count_of in _COUNTERS:
+            counter = CounterMetricFamily(PREFIX + name, help, labels=_LANE)
+            for lane in lanes:
+                counter.add_metric(_labels(lane), count_of(lane))
+            yield counter
+        yield _commands(lanes)
+        yield _lateness(lanes)
+
+
+def _labels(lane: LaneStatus) -> list[str]:
+    return [lane.topic, str(lane.partition)]
+
+
+def _states(lanes: list[LaneStatus]) -> Metric:
+    states = GaugeMetricFamily(PREFIX + "lane_state", "1 for the state that a lane is in.", labels=(*_LANE, "state"))
+    for lane in lanes:
+        states.add_metric([*_labels(lane), lane.state], 1)
+    return states
+
+
+def _commands(lanes: list[LaneStatus]) -> Metric:
+    commands = CounterMetricFamily(PREFIX + "commands", "Commands carried out.", labels=(*_LANE, "outcome"))
+    for lane in lanes:
+        for outcome, count in lane.outcomes.items():
+            commands.add_metric([*_labels(lane), outcome], count)
+    return commands
+
+
+def _lateness(lanes: list[LaneStatus]) -> Metric:
+    bounds = [*(str(bound / 1_000) for bound in LATENESS_BOUNDS_MS), "+Inf"]
+    lateness = HistogramMetricFamily(PREFIX + "lateness_seconds", "Commit of a firing minus its due.", labels=_LANE)
+    for lane in lanes:
+        buckets = list(zip(bounds, accumulate(lane.lateness.counts), strict=True))
+        lateness.add_metric(_labels(lane), buckets, lane.lateness.sum_ms / 1_000)
+    return lateness

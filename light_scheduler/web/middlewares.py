@@ -1,0 +1,62 @@
+"""What holds for every answer: errors are problem documents, and browsers are told what they may do with it.
+
+Faust hands middlewares on by keyword: their second parameter has to be called `handler`.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from light_scheduler.tables.views import QueryError
+
+from .problems import Problem, ProblemError, problem_response
+
+log = logging.getLogger(__name__)
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    # Everything served is a view of this moment.
+    "Cache-Control": "no-store",
+}
+
+
+@web.middleware
+async def security_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Add the headers that keep browsers from guessing, framing, caching and running what is served."""
+    response = await handler(request)
+    for name, value in SECURITY_HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+@web.middleware
+async def errors_as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn every error into a problem document; an unexpected one is logged and tells nothing to the client."""
+    try:
+        return await handler(request)
+    except ProblemError as error:
+        return problem_response(error.problem, error.headers)
+    except QueryError as error:
+        refused = ProblemError(HTTPStatus.BAD_REQUEST, str(error), parameter=error.field)
+        return problem_response(refused.problem)
+    except web.HTTPException as error:
+        if error.status < HTTPStatus.BAD_REQUEST:
+            raise
+        allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+        detail = f"{request.method} {request.path}: {error.reason}"
+        return problem_response(Problem(title=error.reason, status=error.status, detail=detail), allow)
+    except Exception:
+        log.exception("%s %s failed", request.method, request.rel_url)
+        failed = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "The worker failed to answer; its log says why.")
+        return problem_response(failed.problem)
+
+
+MIDDLEWARES: tuple[Middleware, ...] = (security_headers, errors_as_problems)
+"""Outermost first: problem documents get the headers too."""

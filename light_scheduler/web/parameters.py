@@ -1,0 +1,92 @@
+"""From the query string to a query. `ListParameters` declares the parameters for this and for OpenAPI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from multidict import MultiMapping
+
+from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Query, QueryError, Sort, State
+from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, parse_topic
+from light_scheduler.wire.instants import parse_instant
+
+T = TypeVar("T")
+
+_INSTANT = "UTC epoch ms, or RFC 3339 with an offset."
+
+
+class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of a list."""
+
+    id_prefix: Annotated[str, Meta(description="Only ids that begin so.")] = ""
+    target_topic: Annotated[str, Meta(description="Only those that go to this topic.")] | UnsetType = UNSET
+    state: Annotated[State, Meta(description="Only those in this state.")] | UnsetType = UNSET
+    label: Annotated[
+        list[str], Meta(description="Only those with these labels: `team=billing,kind=reminder`, or repeated.")
+    ] = []
+    due_from: Annotated[str, Meta(description=f"Only those due then or later: {_INSTANT}")] | UnsetType = UNSET
+    due_to: Annotated[str, Meta(description=f"Only those due before then: {_INSTANT}")] | UnsetType = UNSET
+    sort: Annotated[
+        Sort,
+        Meta(description="`id`, in UTF-8 byte order; or `due`, the order of delivery: by it, due ranges are cheap."),
+    ] = "id"
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Longest page.")] = DEFAULT_LIMIT
+    cursor: Annotated[str, Meta(description="`next_cursor` of the page before; the rest as it was.")] | UnsetType = (
+        UNSET
+    )
+
+
+def list_query(tenant: str, given: MultiMapping[str]) -> Query:
+    """Return the query that a request asks for. Raises QueryError naming the parameter at fault."""
+    parameters = _read(given)
+    return Query(
+        tenant=checked("tenant", parse_tenant, tenant),
+        id_prefix=parameters.id_prefix,
+        target_topic=_optional("target_topic", parse_topic, parameters.target_topic),
+        state=None if parameters.state is UNSET else parameters.state,
+        labels=checked("label", parse_labels, ",".join(filter(None, parameters.label))),
+        due_from=_optional("due_from", parse_instant, parameters.due_from),
+        due_to=_optional("due_to", parse_instant, parameters.due_to),
+        sort=parameters.sort,
+        limit=parameters.limit,
+        cursor=None if parameters.cursor is UNSET else parameters.cursor,
+    )
+
+
+def checked(name: str, parse: Callable[[str], T], text: str) -> T:
+    """Return a parsed parameter. Raises QueryError naming it."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise QueryError(name, str(error)) from None
+
+
+def _optional(name: str, parse: Callable[[str], T], text: str | UnsetType) -> T | None:
+    return None if text is UNSET else checked(name, parse, text)
+
+
+def _read(given: MultiMapping[str]) -> ListParameters:
+    known = ListParameters.__struct_fields__
+    values: dict[str, Any] = {}
+    for name in given:
+        if name not in known:
+            raise QueryError(name, f"is not known; there are {', '.join(known)}{closest(name, known)}")
+        texts = given.getall(name)
+        if name == "label":
+            values[name] = texts
+        elif len(texts) > 1:
+            raise QueryError(name, "is given more than once")
+        else:
+            values[name] = _typed(name, texts[0])
+    return ListParameters(**values)
+
+
+def _typed(name: str, text: str) -> Any:
+    try:
+        # One parameter at a time, so that the error is about this one; not strict, for numbers come as text.
+        return getattr(msgspec.convert({name: text}, ListParameters, strict=False), name)
+    except msgspec.ValidationError as error:
+        raise QueryError(name, str(error).partition(" - at `")[0]) from None

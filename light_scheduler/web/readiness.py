@@ -1,0 +1,32 @@
+"""Whether this worker does the work it was given."""
+
+from __future__ import annotations
+
+from light_scheduler.worker.status import RUNNING
+
+from .cluster import Lanes, Peers
+
+
+def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str]) -> list[str]:
+    """Return a reason for each assigned partition that does not run; nothing once all do.
+
+    A worker that was assigned none, for there are fewer partitions than workers, is ready.
+    """
+    owners = peers.owners()
+    if not owners:
+        return ["no partitions were assigned yet"]
+    lanes_by_id = {(lane.topic, lane.partition): lane for lane in lanes.status()}
+    assigned = {
+        (topic, partition)
+        for topic, partitions in owners.get(peers.own_url, {}).items()
+        if topic in topics
+        for partition in partitions
+    }
+    reasons = []
+    for topic, partition in sorted(assigned | lanes_by_id.keys()):
+        lane = lanes_by_id.get((topic, partition))
+        if lane is None:
+            reasons.append(f"{topic}[{partition}] has no lane yet")
+        elif lane.state != RUNNING:
+            reasons.append(f"{topic}[{partition}] is {lane.state}" + (f": {lane.reason}" if lane.reason else ""))
+    return reasons

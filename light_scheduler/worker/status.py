@@ -1,0 +1,51 @@
+"""What a lane tells about itself: for `/info`, `/ready` and `/metrics`. Times are UTC epoch ms, durations ms."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+RUNNING = "running"
+"""The state of a lane that does its work; every other one is on the way there or away from it."""
+
+LATENESS_BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000)
+"""Upper bounds, included, of the lateness histogram's buckets; one more bucket takes the rest."""
+
+
+class Lateness(msgspec.Struct):
+    """A histogram of how late firings were committed: commit time minus due."""
+
+    counts: Annotated[list[int], Meta(description="Firings per bucket, not cumulative; the last has no bound.")] = (
+        msgspec.field(default_factory=lambda: [0] * (len(LATENESS_BOUNDS_MS) + 1))
+    )
+    sum_ms: int = 0
+    max_ms: int = 0
+
+    def observe(self, ms: int, firings: int = 1) -> None:
+        """Count firings that were this late."""
+        self.counts[bisect_left(LATENESS_BOUNDS_MS, ms)] += firings
+        self.sum_ms += ms * firings
+        self.max_ms = max(self.max_ms, ms)
+
+
+class LaneStatus(msgspec.Struct, kw_only=True):
+    """A lane at one moment. Counters run since this worker took the partition over."""
+
+    topic: Annotated[str, Meta(description="The commands topic.")]
+    partition: int
+    state: Annotated[str, Meta(description="created, fenced, restoring, running, closing, closed or failed.")]
+    reason: Annotated[str | None, Meta(description="Why it is not running, or last started again.")] = None
+    pending: Annotated[int, Meta(description="Schedules held, of all tenants.")] = 0
+    position: Annotated[int | None, Meta(description="Offset of the next command to read.")] = None
+    lag: Annotated[int | None, Meta(description="Commands that wait to be read; null: not known.")] = None
+    oldest_due: Annotated[int | None, Meta(description="Due time of the next pending firing, UTC epoch ms.")] = None
+    outcomes: Annotated[dict[str, int], Meta(description="Commands carried out, by outcome.")] = {}
+    firings: Annotated[int, Meta(description="Firings delivered.")] = 0
+    expired: Annotated[int, Meta(description="Firings not delivered, for their time to live was over.")] = 0
+    dead_letters: Annotated[int, Meta(description="Commands and firings set aside as dead letters.")] = 0
+    transactions: Annotated[int, Meta(description="Transactions committed.")] = 0
+    restarts: Annotated[int, Meta(description="Times the lane started again after a failure.")] = 0
+    lateness: Lateness = msgspec.field(default_factory=Lateness)

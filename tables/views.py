@@ -1,0 +1,221 @@
+"""Views: what people and programs see of the pending schedules, read from tables while their lanes run.
+
+A list is read page by page, in one order over all partitions: `(sort key, commands topic, partition)`. That triple is
+the `Mark` of a row; a cursor is the mark that the page before it reached, so no page depends on who owned a partition
+when another one was read. A scan stops when its budget is spent: a filter that matches little gives short pages, even
+empty ones, that still carry a cursor.
+
+Pure: reads tables, knows no clock, no network. Times are UTC epoch ms.
+"""
+
+from __future__ import annotations
+
+import heapq
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from typing import Literal, Protocol, get_args
+
+import msgspec
+
+from light_scheduler.errors import SchedulerError
+from light_scheduler.model import Entry
+
+DEFAULT_LIMIT = 300
+MAX_LIMIT = 1_000
+
+Lane = tuple[str, int]
+"""(commands topic, partition)."""
+
+Sort = Literal["id", "due"]
+"""`id`: by id in UTF-8 byte order. `due`: by (due, priority, arrival). Tables keep these two orders, ascending only."""
+
+State = Literal["pending"]
+
+_PAYLOAD_BYTES_PER_ROW = 4_096
+"""Reading this much payload costs about as much as reading one row more."""
+
+
+class ReadableTable(Protocol):
+    """What views read: the table of one partition."""
+
+    @property
+    def pending(self) -> int:
+        """How many schedules are held, of all tenants."""
+        ...
+
+    def get(self, tenant: str, id: str) -> Entry | None:
+        """Return one schedule."""
+        ...
+
+    def by_id(self, tenant: str, after: str, prefix: str) -> Iterator[Entry]:
+        """Yield a tenant's schedules with an id prefix, by id in UTF-8 byte order, strictly after an id."""
+        ...
+
+    def by_due(self, after: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Yield (position, schedule) of all tenants by (due, priority, arrival), strictly after a position."""
+        ...
+
+    def position_at(self, due: int) -> bytes:
+        """Return the position just before everything that is due at an instant."""
+        ...
+
+
+class QueryError(SchedulerError):
+    """A query's parameter is unknown or has a bad value; `field` names it."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """The place of a row in the order of all partitions."""
+
+    key: bytes
+    topic: str
+    partition: int
+
+    @property
+    def lane(self) -> Lane:
+        return self.topic, self.partition
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What to list. `due_from` is included, `due_to` is not; all `labels` must be there. Raises QueryError."""
+
+    tenant: str
+    id_prefix: str = ""
+    target_topic: str | None = None
+    state: State | None = None
+    labels: Mapping[str, str] = {}
+    due_from: int | None = None
+    due_to: int | None = None
+    sort: Sort = "id"
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+
+    def __post_init__(self) -> None:
+        for field, value in (("tenant", self.tenant), ("id_prefix", self.id_prefix)):
+            if "\0" in value:
+                raise QueryError(field, "must not hold the character U+0000")
+        if not self.tenant:
+            raise QueryError("tenant", "must not be empty")
+        _one_of("sort", self.sort, get_args(Sort))
+        if self.state is not None:
+            _one_of("state", self.state, get_args(State))
+        if not 1 <= self.limit <= MAX_LIMIT:
+            raise QueryError("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
+        if self.due_from is not None and self.due_to is not None and self.due_from > self.due_to:
+            raise QueryError("due_to", "is before due_from")
+        self.start()
+
+    def start(self) -> Mark | None:
+        """Return the mark after which this query's page begins; None is the very beginning."""
+        return None if self.cursor is None else _decode_cursor(self.cursor, self.sort)
+
+    def matches(self, entry: Entry) -> bool:
+        """Tell whether a schedule belongs to the result."""
+        schedule = entry.schedule
+        return (
+            schedule.tenant == self.tenant
+            and schedule.id.startswith(self.id_prefix)
+            and (self.target_topic is None or schedule.target.topic == self.target_topic)
+            and (self.state is None or state_of(entry) == self.state)
+            and (self.due_from is None or entry.progress.due >= self.due_from)
+            and (self.due_to is None or entry.progress.due < self.due_to)
+            and (not self.labels or self.labels.items() <= (schedule.labels or {}).items())
+        )
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """A run of matching rows. `reached` is where the scan stopped, or None at the end; `spent` is of its budget."""
+
+    rows: list[tuple[Mark, Entry]]
+    reached: Mark | None
+    spent: int
+
+
+def scan(tables: Mapping[Lane, ReadableTable], query: Query, *, after: Mark | None, limit: int, budget: int) -> Slice:
+    """Return up to `limit` matching rows of these tables, in order, strictly after a mark.
+
+    At least one row is read, so that repeated scans always get on. A row costs 1 of the budget, and 1 more for each
+    4 KiB of its payload, whether it matches or not.
+    """
+    read = _by_id if query.sort == "id" else _by_due
+    merged = heapq.merge(*(read(lane, table, query, after) for lane, table in tables.items()), key=_mark_of)
+    rows: list[tuple[Mark, Entry]] = []
+    spent, reached = 0, after
+    for mark, entry in merged:
+        if len(rows) >= limit or (spent and spent >= budget):
+            return Slice(rows, reached, spent)
+        spent += 1 + len(entry.schedule.payload or b"") // _PAYLOAD_BYTES_PER_ROW
+        reached = mark
+        if query.matches(entry):
+            rows.append((mark, entry))
+    return Slice(rows, None, spent)
+
+
+def encode_cursor(sort: Sort, mark: Mark) -> str:
+    """Write a mark as text that is safe in a URL and opaque to whoever hands it back."""
+    return urlsafe_b64encode(msgspec.msgpack.encode((sort, mark))).decode().rstrip("=")
+
+
+def _decode_cursor(text: str, sort: Sort) -> Mark:
+    try:
+        raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        cursor_sort, mark = msgspec.msgpack.decode(raw, type=tuple[Sort, Mark])
+        if cursor_sort == "id":
+            mark.key.decode()
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise QueryError("cursor", "is not one that this API gave out") from error
+    if not mark.key or cursor_sort != sort:
+        raise QueryError("cursor", f"belongs to a list in another order than {sort}")
+    return mark
+
+
+def _mark_of(row: tuple[Mark, Entry]) -> Mark:
+    return row[0]
+
+
+def _by_id(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -> Iterator[tuple[Mark, Entry]]:
+    start = ""
+    if after is not None:
+        start = after.key.decode()
+        if lane > after.lane and start.startswith(query.id_prefix):
+            # The same id in a later partition comes after the mark, but not after the mark's id.
+            twin = table.get(query.tenant, start)
+            if twin is not None:
+                yield Mark(after.key, *lane), twin
+    for entry in table.by_id(query.tenant, start, query.id_prefix):
+        yield Mark(entry.schedule.id.encode(), *lane), entry
+
+
+def _by_due(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -> Iterator[tuple[Mark, Entry]]:
+    start = b"" if query.due_from is None else table.position_at(query.due_from)
+    if after is not None:
+        start = max(start, after.key if lane <= after.lane else _just_before(after.key))
+    for position, entry in table.by_due(start):
+        if query.due_to is not None and entry.progress.due >= query.due_to:
+            return
+        yield Mark(position, *lane), entry
+
+
+def _just_before(position: bytes) -> bytes:
+    """Return bytes below a position and above every position that is below it.
+
+    Positions end in UTF-8 or in a number of fixed length, so none continues with 0xff where another one ends.
+    """
+    head, last = position[:-1], position[-1]
+    return head if last == 0 else head + bytes([last - 1, 0xFF])
+
+
+def _one_of(field: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise QueryError(field, f"must be one of {', '.join(choices)}")
+
+
+def state_of(entry: Entry) -> State:
+    """Return the state of a stored schedule."""
+    del entry  # The table holds pending schedules only.
+    return "pending"

@@ -1,0 +1,148 @@
+"""A cluster of workers: real HTTP servers and real tables, over memory, without Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from light_scheduler.clock import SettableClock
+from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.settings import Settings
+from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable
+from light_scheduler.tables.layout import index_key, primary_key
+from light_scheduler.web import Worker, install
+from light_scheduler.wire.state import encode_entry
+from light_scheduler.worker.status import LaneStatus
+
+NOW = 1_800_000_000_000
+TOPIC = "light-scheduler-commands"
+
+Client = TestClient[web.Request, web.Application]
+
+
+def make_entry(id: str, *, due: int = NOW, partition: int = 0, offset: int = 0, **fields: Any) -> Entry:
+    """Return a pending schedule; `fields` are those of its definition, `target` may be a topic's name."""
+    target = fields.pop("target", "out")
+    definition: dict[str, Any] = {
+        "tenant": "default",
+        "version": 1,
+        "payload": b"hello",
+        "headers": [],
+        "accepted_at": NOW,
+        **fields,
+    }
+    schedule = Schedule(
+        id=id,
+        trigger=Once(due),
+        target=Target(target) if isinstance(target, str) else target,
+        source_partition=partition,
+        source_offset=offset,
+        **definition,
+    )
+    return Entry(schedule, Progress(due=due, arrival=offset))
+
+
+def put(table: ScheduleTable, entry: Entry) -> None:
+    """Store a new schedule."""
+    key = index_key(entry)
+    schedule = entry.schedule
+    changes = {key: encode_entry(entry), primary_key(schedule.tenant, schedule.id): key}
+    table.write(changes, Checkpoint(pending=table.pending + 1))
+
+
+class MemoryLanes:
+    """The lanes of one worker."""
+
+    def __init__(self, partitions: list[int]) -> None:
+        self.all = {(TOPIC, partition): ScheduleTable(MemoryStore()) for partition in partitions}
+        self.states = dict.fromkeys(self.all, "running")
+        self.figures: dict[str, Any] = {}
+
+    def tables(self) -> dict[tuple[str, int], ScheduleTable]:
+        return {lane: table for lane, table in self.all.items() if self.states[lane] == "running"}
+
+    def status(self) -> list[LaneStatus]:
+        return [
+            LaneStatus(
+                topic=topic, partition=partition, state=self.states[topic, partition], pending=table.pending,
+                **self.figures,
+            )
+            for (topic, partition), table in self.all.items()
+        ]  # fmt: skip
+
+
+class KnownPeers:
+    """One worker's view of who has what; all workers of a cluster share `distribution`."""
+
+    def __init__(self, distribution: dict[str, dict[str, list[int]]]) -> None:
+        self.distribution = distribution
+        self.own_url = ""
+
+    def owners(self) -> dict[str, dict[str, list[int]]]:
+        return self.distribution
+
+
+class MemoryWorker:
+    """A worker's lanes behind its real HTTP server."""
+
+    def __init__(self, lanes: MemoryLanes, peers: KnownPeers, client: Client) -> None:
+        self.lanes = lanes
+        self.peers = peers
+        self.client = client
+        self.url = peers.own_url
+
+    async def json(self, path: str, status: int = 200, **parameters: str) -> Any:
+        """GET a path and return its JSON; the status has to be as expected."""
+        async with self.client.get(path, params=parameters or None) as response:
+            assert response.status == status, await response.text()
+            return await response.json(content_type=None)
+
+    async def stop(self) -> None:
+        """Stop the server: nothing listens on its port."""
+        await self.client.close()
+
+
+class MemoryCluster:
+    """Workers that know of each other."""
+
+    def __init__(self) -> None:
+        self.workers: list[MemoryWorker] = []
+        self.distribution: dict[str, dict[str, list[int]]] = {}
+
+    async def start(self, *shares: list[int]) -> list[MemoryWorker]:
+        """Start a worker for each list of partitions."""
+        for partitions in shares:
+            lanes, peers = MemoryLanes(partitions), KnownPeers(self.distribution)
+            application = web.Application()
+            install(application, Worker(lanes, peers, Settings(), SettableClock(NOW)))
+            client: Client = TestClient(TestServer(application))
+            await client.start_server()
+            peers.own_url = str(client.make_url("")).rstrip("/")
+            self.distribution[peers.own_url] = {TOPIC: partitions, "unrelated": [0]}
+            self.workers.append(MemoryWorker(lanes, peers, client))
+        return self.workers
+
+    def put(self, id: str, *, partition: int = 0, **fields: Any) -> None:
+        """Store a schedule in whichever worker has the partition."""
+        for worker in self.workers:
+            if (TOPIC, partition) in worker.lanes.all:
+                put(worker.lanes.all[TOPIC, partition], make_entry(id, partition=partition, **fields))
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[MemoryCluster]:
+    """Return a cluster without workers; they are stopped at the end."""
+    cluster = MemoryCluster()
+    yield cluster
+    for worker in cluster.workers:
+        await worker.stop()
+
+
+@pytest.fixture
+async def workers(cluster: MemoryCluster) -> list[MemoryWorker]:
+    """Return two workers: the first has the partitions 0 and 2, the second 1 and 3."""
+    return await cluster.start([0, 2], [1, 3])

@@ -1,0 +1,76 @@
+"""The API on Faust's own web server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import faust
+import pytest
+
+from light_scheduler.settings import Settings
+from light_scheduler.web import AssignedPeers, attach, faust_options
+from light_scheduler.worker.status import LaneStatus
+
+
+class NoLanes:
+    def tables(self) -> dict[tuple[str, int], object]:
+        return {}
+
+    def status(self) -> list[LaneStatus]:
+        return []
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> faust.App:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        settings = Settings(web_port=probe.getsockname()[1])
+    app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **faust_options(settings))
+    attach(app, lanes=NoLanes(), peers=AssignedPeers(app), settings=settings)  # type: ignore[arg-type]
+    return app
+
+
+@pytest.fixture
+async def address(app: faust.App) -> AsyncIterator[str]:
+    await app.web.start()
+    yield f"http://127.0.0.1:{app.conf.web_port}"
+    await app.web.stop()
+
+
+async def test_fausts_own_pages_are_not_served(address: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        for path in ("/table/", "/router/", "/stats/", "/graph/", "/performance/"):
+            async with session.get(address + path) as response:
+                assert response.status == 404, path
+        async with session.get(address + "/") as response:
+            assert "light-scheduler" in await response.text()
+
+
+async def test_the_api_is_served_with_its_middlewares(address: str) -> None:
+    async with aiohttp.ClientSession() as session, session.get(address + "/ready") as response:
+        assert response.status == 503
+        assert response.content_type == "application/problem+json"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_the_server_binds_to_the_web_host_only(app: faust.App, address: str) -> None:
+    assert app.web._runner.addresses == [("127.0.0.1", app.conf.web_port)]  # type: ignore[attr-defined]
+
+
+def test_peers_are_those_of_the_last_assignment(app: faust.App) -> None:
+    app.assignor.external_topic_distribution = {  # type: ignore[attr-defined]
+        "http://a:1/": {"commands": [0, 1]},
+        "http://b:1": {"commands": [2]},
+    }
+    peers = AssignedPeers(app)
+    assert peers.owners() == {"http://a:1": {"commands": [0, 1]}, "http://b:1": {"commands": [2]}}
+
+
+def test_the_own_url_is_the_one_that_faust_worker_was_started_with(app: faust.App) -> None:
+    peers = AssignedPeers(app)
+    # As `faust worker --web-port` does it, after the app was put together.
+    app.conf.canonical_url = "http://c:2/"  # type: ignore[assignment]
+    assert peers.own_url == "http://c:2"

@@ -1,0 +1,165 @@
+"""`light-scheduler get` and `list` against running workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from light_scheduler.cli import main
+from light_scheduler.cli.schedule_output import instant_text, relative, shown, worker_url
+from light_scheduler.settings import Settings
+
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs the command line beside the loop: (arguments) -> (exit code, stdout, stderr)."""
+
+    def call() -> int:
+        with pytest.raises(SystemExit) as exit:
+            main()
+        return exit.value.code  # type: ignore[return-value]
+
+    async def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["light-scheduler", *arguments])
+        monkeypatch.setenv("COLUMNS", "200")
+        code = await asyncio.to_thread(call)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+async def test_get_prints_a_schedule_as_json(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put("orders/../7", partition=1, due=NOW)
+    code, out, _ = await run("get", "orders/../7", "--url", workers[0].url, "--json")
+    assert code == 0
+    assert json.loads(out)["id"] == "orders/../7"
+
+
+async def test_get_shows_what_will_be_delivered(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put("a", partition=1, due=NOW, payload=b"[red]hi\x1b[2J", headers=[("h", b"v"), ("n", None)])
+    code, out, _ = await run("get", "a", "--url", workers[0].url + "/")
+    assert code == 0
+    assert "2027-01-15T08:00:00.000Z (" in out
+    assert "[red]hi\\x1b[2J" in out
+    assert "h: v" in out
+    assert "n: (null)" in out
+
+
+async def test_get_of_another_tenant(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put("a", tenant="other")
+    assert (await run("get", "a", "--url", workers[0].url))[0] == 1
+    assert (await run("get", "a", "--tenant", "other", "--url", workers[0].url))[0] == 0
+
+
+async def test_get_of_what_is_not_there_fails_and_says_so(workers: Any, run: Any) -> None:
+    code, out, err = await run("get", "nothing", "--url", workers[0].url, "--json")
+    assert (code, out) == (1, "")
+    assert err == "Error: tenant default has no pending schedule 'nothing'\n"
+
+
+@pytest.mark.parametrize("command", [["get", "a"], ["list"]])
+async def test_without_a_worker_they_fail_and_name_the_address(run: Any, command: list[str]) -> None:
+    code, out, err = await run(*command, "--url", "http://127.0.0.1:1")
+    assert (code, out) == (1, "")
+    assert "cannot reach a worker at http://127.0.0.1:1" in err
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://127.0.0.1:port"])
+async def test_an_address_that_is_none_is_an_error(run: Any, url: str) -> None:
+    code, _, err = await run("list", "--url", url)
+    assert code == 1
+    assert url in err
+
+
+async def test_an_incomplete_answer_is_an_error_that_says_what_is_missing(workers: Any, run: Any) -> None:
+    await workers[1].stop()
+    code, _, err = await run("list", "--url", workers[0].url)
+    assert code == 1
+    assert f"light-scheduler-commands[1] {workers[1].url}: cannot be reached" in err
+
+
+async def test_list_prints_one_json_document(cluster: Any, workers: Any, run: Any) -> None:
+    for number in range(5):
+        cluster.put(f"id-{number}", partition=number % 4, due=NOW - number)
+    code, out, _ = await run("list", "--url", workers[0].url, "--sort", "due", "--json")
+    page = json.loads(out)
+    assert code == 0
+    assert [schedule["id"] for schedule in page["schedules"]] == ["id-4", "id-3", "id-2", "id-1", "id-0"]
+    assert (page["next_cursor"], page["total"]) == (None, 5)
+
+
+async def test_list_goes_on_from_a_cursor(cluster: Any, workers: Any, run: Any) -> None:
+    for number in range(5):
+        cluster.put(f"id-{number}", partition=number % 4)
+    _, out, _ = await run("list", "--url", workers[0].url, "--limit", "2", "--json")
+    cursor = json.loads(out)["next_cursor"]
+    _, out, _ = await run("list", "--url", workers[0].url, "--all", "--json", "--cursor", cursor)
+    page = json.loads(out)
+    assert [schedule["id"] for schedule in page["schedules"]] == ["id-2", "id-3", "id-4"]
+    assert (page["next_cursor"], page["total"]) == (None, None)
+
+
+async def test_list_all_goes_beyond_the_longest_page(cluster: Any, workers: Any, run: Any) -> None:
+    for number in range(1_100):
+        cluster.put(f"id-{number}", partition=number % 4)
+    _, out, _ = await run("list", "--url", workers[0].url, "--all", "--json")
+    assert len({schedule["id"] for schedule in json.loads(out)["schedules"]}) == 1_100
+
+
+async def test_list_filters(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put("a1", labels={"team": "x", "kind": "y"}, target="mail", due=NOW)
+    cluster.put("a2", labels={"team": "x"}, target="mail", due=NOW)
+    _, out, _ = await run(
+        *("list", "--url", workers[0].url, "--json", "--id-prefix", "a", "--target-topic", "mail"),
+        *("--label", "team=x", "--label", "kind=y", "--due-from", str(NOW), "--due-to", str(NOW + 1)),
+        *("--state", "pending"),
+    )
+    assert [schedule["id"] for schedule in json.loads(out)["schedules"]] == ["a1"]
+
+
+async def test_list_shows_a_table(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put("a", due=NOW, labels={"team": "x"})
+    cluster.put("b", due=NOW)
+    code, out, err = await run("list", "--url", workers[0].url, "--limit", "1")
+    assert code == 0
+    header, row = out.splitlines()
+    assert header.split() == ["id", "due", "(UTC)", "due", "version", "target", "labels"]
+    assert row.split()[:2] == ["a", "2027-01-15T08:00:00.000Z"]
+    assert row.split()[-3:] == ["1", "out", "team=x"]
+    assert err.startswith("1 schedule; there may be more")
+
+
+async def test_a_parameter_that_the_worker_refuses_is_wrong_use(workers: Any, run: Any) -> None:
+    code, _, err = await run("list", "--url", workers[0].url, "--due-from", "tomorrow")
+    assert code == 2
+    assert "Invalid value for --due-from: 'tomorrow' is not an instant" in err
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "now"),
+        (7_500_000, "in 2h 5m"),
+        (7_205_000, "in 2h"),
+        (-3_020, "3s 20ms ago"),
+        (90_061_000, "in 1d 1h"),
+        (20, "in 20ms"),
+    ],
+)
+def test_distances_are_told_by_their_two_largest_units(ms: int, text: str) -> None:
+    assert relative(ms) == text
+    assert instant_text(NOW + ms, NOW).endswith(f"Z ({text})")
+
+
+def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:
+    assert shown("a\x1b[31m\r\n[b]é").plain == "a\\x1b[31m\\r\n[b]é"
+
+
+def test_the_default_address_is_that_of_the_settings() -> None:
+    assert worker_url(Settings(web_host="::1", web_port=1234)) == "http://[::1]:1234"

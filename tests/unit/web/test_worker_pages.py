@@ -1,0 +1,194 @@
+"""What a worker tells about itself: liveness, readiness, information, metrics, and its own description."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from light_scheduler.web.operations import OPERATIONS
+from light_scheduler.worker.status import LATENESS_BOUNDS_MS, Lateness
+
+NOW = 1_800_000_000_000
+TOPIC = "light-scheduler-commands"
+
+
+async def test_a_process_that_answers_is_live(workers: Any) -> None:
+    assert await workers[0].json("/live") == {"status": "live"}
+
+
+async def test_a_worker_whose_partitions_all_run_is_ready(workers: Any) -> None:
+    assert await workers[0].json("/ready") == {"status": "ready"}
+
+
+@pytest.mark.parametrize("state", ["created", "fenced", "restoring", "failed", "closing"])
+async def test_a_worker_is_not_ready_before_every_partition_runs(workers: Any, state: str) -> None:
+    workers[0].lanes.states[TOPIC, 2] = state
+    problem = await workers[0].json("/ready", status=503)
+    assert problem["reasons"] == [f"{TOPIC}[2] is {state}"]
+    assert await workers[1].json("/ready") == {"status": "ready"}
+
+
+async def test_a_worker_is_not_ready_while_an_assigned_partition_has_no_lane(cluster: Any, workers: Any) -> None:
+    cluster.distribution[workers[0].url] = {TOPIC: [0, 2, 4]}
+    assert (await workers[0].json("/ready", status=503))["reasons"] == [f"{TOPIC}[4] has no lane yet"]
+
+
+async def test_a_worker_is_not_ready_before_the_first_assignment(cluster: Any, workers: Any) -> None:
+    cluster.distribution.clear()
+    assert (await workers[0].json("/ready", status=503))["reasons"] == ["no partitions were assigned yet"]
+
+
+async def test_a_worker_that_was_assigned_nothing_is_ready(cluster: Any) -> None:
+    await cluster.start([0], [])
+    assert await cluster.workers[1].json("/ready") == {"status": "ready"}
+
+
+async def test_info_shows_the_worker_its_lanes_and_its_peers(cluster: Any, workers: Any) -> None:
+    cluster.put("a", partition=2)
+    document = await workers[0].json("/info")
+    assert document["app_id"] == "light-scheduler"
+    assert document["url"] == workers[0].url
+    assert document["time"] == NOW
+    assert document["commands_topics"] == {TOPIC: "native"}
+    assert [(lane["partition"], lane["state"], lane["pending"]) for lane in document["lanes"]] == [
+        (0, "running", 0),
+        (2, "running", 1),
+    ]
+    assert document["peers"] == {workers[0].url: {TOPIC: [0, 2]}, workers[1].url: {TOPIC: [1, 3]}}
+
+
+async def samples(worker: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    async with worker.client.get("/metrics") as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"].startswith("text/plain; version=")
+        text = await response.text()
+    return {
+        (sample.name.removeprefix("light_scheduler_"), tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_metrics_are_the_lanes_own_figures(cluster: Any, workers: Any) -> None:
+    cluster.put("a", partition=2)
+    lateness = Lateness()
+    lateness.observe(0)
+    lateness.observe(5, firings=2)
+    lateness.observe(10_000_000)
+    workers[0].lanes.figures = {
+        "outcomes": {"scheduled": 3, "cancelled": 1},
+        "firings": 4,
+        "lag": 12,
+        "oldest_due": NOW,
+        "lateness": lateness,
+    }
+    found = await samples(workers[0])
+    lane = (("partition", "2"), ("topic", TOPIC))
+
+    def of_lane(name: str, **labels: str) -> float:
+        return found[name, tuple(sorted([*lane, *labels.items()]))]
+
+    assert of_lane("pending") == 1
+    assert of_lane("firings_total") == 4
+    assert of_lane("command_lag") == 12
+    assert of_lane("next_due_timestamp_seconds") == NOW / 1_000
+    assert of_lane("commands_total", outcome="scheduled") == 3
+    assert of_lane("lane_state", state="running") == 1
+    assert of_lane("lateness_seconds_bucket", le="0.001") == 1
+    assert of_lane("lateness_seconds_bucket", le="0.005") == 3
+    assert of_lane("lateness_seconds_bucket", le="600.0") == 3
+    assert of_lane("lateness_seconds_bucket", le="+Inf") == 4
+    assert of_lane("lateness_seconds_count") == 4
+    assert of_lane("lateness_seconds_sum") == pytest.approx(10_000.010)
+    assert of_lane("lateness_max_seconds") == 10_000
+    assert ("process_cpu_seconds_total", ()) in found
+
+
+async def test_what_a_lane_does_not_know_is_not_among_the_metrics(workers: Any) -> None:
+    names = {name for name, _ in await samples(workers[0])}
+    assert "pending" in names
+    assert not names & {"command_lag", "input_position", "next_due_timestamp_seconds"}
+
+
+def test_lateness_buckets_include_their_bounds() -> None:
+    lateness = Lateness()
+    for bound in LATENESS_BOUNDS_MS:
+        lateness.observe(bound)
+    assert lateness.counts == [*[1] * len(LATENESS_BOUNDS_MS), 0]
+
+
+def references(node: Any) -> set[str]:
+    if isinstance(node, dict):
+        own = {node["$ref"]} if "$ref" in node else set()
+        return own.union(*(references(value) for value in node.values()))
+    return set().union(*map(references, node)) if isinstance(node, list) else set()
+
+
+async def test_the_openapi_document_describes_every_operation(workers: Any) -> None:
+    document = await workers[0].json("/api/v1/openapi.json")
+    assert document["openapi"] == "3.1.0"
+    assert set(document["paths"]) == {operation.path for operation in OPERATIONS}
+    schemas = document["components"]["schemas"]
+    assert {reference.removeprefix("#/components/schemas/") for reference in references(document)} <= schemas.keys()
+    for path, methods in document["paths"].items():
+        get = methods["get"]
+        in_path = [each["name"] for each in get["parameters"] if each["in"] == "path"]
+        assert in_path == re.findall(r"{(\w+)}", path)
+        assert "200" in get["responses"]
+    identifiers = [methods["get"]["operationId"] for methods in document["paths"].values()]
+    assert len(set(identifiers)) == len(identifiers)
+
+
+async def test_the_openapi_document_has_the_parameters_of_a_list(workers: Any) -> None:
+    document = await workers[0].json("/api/v1/openapi.json")
+    listing = document["paths"]["/api/v1/tenants/{tenant}/schedules"]["get"]
+    in_query = {each["name"]: each["schema"] for each in listing["parameters"] if each["in"] == "query"}
+    assert list(in_query) == [
+        *("id_prefix", "target_topic", "state", "label", "due_from", "due_to", "sort", "limit", "cursor"),
+    ]
+    assert in_query["limit"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 300}
+    assert in_query["sort"] == {"enum": ["due", "id"], "default": "id"}
+    assert set(listing["responses"]) == {"200", "400", "503", "default"}
+
+
+async def test_the_start_page_links_to_what_answers(workers: Any) -> None:
+    async with workers[0].client.get("/") as response:
+        assert response.content_type == "text/html"
+        links = re.findall(r'href="([^"]+)"', await response.text())
+    assert "/metrics" in links
+    for link in links:
+        async with workers[0].client.get(link) as response:
+            assert response.status == 200, link
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/", 200), ("GET", "/live", 200), ("GET", "/nothing", 404), ("POST", "/live", 405)],
+)
+async def test_every_answer_tells_browsers_to_be_careful(workers: Any, method: str, path: str, status: int) -> None:
+    async with workers[0].client.request(method, path) as response:
+        assert response.status == status
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+        assert response.headers["Cache-Control"] == "no-store"
+        if status >= 400:
+            assert response.content_type == "application/problem+json"
+            assert (await response.json(content_type=None))["status"] == status
+        if status == 405:
+            assert response.headers["Allow"] == "GET,HEAD"
+
+
+async def test_a_failure_is_logged_and_tells_the_client_nothing(
+    workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(workers[0].lanes, "status", fail)
+    problem = await workers[0].json("/info", status=500)
+    assert "secret" not in str(problem)
+    assert "a secret" in caplog.text

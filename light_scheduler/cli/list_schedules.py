@@ -57,9 +57,10 @@ def command(
 
 def _show(page: SchedulePage) -> None:
     now = SystemClock().now()
-    table = Table("id", "due (UTC)", "due", "version", "target", "labels", box=None, pad_edge=False)
-    for column in table.columns:
-        column.overflow = "fold"
+    table = Table(box=None, pad_edge=False)
+    for name in ("id", "due (UTC)", "due", "version", "target", "labels"):
+        # Ids and topics are never cut, so that they can be copied; times stay on one line.
+        table.add_column(name, overflow="fold", no_wrap=name.startswith("due"))
     for schedule in page.schedules:
         table.add_row(
             shown(schedule.id),

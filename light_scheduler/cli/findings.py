@@ -1,0 +1,29 @@
+"""Topic findings as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from light_scheduler.worker.topic_admin import TopicFinding
+
+
+def print_findings(console: Console, findings: Sequence[TopicFinding]) -> None:
+    """Print a table of what is wrong, and below it what to do: lines that can be copied."""
+    table = Table("Topic", "Problem")
+    for finding in findings:
+        table.add_row(Text(finding.topic), Text(finding.problem))
+    console.print(table)
+    console.print("To do:")
+    for fix in dict.fromkeys(finding.fix for finding in findings):
+        console.print(Text(f"  {fix}"), soft_wrap=True)
+
+
+def findings_as_json(findings: Sequence[TopicFinding]) -> list[dict[str, Any]]:
+    """Return findings as JSON takes them."""
+    return [asdict(finding) for finding in findings]

@@ -1,0 +1,65 @@
+"""`light-scheduler topics`: create or check the topics of an application."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from light_scheduler.settings import Settings
+
+from .options import json_option, settings_options
+
+_SETTINGS = ("app_id", "broker", "partitions", "replication_factor", "commands_topics", "max_payload_bytes")
+
+
+@click.group("topics")
+def command() -> None:
+    """Create or check the topics of an application."""
+
+
+@command.command("create")
+@settings_options(*_SETTINGS)
+@json_option
+def create(settings: Settings, as_json: bool) -> None:
+    """Make the topics that are missing. Existing ones are not changed: see `topics check`."""
+    from light_scheduler.worker.topic_admin import create_topics
+    from light_scheduler.worker.topic_plan import topic_plan
+
+    with Console(stderr=True).status(f"Creating topics on {settings.bootstrap_servers}"):
+        report = create_topics(settings)
+    if as_json:
+        click.echo(json.dumps({"created": report.created, "existing": report.existing}))
+        return
+    table = Table("Topic", "", "Purpose")
+    for spec in topic_plan(settings):
+        state = Text("created", "green") if spec.name in report.created else Text("was there")
+        table.add_row(Text(spec.name), state, Text(spec.purpose))
+    Console().print(table)
+
+
+@command.command("check")
+@settings_options(*_SETTINGS)
+@json_option
+def check(settings: Settings, as_json: bool) -> None:
+    """Compare the topics with what the application needs; exit code 1 if something is wrong."""
+    from light_scheduler.worker.topic_admin import check_topics
+
+    from .findings import findings_as_json, print_findings
+
+    with Console(stderr=True).status(f"Reading topics of {settings.bootstrap_servers}"):
+        findings = check_topics(settings)
+    if as_json:
+        answer: dict[str, Any] = {"ok": not findings, "findings": findings_as_json(findings)}
+        click.echo(json.dumps(answer))
+    elif findings:
+        print_findings(Console(), findings)
+    else:
+        click.echo(f"All topics of {settings.app_id} are as they should be.")
+    if findings:
+        sys.exit(1)

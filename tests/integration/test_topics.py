@@ -1,0 +1,101 @@
+"""Topics on a real broker: made once, as planned, and described as they are."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+from light_scheduler.cli import cli
+from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.devkit.readiness import admin_client
+from light_scheduler.devkit.waiting import wait_until
+from light_scheduler.errors import BrokerError
+from light_scheduler.settings import Settings, load_settings
+from light_scheduler.worker.topic_admin import check_topics, create_topics, topic_config, topic_id
+from light_scheduler.worker.topic_plan import topic_plan
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def settings(kafka: Kafka) -> Settings:
+    app_id = f"topics-{uuid.uuid4().hex[:8]}"
+    return load_settings({"app_id": app_id, "broker": kafka.bootstrap_servers, "partitions": 3}, environment={})
+
+
+def test_created_topics_are_as_planned_and_a_second_call_changes_nothing(settings: Settings) -> None:
+    names = tuple(spec.name for spec in topic_plan(settings))
+    assert create_topics(settings).created == names
+    again = create_topics(settings)
+    assert (again.created, again.existing) == ((), names)
+    assert check_topics(settings) == []
+    for spec in topic_plan(settings):
+        in_force = topic_config(settings.bootstrap_servers, spec.name)
+        assert {name: in_force[name] for name in spec.config_values()} == spec.config_values()
+
+
+def test_a_changelog_follows_the_commands_topic_that_is_there(settings: Settings) -> None:
+    make_topic(settings, settings.topics.commands, partitions=5)
+    create_topics(settings)
+    admin = admin_client(settings.bootstrap_servers)
+    changelog = settings.topics.changelog(settings.topics.commands)
+    assert len(admin.list_topics(changelog, timeout=10).topics[changelog].partitions) == 5
+    assert [finding.kind for finding in check_topics(settings)] == ["max.message.bytes"]  # the one made by hand
+
+
+def test_wrong_topics_are_found(settings: Settings) -> None:
+    make_topic(settings, settings.topics.changelog(settings.topics.commands), partitions=2)
+    create_topics(settings)
+    assert {finding.kind for finding in check_topics(settings)} == {"partitions", "cleanup.policy", "max.message.bytes"}
+
+
+def test_a_topic_made_anew_has_another_id(settings: Settings) -> None:
+    name = f"{settings.app_id}-anew"
+    make_topic(settings, name)
+    first = topic_id(settings.bootstrap_servers, name)
+    assert topic_id(settings.bootstrap_servers, name) == first
+    admin = admin_client(settings.bootstrap_servers)
+    admin.delete_topics([name])[name].result(10)
+    wait_until(lambda: name not in admin.list_topics(timeout=10).topics, timeout=10, what=f"the end of topic {name}")
+    make_topic(settings, name)
+    assert topic_id(settings.bootstrap_servers, name) != first
+
+
+def test_an_unknown_topic_is_an_error_that_names_it(settings: Settings) -> None:
+    with pytest.raises(BrokerError, match="no-such-topic"):
+        topic_id(settings.bootstrap_servers, "no-such-topic")
+    with pytest.raises(BrokerError, match="no-such-topic"):
+        topic_config(settings.bootstrap_servers, "no-such-topic")
+
+
+def test_a_broker_that_is_not_there_is_an_error_in_bounded_time() -> None:
+    nowhere = load_settings({"broker": "127.0.0.1:1"}, environment={})
+    for call in (create_topics, check_topics):
+        with pytest.raises(BrokerError, match=r"127\.0\.0\.1:1.*does not answer"):
+            call(nowhere, timeout=0.5)
+
+
+def test_the_command_checks_creates_and_checks_again(settings: Settings) -> None:
+    def run(*words: str) -> Result:
+        options = ("--app-id", settings.app_id, "--broker", settings.broker)
+        return CliRunner().invoke(cli, ["topics", *words, *options], env={"LIGHT_SCHEDULER_PARTITIONS": "2"})
+
+    missing = run("check", "--json")
+    assert missing.exit_code == 1
+    assert {finding["kind"] for finding in json.loads(missing.stdout)["findings"]} == {"missing"}
+    assert "topics create" in run("check").stdout
+    created = run("create", "--json")
+    assert created.exit_code == 0
+    assert len(json.loads(created.stdout)["created"]) == 7
+    assert run("check").exit_code == 0
+    assert json.loads(run("check", "--json").stdout) == {"ok": True, "findings": []}
+
+
+def make_topic(settings: Settings, name: str, partitions: int = 1) -> None:
+    admin = admin_client(settings.bootstrap_servers)
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(10)
+    wait_until(lambda: name in admin.list_topics(timeout=10).topics, timeout=10, what=f"topic {name}")

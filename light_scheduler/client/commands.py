@@ -7,10 +7,10 @@ here and now, naming the header, and not a dead letter later.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Final, Literal, NamedTuple, Required, TypedDict
+from typing import Any, Final, Literal, NamedTuple, Required, TypedDict
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers, OnConflict, ReplyTo
@@ -75,6 +75,12 @@ class ScheduleRequest(ScheduleOptions, total=False):
 
 _KNOWN = tuple(ScheduleRequest.__annotations__)
 
+_COMMAND = header_name("command")
+_ID = header_name("id")
+_TENANT = header_name("tenant")
+_REPLY_TOPIC = header_name("reply-topic")
+_CORRELATION_ID = header_name("correlation-id")
+
 
 class CommandToSend(NamedTuple):
     """A command record, checked, and the identity that it has. Where it will be in the log is not known yet."""
@@ -102,31 +108,21 @@ def schedule_command(
 
     `generated_id` stands in where the request has neither id nor key.
     """
-    for name in request:
-        if name not in _KNOWN:
-            raise InvalidCommand(name, f"is not known; there are {', '.join(_KNOWN)}")
     key = request.get("key")
     identity = request.get("id")
     if identity is None and key is None:
         identity = generated_id
-    fields: list[tuple[str, object]] = [
-        ("command", "schedule"),
-        ("id", identity),
-        ("tenant", tenant),
-        ("at", _instant(request.get("at"))),
-        ("after", _span(request.get("after"))),
-        ("target-topic", request.get("topic")),
-        ("target-partition", request.get("target_partition")),
-        ("target-partition-key", request.get("target_partition_key")),
-        ("ttl", _span(request.get("ttl"))),
-        ("priority", request.get("priority")),
-        ("labels", _labels(request.get("labels"))),
-        ("on-past", _span(request.get("on_past"))),
-        ("on-conflict", request.get("on_conflict")),
-        ("expected-version", request.get("expected_version")),
-    ]
-    further = [*_target_key(request.get("target_key", SAME_AS_KEY)), *_user_headers(request.get("headers"))]
-    return _checked(tenant, identity, key, request.get("payload", b""), fields, reply_to, further)
+    headers = _identity("schedule", tenant, identity)
+    for name, given in request.items():
+        if name in _HEADERS:
+            header, written = _HEADERS[name]
+            if given is not None:
+                headers.append((header, _bytes(written(given), header)))
+        elif name not in _KNOWN:
+            raise InvalidCommand(name, f"is not known; there are {', '.join(_KNOWN)}")
+    headers += _target_key(request.get("target_key", SAME_AS_KEY))
+    user = _user_headers(request.get("headers"))
+    return _checked(tenant, identity, key, request.get("payload", b""), headers, reply_to, user)
 
 
 def cancel_command(
@@ -138,13 +134,17 @@ def cancel_command(
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
     """Make the record of a `cancel` command. Raises InvalidCommand, naming the header at fault."""
-    fields: list[tuple[str, object]] = [
-        ("command", "cancel"),
-        ("id", id),
-        ("tenant", tenant),
-        ("expected-version", expected_version),
-    ]
-    return _checked(tenant, id, key, None, fields, reply_to, [])
+    headers = _identity("cancel", tenant, id)
+    if expected_version is not None:
+        headers.append((header_name("expected-version"), _bytes(expected_version, header_name("expected-version"))))
+    return _checked(tenant, id, key, None, headers, reply_to, [])
+
+
+def _identity(command: str, tenant: str, id: str | None) -> Headers:
+    headers: Headers = [(_COMMAND, command.encode()), (_TENANT, _bytes(tenant, _TENANT))]
+    if id is not None:
+        headers.append((_ID, _bytes(id, _ID)))
+    return headers
 
 
 def _checked(
@@ -152,23 +152,16 @@ def _checked(
     identity: str | None,
     key: str | bytes | None,
     value: bytes | None,
-    fields: list[tuple[str, object]],
+    headers: Headers,
     reply_to: ReplyTo | None,
-    further: Headers,
+    user: Headers,
 ) -> CommandToSend:
     if value is not None and not isinstance(value, bytes):
         raise InvalidCommand("payload", f"must be bytes or None, not {type(value).__name__}")
-    headers: Headers = [
-        (name, _bytes(given, name))
-        for name, given in ((header_name(field), given) for field, given in fields)
-        if given is not None
-    ]
     if reply_to is not None:
-        headers += [
-            (header_name("reply-topic"), reply_to.topic.encode()),
-            (header_name("correlation-id"), reply_to.correlation_id),
-        ]
-    headers += further
+        headers.append((_REPLY_TOPIC, reply_to.topic.encode()))
+        headers.append((_CORRELATION_ID, reply_to.correlation_id))
+    headers += user
     record_key = _bytes(identity if key is None else key, "key")
     command = NATIVE.decode(_Unsent(record_key, value, headers))
     return CommandToSend(tenant, command.id, record_key, value, headers)
@@ -181,7 +174,7 @@ def _bytes(given: object, name: str) -> bytes:
         raise InvalidCommand(name, f"cannot be written as UTF-8: {error}") from None
 
 
-def _instant(given: Instant | None) -> int | str | None:
+def _instant(given: Instant) -> int | str:
     if not isinstance(given, datetime):
         return given
     try:
@@ -190,13 +183,13 @@ def _instant(given: Instant | None) -> int | str | None:
         raise InvalidCommand(header_name("at"), str(error)) from None
 
 
-def _span(given: Span | None) -> int | str | None:
+def _span(given: Span) -> int | str:
     # Rounded up: nothing happens before it was asked for.
     return -(-given // timedelta(milliseconds=1)) if isinstance(given, timedelta) else given
 
 
-def _labels(given: Mapping[str, str] | str | None) -> str | None:
-    if given is None or isinstance(given, str):
+def _labels(given: Mapping[str, str] | str) -> str:
+    if isinstance(given, str):
         return given
     for name, value in given.items():
         if "," in name or "=" in name or "," in value:
@@ -230,3 +223,26 @@ def _user_header(name: str, value: bytes | str | None) -> tuple[str, bytes | Non
     if name == CONTENT_TYPE and is_json_command(content):
         raise InvalidCommand(name, "is the one of commands in the JSON form, so it cannot be a message's")
     return name, content
+
+
+def _as_given(given: object) -> object:
+    return given
+
+
+# Argument -> (header, what turns it into the header's text).
+_HEADERS: dict[str, tuple[str, Callable[[Any], object]]] = {
+    name: (header_name(field), written)
+    for name, field, written in (
+        ("topic", "target-topic", _as_given),
+        ("at", "at", _instant),
+        ("after", "after", _span),
+        ("target_partition", "target-partition", _as_given),
+        ("target_partition_key", "target-partition-key", _as_given),
+        ("ttl", "ttl", _span),
+        ("priority", "priority", _as_given),
+        ("labels", "labels", _labels),
+        ("on_past", "on-past", _span),
+        ("on_conflict", "on-conflict", _as_given),
+        ("expected_version", "expected-version", _as_given),
+    )
+}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from light_scheduler.errors import BrokerError, InvalidCommand
@@ -60,13 +60,38 @@ async def started_producer(options: Mapping[str, Any]) -> AIOKafkaProducer:
 
 async def stop_producer(producer: AIOKafkaProducer) -> None:
     """Send what is pending and let go of every connection, within some seconds even if the broker is gone."""
-    try:
-        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-            await producer.stop()
-    except TimeoutError:
-        # An idempotent producer tries for ever: what is pending then is given up, as a crash would.
-        await producer._sender.close()
-        await producer.client.close()
+    if await ended(producer.flush()):
+        await ended(producer.stop())
+        return
+    # An idempotent producer tries for ever, and its `stop` waits for that. What is pending is given up, as in a crash.
+    producer._closed = True
+    await ended(producer._sender.close())
+    await ended(producer.client.close())
+
+
+async def stop_consumer(consumer: AIOKafkaConsumer) -> None:
+    """Let go of every connection, within some seconds even if the broker is gone."""
+    if not await ended(consumer.stop()):
+        # aiokafka 0.14 trips over the first fetch that waits for a lost broker, and leaves the rest as it is.
+        fetches = set(consumer._fetcher._pending_tasks) if consumer._fetcher else set()
+        for fetch in fetches:
+            fetch.cancel()
+        if fetches:
+            await asyncio.wait(fetches)
+        await ended(consumer._client.close())
+
+
+async def ended(closing: Coroutine[Any, Any, None]) -> bool:
+    """Tell whether a close came to its end, in a bounded time.
+
+    It runs as a task of its own, because aiokafka lets the cancellation of its inner tasks out as if it were ours.
+    """
+    task = asyncio.create_task(closing)
+    done, _ = await asyncio.wait([task], timeout=_CLOSE_TIMEOUT_S)
+    if not done:
+        task.cancel()
+        await asyncio.wait([task])
+    return not task.cancelled() and task.exception() is None
 
 
 def _partitioner(key: bytes, partitions: list[int], _available: list[int]) -> int:

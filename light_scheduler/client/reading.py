@@ -8,6 +8,8 @@ from typing import Any, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
+from .connection import stop_consumer
+
 
 class Reader:
     """Reads all partitions of one topic. It stands still until it is iterated, and then never ends."""
@@ -34,7 +36,7 @@ class Reader:
             for place, offset in offsets.items():
                 consumer.seek(place, offset)
         except BaseException:
-            await consumer.stop()
+            await stop_consumer(consumer)
             raise
         return cls(consumer)
 
@@ -44,4 +46,4 @@ class Reader:
             yield record
 
     async def close(self) -> None:
-        await self._consumer.stop()
+        await stop_consumer(self._consumer)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator
@@ -15,7 +17,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.client import SchedulerClient, ScheduleRequest
+from light_scheduler.client import SchedulerClient, ScheduleRequest, connection
+from light_scheduler.devkit.broker import EmbeddedBroker
 from light_scheduler.devkit.pytest_plugin import ExistingKafka, Kafka
 from light_scheduler.errors import BrokerError, ClientError, CommandRefused, InvalidCommand, ResultTimeout
 from light_scheduler.model import (
@@ -51,7 +54,11 @@ AT = 4_102_444_800_000
 
 @pytest.fixture
 async def names(kafka: Kafka) -> TopicNames:
-    """An application of its own for each test, with its topics."""
+    return await with_topics(kafka)
+
+
+async def with_topics(kafka: Kafka) -> TopicNames:
+    """The names of an application that nobody else has, with its topics."""
     names = TopicNames(f"client-{uuid.uuid4().hex[:8]}")
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     await admin.start()
@@ -328,6 +335,22 @@ async def test_a_call_that_is_given_up_leaves_the_client_usable(
         with pytest.raises(asyncio.CancelledError):
             await given_up
         assert (await client.schedule("b", topic="t")).id == "b"
+
+
+async def test_when_the_broker_dies_calls_end_in_time_and_closing_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", 1.0)
+    with EmbeddedBroker() as broker:
+        names = await with_topics(broker)
+        async with SchedulerClient(broker.bootstrap_servers, app_id=names.app_id) as client:
+            waiting = asyncio.create_task(client.schedule("silent", topic="t", timeout=8))
+            await records_of(broker, names.commands, 1)
+            os.kill(broker.pid, signal.SIGKILL)
+            with pytest.raises(BrokerError, match="default/lost: the broker did not answer in time"):
+                await client.schedule("lost", topic="t", wait=False, timeout=1)
+            with pytest.raises(ResultTimeout, match="default/silent"):
+                await waiting
 
 
 async def test_a_client_that_is_not_open_says_so(kafka: Kafka) -> None:

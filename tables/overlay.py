@@ -5,6 +5,7 @@ An overlay is dropped when its transaction fails, and applied in one write after
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -72,12 +73,15 @@ class Overlay:
         taken: list[Entry] = []
         size, next_fresh = 0, 0
         next_due: int | None = None
-        for key, value in self._table.store.scan(self._cursor, layout.INDEX_END):
+        stored = self._table.store.scan(self._cursor, layout.INDEX_END)
+        for key, value in stored:
             while next_fresh < len(fresh) and fresh[next_fresh] < key and len(taken) < limit:
                 taken.append(self._fresh[fresh[next_fresh]])
                 next_fresh += 1
             if key >= bound or len(taken) >= limit or size > max_bytes:
-                self._cursor, next_due = key, layout.due_of(key)
+                self._cursor = key
+                left_stored = next((k for k, _ in chain([(key, value)], stored) if k not in self._changes), None)
+                next_due = None if left_stored is None else layout.due_of(left_stored)
                 break
             self._cursor = key + b"\0"
             if key not in self._changes:  # else it was replaced or cancelled in this cycle

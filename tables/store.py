@@ -19,7 +19,10 @@ class Store(Protocol):
         ...
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys and values from `start` (included) to `end` (not included), in key order."""
+        """Yield keys and values from `start` (included) to `end` (not included), in key order.
+
+        Writes made while it runs do not change what it yields.
+        """
         ...
 
     def write(self, changes: Changes) -> None:
@@ -42,8 +45,7 @@ class MemoryStore:
         return value
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for key in list(self._items.irange(start, end, inclusive=(True, False))):
-            yield key, self._items[key]
+        return iter([(key, self._items[key]) for key in self._items.irange(start, end, inclusive=(True, False))])
 
     def write(self, changes: Changes) -> None:
         for key, value in changes.items():

@@ -1,0 +1,644 @@
+"""One contract for every store under a schedule table: in memory, and in RocksDB."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.tables import Checkpoint, DueScan, MemoryStore, Overlay, ScheduleTable, Store, layout
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity
+
+AT = 1_767_225_600_000
+MINUTE = 60_000
+MUCH = 1 << 30
+
+
+class Disk(Protocol):
+    """What outlives a process."""
+
+    def open(self) -> Store: ...
+
+
+class MemoryDisk:
+    def __init__(self, path: Path) -> None:
+        self._store = MemoryStore()
+
+    def open(self) -> Store:
+        return self._store
+
+
+class RocksDisk:
+    def __init__(self, path: Path) -> None:
+        self._path = path / "store"
+
+    def open(self) -> Store:
+        return RocksStore(self._path)
+
+
+DISKS = [MemoryDisk, RocksDisk]
+
+
+class Tables:
+    """A table that can be closed and opened again."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.store = disk.open()
+        self.table = ScheduleTable(self.store)
+        self._offset = 0
+
+    def reopen(self) -> ScheduleTable:
+        self.table.close()
+        self.store = self._disk.open()
+        self.table = ScheduleTable(self.store)
+        return self.table
+
+    def overlay(self) -> Overlay:
+        return Overlay(self.table)
+
+    def commit(self, overlay: Overlay) -> None:
+        self._offset += 1
+        overlay.apply(changelog_offset=self._offset, written_at=AT)
+
+    def put(self, *entries: Entry) -> None:
+        overlay = self.overlay()
+        for each in entries:
+            put(overlay, each)
+        self.commit(overlay)
+
+    def fire(self, now: int, limit: int = 1_000, max_bytes: int = MUCH) -> list[str]:
+        """Take what is due, forget it, and return the ids."""
+        overlay = self.overlay()
+        scan = overlay.due(now, limit, max_bytes)
+        for each in scan.entries:
+            overlay.remove(each.schedule.tenant, each.schedule.id)
+        self.commit(overlay)
+        return ids(scan)
+
+    def everything(self) -> dict[bytes, bytes]:
+        return dict(self.store.scan(b"", b"\xff"))
+
+
+@pytest.fixture(params=DISKS)
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tables]:
+    tables = Tables(request.param(tmp_path))
+    yield tables
+    tables.table.close()
+
+
+def entry(id: str, due: int = AT, *, tenant: str = "acme", **fields: Any) -> Entry:
+    fields = {"priority": 100, "arrival": 0, "version": 1, "payload": b"x", **fields}
+    return Entry(
+        Schedule(
+            tenant,
+            id,
+            fields["version"],
+            Once(due),
+            Target("t"),
+            fields["payload"],
+            [],
+            0,
+            fields["arrival"],
+            AT,
+            priority=fields["priority"],
+        ),
+        Progress(due, fields["arrival"]),
+    )
+
+
+def put(overlay: Overlay, each: Entry) -> None:
+    overlay.put(each, encode_entry(each))
+
+
+def ids(scan: DueScan) -> list[str]:
+    return [each.schedule.id for each in scan.entries]
+
+
+# -- put, get, remove -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_put_is_seen_in_the_overlay_at_once_and_in_the_table_after_it_is_applied(tables: Tables) -> None:
+    overlay, a = tables.overlay(), entry("a")
+    assert overlay.get("acme", "a") is None
+    put(overlay, a)
+    assert overlay.get("acme", "a") == a
+    assert tables.table.get("acme", "a") is None
+    tables.commit(overlay)
+    assert tables.table.get("acme", "a") == a
+    assert tables.overlay().get("acme", "a") == a
+    assert tables.reopen().get("acme", "a") == a
+
+
+def test_what_is_removed_is_gone_in_the_overlay_at_once_and_in_the_table_after_it_is_applied(tables: Tables) -> None:
+    tables.put(entry("a"), entry("b"))
+    overlay = tables.overlay()
+    overlay.remove("acme", "a")
+    assert overlay.get("acme", "a") is None
+    assert tables.table.get("acme", "a") is not None
+    tables.commit(overlay)
+    assert tables.table.get("acme", "a") is None
+    assert tables.table.get("acme", "b") == entry("b")
+    assert tables.fire(AT) == ["b"]
+
+
+def test_removing_what_is_not_there_changes_nothing(tables: Tables) -> None:
+    tables.put(entry("a"))
+    overlay = tables.overlay()
+    overlay.remove("acme", "b")
+    overlay.remove("acme", "b")
+    assert overlay.pending == 1
+    tables.commit(overlay)
+    assert tables.table.get("acme", "a") == entry("a")
+    assert tables.table.pending == 1
+
+
+def test_a_removed_schedule_can_be_put_again_in_the_same_overlay(tables: Tables) -> None:
+    tables.put(entry("a"))
+    overlay, again = tables.overlay(), entry("a", AT, version=2, payload=b"again")
+    overlay.remove("acme", "a")
+    put(overlay, again)
+    tables.commit(overlay)
+    assert tables.table.get("acme", "a") == again
+    assert tables.table.pending == 1
+    assert tables.fire(AT) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("a", "b"), ("ab", "b")),
+        (("a", "b"), ("a", "bb")),
+        (("a", "b.c"), ("a.b", "c")),
+        (("t", "\u00e9"), ("t", "e\u0301")),
+    ],
+)
+def test_schedules_whose_names_resemble_each_other_are_apart(
+    tables: Tables, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    one, other = (entry(id, tenant=tenant, payload=id.encode()) for tenant, id in (first, second))
+    tables.put(one, other)
+    assert (tables.table.get(*first), tables.table.get(*second)) == (one, other)
+    overlay = tables.overlay()
+    overlay.remove(*first)
+    tables.commit(overlay)
+    assert (tables.table.get(*first), tables.table.get(*second)) == (None, other)
+
+
+# -- what is due ------------------------------------------------------------------------------------------------------
+
+
+def test_a_schedule_is_due_from_its_very_ms_on(tables: Tables) -> None:
+    tables.put(entry("a", AT))
+    assert tables.overlay().due(AT - 1, 10, MUCH) == DueScan([], AT)
+    assert tables.overlay().due(AT, 10, MUCH) == DueScan([entry("a", AT)], None)
+
+
+@pytest.mark.parametrize("fresh", [set(), {"b", "d", "f"}, {"a", "c", "e"}, set("abcdef")])
+def test_what_is_due_comes_by_due_then_priority_then_arrival(tables: Tables, fresh: set[str]) -> None:
+    in_order = [
+        entry("a", AT - MINUTE, arrival=9),
+        entry("b", AT - 1, arrival=8, priority=255),
+        entry("c", AT, arrival=7, priority=0),
+        entry("d", AT, arrival=5, priority=100),
+        entry("e", AT, arrival=6, priority=100),
+        entry("f", AT, arrival=1, priority=101),
+    ]
+    tables.put(*[each for each in reversed(in_order) if each.schedule.id not in fresh])
+    overlay = tables.overlay()
+    for each in reversed(in_order):
+        if each.schedule.id in fresh:
+            put(overlay, each)
+    assert overlay.due(AT, 10, MUCH) == DueScan(in_order, None)
+
+
+@pytest.mark.parametrize("fresh", [set(), {"b"}, {"a"}, {"c"}, set("abc")])
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 4])
+def test_no_more_than_the_limit_is_taken_and_the_rest_later(tables: Tables, fresh: set[str], limit: int) -> None:
+    entries = [entry("a", AT), entry("b", AT + 1), entry("c", AT + 2)]
+    tables.put(*[each for each in entries if each.schedule.id not in fresh])
+    overlay = tables.overlay()
+    for each in entries:
+        if each.schedule.id in fresh:
+            put(overlay, each)
+    scan = overlay.due(AT + 10, limit, MUCH)
+    assert scan.entries == entries[:limit]
+    assert scan.next_due == (AT + limit if limit < 3 else None)
+    for each in scan.entries:
+        overlay.remove("acme", each.schedule.id)
+    tables.commit(overlay)
+    assert tables.fire(AT + 10) == [each.schedule.id for each in entries[limit:]]
+
+
+def test_a_scan_ends_once_the_records_pass_the_bytes_allowed_but_takes_one_at_least(tables: Tables) -> None:
+    entries = [entry(str(place), AT + place, payload=b"x" * 1_000) for place in range(5)]
+    tables.put(*entries)
+    assert len(tables.overlay().due(AT + 10, 10, 1).entries) == 1
+    assert len(tables.overlay().due(AT + 10, 10, 2_500).entries) == 3
+    assert tables.overlay().due(AT + 10, 10, 2_500).next_due == AT + 3
+    assert tables.fire(AT + 10, max_bytes=2_500) == ["0", "1", "2"]
+    assert tables.fire(AT + 10, max_bytes=2_500) == ["3", "4"]
+
+
+def test_what_waits_behind_large_records_is_taken_later(tables: Tables) -> None:
+    tables.put(entry("large", AT, payload=b"x" * 1_000))
+    overlay = tables.overlay()
+    put(overlay, entry("fresh", AT + 1))
+    scan = overlay.due(AT + 10, 10, 100)
+    assert (ids(scan), scan.next_due) == (["large"], AT + 1)
+    overlay.remove("acme", "large")
+    tables.commit(overlay)
+    assert tables.fire(AT + 10) == ["fresh"]
+
+
+@pytest.mark.parametrize("was_stored", [True, False])
+@pytest.mark.parametrize("new_due", [AT - MINUTE, AT - 1, AT + 1, AT + MINUTE])
+def test_an_updated_schedule_is_due_at_the_new_time_only(tables: Tables, new_due: int, was_stored: bool) -> None:
+    overlay, new = tables.overlay(), entry("a", new_due, version=2)
+    put(overlay, entry("a", AT))
+    if was_stored:
+        tables.commit(overlay)
+        overlay = tables.overlay()
+    put(overlay, new)
+    assert overlay.due(AT, 10, MUCH) == (DueScan([new], None) if new_due <= AT else DueScan([], new_due))
+    if new_due <= AT:
+        return
+    tables.commit(overlay)
+    assert tables.table.pending == 1
+    assert tables.fire(new_due - 1) == []
+    assert tables.fire(new_due) == ["a"]
+    assert tables.fire(new_due + MINUTE) == []
+
+
+@pytest.mark.parametrize("was_stored", [True, False])
+def test_a_cancelled_schedule_is_never_due(tables: Tables, was_stored: bool) -> None:
+    overlay = tables.overlay()
+    put(overlay, entry("a", AT))
+    put(overlay, entry("b", AT + 1))
+    if was_stored:
+        tables.commit(overlay)
+        overlay = tables.overlay()
+    overlay.remove("acme", "a")
+    assert overlay.due(AT - 1, 10, MUCH) == DueScan([], AT + 1)
+    tables.commit(overlay)
+    assert tables.fire(AT + 1) == ["b"]
+    assert tables.table.pending == 0
+
+
+def test_cancelled_ones_take_no_room_in_a_limit(tables: Tables) -> None:
+    tables.put(*[entry(str(place), AT + place) for place in range(5)])
+    overlay = tables.overlay()
+    for place in (0, 2, 3):
+        overlay.remove("acme", str(place))
+    assert overlay.due(AT + 10, 1, MUCH) == DueScan([entry("1", AT + 1)], AT + 4)
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "removed", "next_due"),
+    [
+        pytest.param([], [], [], None, id="nothing at all"),
+        pytest.param([5], [], [], 5, id="stored only"),
+        pytest.param([], [5], [], 5, id="fresh only"),
+        pytest.param([5], [7], [], 5, id="stored before fresh"),
+        pytest.param([7], [5], [], 5, id="fresh before stored"),
+        pytest.param([5, 7], [], [5], 7, id="the first stored one cancelled"),
+        pytest.param([5], [7], [5], 7, id="stored cancelled, fresh left"),
+        pytest.param([5, 7], [6], [5, 6], 7, id="fresh and stored cancelled"),
+        pytest.param([5], [6], [5, 6], None, id="all cancelled"),
+        pytest.param([-1], [], [], None, id="due ones are not left"),
+        pytest.param([-1], [5], [], 5, id="due stored, fresh left"),
+        pytest.param([5], [-1], [], 5, id="due fresh, stored left"),
+    ],
+)
+def test_the_next_due_is_that_of_the_first_schedule_left(
+    tables: Tables, stored: list[int], fresh: list[int], removed: list[int], next_due: int | None
+) -> None:
+    tables.put(*[entry(str(offset), AT + offset) for offset in stored])
+    overlay = tables.overlay()
+    for offset in fresh:
+        put(overlay, entry(str(offset), AT + offset))
+    for offset in removed:
+        overlay.remove("acme", str(offset))
+    assert overlay.due(AT, 10, MUCH).next_due == (None if next_due is None else AT + next_due)
+
+
+# -- the scan cursor --------------------------------------------------------------------------------------------------
+
+
+def test_the_cursor_stays_before_what_is_not_yet_due(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("b", AT + 1))
+    assert tables.fire(AT) == ["a"]
+    assert tables.table.checkpoint.cursor <= layout.index_key(entry("b", AT + 1))
+    tables.reopen()
+    assert tables.fire(AT + 1) == ["b"]
+
+
+def test_the_cursor_passes_what_has_been_fired(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("b", AT + 1))
+    tables.fire(AT + 1)
+    assert tables.table.checkpoint.cursor > layout.index_key(entry("b", AT + 1))
+
+
+@pytest.mark.parametrize("due", [AT - MINUTE, AT - 1, AT, AT + 1])
+def test_what_is_put_behind_the_cursor_is_found(tables: Tables, due: int) -> None:
+    tables.put(entry("a", AT), entry("z", AT + MINUTE))
+    assert tables.fire(AT + 1) == ["a"]
+    tables.put(entry("late", due))
+    tables.reopen()
+    assert [each.schedule.id for _, each in tables.table.by_due()] == ["late", "z"]
+    assert tables.fire(AT + 1) == ["late"]
+    assert tables.fire(AT + MINUTE) == ["z"]
+
+
+def test_a_fresh_schedule_that_a_limit_left_out_is_not_overtaken_by_the_cursor(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("c", AT + 2))
+    overlay = tables.overlay()
+    put(overlay, entry("b", AT + 1))
+    assert ids(overlay.due(AT + 2, 1, MUCH)) == ["a"]
+    overlay.remove("acme", "a")
+    tables.commit(overlay)
+    tables.reopen()
+    assert tables.fire(AT + 2) == ["b", "c"]
+
+
+def test_a_schedule_put_again_after_it_was_taken_is_found_at_its_next_due(tables: Tables) -> None:
+    tables.put(entry("a", AT))
+    overlay = tables.overlay()
+    assert ids(overlay.due(AT, 10, MUCH)) == ["a"]
+    put(overlay, entry("a", AT + MINUTE, version=2))
+    tables.commit(overlay)
+    tables.reopen()
+    assert tables.fire(AT + MINUTE - 1) == []
+    assert tables.fire(AT + MINUTE) == ["a"]
+
+
+# -- all or nothing ---------------------------------------------------------------------------------------------------
+
+
+def test_a_dropped_overlay_leaves_everything_as_it_was(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("b", AT + 1), entry("c", AT + MINUTE))
+    before, checkpoint = tables.everything(), tables.table.checkpoint
+    overlay = tables.overlay()
+    put(overlay, entry("a", AT + 5, version=2))
+    put(overlay, entry("new", AT))
+    overlay.remove("acme", "c")
+    overlay.position = 99
+    overlay.due(AT + 10, 10, MUCH)
+    del overlay
+    assert tables.everything() == before
+    assert tables.table.checkpoint == checkpoint
+    assert tables.fire(AT + 1) == ["a", "b"]
+
+
+def test_what_is_applied_comes_with_the_checkpoint_it_reaches(tables: Tables) -> None:
+    overlay = tables.overlay()
+    put(overlay, entry("a", AT))
+    put(overlay, entry("b", AT + 1))
+    overlay.position = 7
+    overlay.apply(changelog_offset=12, written_at=AT + 3)
+    reached = tables.table.checkpoint
+    assert (reached.changelog_offset, reached.position, reached.pending, reached.written_at) == (12, 7, 2, AT + 3)
+    assert tables.reopen().checkpoint == reached
+    assert tables.overlay().position == 7
+
+
+def test_an_empty_store_begins_at_the_beginning(tables: Tables) -> None:
+    assert tables.table.checkpoint == Checkpoint()
+    assert tables.table.pending == 0
+    assert tables.overlay().position == 0
+
+
+def test_a_checkpoint_keeps_the_changelogs_identity(tables: Tables) -> None:
+    tables.table.checkpoint = msgspec.structs.replace(tables.table.checkpoint, changelog_id="x1")
+    tables.put(entry("a"))
+    assert tables.reopen().checkpoint.changelog_id == "x1"
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tables: Tables) -> None:
+    newer = msgspec.msgpack.encode(Checkpoint(version=2))
+    tables.store.write({layout.CHECKPOINT_KEY: newer})
+    with pytest.raises(FormatTooNew, match="format 2"):
+        ScheduleTable(tables.store)
+    assert tables.everything() == {layout.CHECKPOINT_KEY: newer}
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\x00", b"\xff" * 20, b"\x97\x00\x00\xc4\x00\x00\xa1\xff\x00\x01"])
+def test_a_checkpoint_that_cannot_be_read_is_a_format_error(tables: Tables, garbage: bytes) -> None:
+    tables.store.write({layout.CHECKPOINT_KEY: garbage})
+    with pytest.raises(FormatError, match="checkpoint"):
+        ScheduleTable(tables.store)
+
+
+# -- counting and listing ---------------------------------------------------------------------------------------------
+
+
+def test_pending_counts_each_schedule_once(tables: Tables) -> None:
+    tables.put(entry("a"), entry("b"))
+    overlay = tables.overlay()
+    counts = [overlay.pending]
+    put(overlay, entry("a", AT + 1))
+    counts.append(overlay.pending)
+    put(overlay, entry("c"))
+    counts.append(overlay.pending)
+    put(overlay, entry("c", AT + 2))
+    counts.append(overlay.pending)
+    overlay.remove("acme", "c")
+    counts.append(overlay.pending)
+    overlay.remove("acme", "b")
+    counts.append(overlay.pending)
+    assert counts == [2, 2, 3, 3, 2, 1]
+    tables.commit(overlay)
+    assert tables.table.pending == 1
+    assert tables.reopen().pending == 1
+
+
+def listed(found: Iterator[Entry]) -> list[str]:
+    return [each.schedule.id for each in found]
+
+
+def test_a_tenants_schedules_are_listed_by_id(tables: Tables) -> None:
+    tables.put(
+        *[entry(id, AT - place) for place, id in enumerate(["a", "a/1", "a/2", "b", "ö", "\N{SLEEPING FACE}"])],
+        entry("x", tenant="acm"),
+        entry("y", tenant="acme2"),
+    )
+    by_id = tables.table.by_id
+    assert listed(by_id("acme")) == ["a", "a/1", "a/2", "b", "ö", "\N{SLEEPING FACE}"]
+    assert listed(by_id("acme", prefix="a")) == ["a", "a/1", "a/2"]
+    assert listed(by_id("acme", prefix="a/")) == ["a/1", "a/2"]
+    assert listed(by_id("acme", prefix="ö")) == ["ö"]
+    assert listed(by_id("acme", after="a/1")) == ["a/2", "b", "ö", "\N{SLEEPING FACE}"]
+    assert listed(by_id("acme", after="a", prefix="a/")) == ["a/1", "a/2"]
+    assert listed(by_id("acme", after="a/1", prefix="a/")) == ["a/2"]
+    assert listed(by_id("acme", after="b", prefix="a")) == []
+    assert listed(by_id("acme", after="a/11")) == ["a/2", "b", "ö", "\N{SLEEPING FACE}"]
+    assert listed(by_id("acm")) == ["x"]
+    assert listed(by_id("nobody")) == []
+
+
+def test_all_schedules_are_listed_by_due_from_a_position_on(tables: Tables) -> None:
+    tables.put(entry("b", AT + 1), entry("a", AT), entry("c", AT + MINUTE, tenant="other"), entry("d", AT + MINUTE))
+    positions = list(tables.table.by_due())
+    assert [each.schedule.id for _, each in positions] == ["a", "b", "d", "c"]
+    for place, (position, _) in enumerate(positions):
+        assert list(tables.table.by_due(position)) == positions[place + 1 :]
+
+
+def test_a_position_can_be_found_by_time(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("b", AT + 1), entry("c", AT + MINUTE))
+    for due, expected in [(AT - 1, "abc"), (AT, "abc"), (AT + 1, "bc"), (AT + 2, "c"), (AT + MINUTE + 1, "")]:
+        position = tables.table.position_at(due)
+        assert "".join(each.schedule.id for _, each in tables.table.by_due(position)) == expected
+
+
+def test_a_listing_goes_on_while_schedules_come_and_go(tables: Tables) -> None:
+    tables.put(entry("a"), entry("b"), entry("c"))
+    by_due, by_id = tables.table.by_due(), tables.table.by_id("acme")
+    assert (next(by_due)[1].schedule.id, next(by_id).schedule.id) == ("a", "a")
+    overlay = tables.overlay()
+    overlay.remove("acme", "b")
+    put(overlay, entry("bb"))
+    tables.commit(overlay)
+    assert [each.schedule.id for _, each in by_due] == ["b", "c"]  # as it was when the listing began
+    assert listed(by_id) == ["c"]
+
+
+# -- the changelog ----------------------------------------------------------------------------------------------------
+
+
+def key_of(tenant: str, id: str) -> bytes:
+    return SCHEDULE_KIND + identity(tenant, id)
+
+
+def test_a_changelog_record_of_an_unknown_kind_is_refused(tables: Tables) -> None:
+    with pytest.raises(FormatError, match="unknown kind"):
+        tables.overlay().replay(b"\x02x", b"\x01")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(POSITION_KEY, b"\x01x"), (POSITION_KEY, None), (key_of("a", "b"), b"\x01")]
+)
+def test_a_changelog_record_that_cannot_be_read_is_refused(tables: Tables, key: bytes, value: bytes | None) -> None:
+    with pytest.raises(FormatError):
+        tables.overlay().replay(key, value)
+
+
+@pytest.mark.parametrize("key", [POSITION_KEY, key_of("a", "b")])
+def test_a_changelog_record_of_a_newer_format_is_refused_as_such(tables: Tables, key: bytes) -> None:
+    with pytest.raises(FormatTooNew):
+        tables.overlay().replay(key, b"\x02whatever")
+
+
+def test_a_tombstone_of_what_is_not_there_is_nothing(tables: Tables) -> None:
+    overlay = tables.overlay()
+    overlay.replay(key_of("acme", "a"), None)
+    tables.commit(overlay)
+    assert tables.table.pending == 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cycle: commands, then perhaps a scan; and whether it is applied, aborted, or committed but not applied."""
+
+    commands: list[tuple[str, int | None, int]] = field(default_factory=list)  # id, due (None: cancel), priority
+    advance: int = 0
+    limit: int = 5
+    end: str = "applied"
+
+
+NAMES = ["a", "a/b", "b", "ö", "öö", "zzz"]
+steps = st.builds(
+    Step,
+    st.lists(st.tuples(st.sampled_from(NAMES), st.none() | st.integers(-2, 6), st.sampled_from([0, 100])), max_size=4),
+    st.integers(0, 3),
+    st.sampled_from([1, 2, 5, 100]),
+    st.sampled_from(["applied", "applied", "applied", "aborted", "crashed", "reopened"]),
+)
+UNIT = 45_000  # so that minutes change within a few steps
+
+
+@pytest.mark.parametrize("disk", DISKS)
+@settings(max_examples=60, deadline=None)
+@given(history=st.lists(steps, max_size=12))
+def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_changelog(
+    disk: type[Any], history: list[Step]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        tables = Tables(disk(Path(folder)))
+        model: dict[str, Entry] = {}
+        log: list[tuple[bytes, bytes | None]] = []
+        now, offset = AT, 0
+
+        for step in history:
+            now += step.advance * UNIT
+            overlay, after, records = tables.overlay(), dict(model), []
+            for id, due, priority in step.commands:
+                offset += 1
+                assert overlay.get("acme", id) == after.get(id)
+                if due is None:
+                    overlay.remove("acme", id)
+                    after.pop(id, None)
+                    records.append((key_of("acme", id), None))
+                else:
+                    after[id] = entry(id, now + due * UNIT, priority=priority, arrival=offset)
+                    put(overlay, after[id])
+                    records.append((key_of("acme", id), encode_entry(after[id])))
+            scan = overlay.due(now, step.limit, MUCH)
+            in_order = sorted(after.values(), key=lambda e: (e.progress.due, e.schedule.priority, e.progress.arrival))
+            taken = [each for each in in_order if each.progress.due <= now][: step.limit]
+            assert scan == DueScan(taken, next((e.progress.due for e in in_order[len(taken) :]), None))
+            for each in taken:
+                overlay.remove("acme", each.schedule.id)
+                del after[each.schedule.id]
+                records.append((key_of("acme", each.schedule.id), None))
+            if step.end == "aborted":
+                continue
+            overlay.position = offset
+            model = after
+            log += [*records, (POSITION_KEY, encode_position(offset))]
+            if step.end == "crashed":  # committed, but the write to the table was not reached
+                replay(tables.reopen(), log)
+            else:
+                overlay.apply(changelog_offset=len(log), written_at=now)
+                if step.end == "reopened":
+                    tables.reopen()
+
+        assert contents(tables.table) == sorted(model.values(), key=layout.index_key)
+        assert tables.table.pending == len(model)
+        compacted = list({key: (key, value) for key, value in log}.values())
+        for records in (log, log * 2, compacted, compacted[::-1]):
+            rebuilt = ScheduleTable(MemoryStore())
+            replay(rebuilt, records)
+            assert contents(rebuilt) == contents(tables.table)
+            assert rebuilt.pending == tables.table.pending
+            assert rebuilt.checkpoint.position == (offset_of(log) if log else 0)
+        tables.table.close()
+
+
+def replay(table: ScheduleTable, log: list[tuple[bytes, bytes | None]]) -> None:
+    """Bring a table up to date from the offset that it has, three records at a time."""
+    while (start := table.checkpoint.changelog_offset) < len(log):
+        overlay = Overlay(table)
+        for key, value in log[start : start + 3]:
+            overlay.replay(key, value)
+        overlay.apply(changelog_offset=min(start + 3, len(log)), written_at=AT)
+
+
+def contents(table: ScheduleTable) -> list[Entry]:
+    found = [each for _, each in table.by_due()]
+    assert sorted(found, key=lambda each: each.schedule.id.encode()) == list(table.by_id("acme"))
+    return found
+
+
+def offset_of(log: list[tuple[bytes, bytes | None]]) -> int:
+    return int.from_bytes(next(value for key, value in reversed(log) if key == POSITION_KEY and value)[1:])

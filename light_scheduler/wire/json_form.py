@@ -68,7 +68,7 @@ class JsonDialect:
             elif path in _FIELDS:
                 _read(given, _FIELDS[path], path, raw)
             elif path not in (_ENTITY_KEY, "payload"):
-                raise InvalidCommand(path, why_unknown(path.removeprefix("trigger."), path, _PATHS))
+                raise InvalidCommand(path or '""', why_unknown(path.removeprefix("trigger."), path, _PATHS))
         if "payload" not in members and "command" not in given:
             # Only an explicit null stands for a cancel: leaving the payload out is too easily a mistake.
             given["command"] = "schedule"

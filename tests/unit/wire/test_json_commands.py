@@ -140,6 +140,7 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"target": {"topic": "t", "headers": {"x": 1}}}, "target.headers.x", "string or null"),
         ({"target": {"topic": "t", "headers": []}}, "target.headers", "object"),
         ({"target": {"topic": "t", "key": "a", "key-base64": "YQ=="}}, "target.key-base64", "with target.key"),
+        ({"": 1}, '""', "is not known"),
         ({"topic": "t"}, "topic", "did you mean target.topic"),
         ({"id": 5}, "id", "must be string"),
         ({"id": ""}, "id", "must not be empty"),

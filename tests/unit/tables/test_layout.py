@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.tables import layout
+
+AT = 1_767_225_600_123
+LAST_MS_OF_9999 = 253_402_300_799_999
+
+
+def entry(due: int, priority: int = 100, arrival: int = 42, id: str = "pöst") -> Entry:
+    return Entry(
+        Schedule("acme", id, 1, Once(due), Target("t"), None, [], 0, 42, due, priority=priority),
+        Progress(due, arrival),
+    )
+
+
+# These bytes are on disks: they never change.
+
+
+def test_a_time_index_key_golden() -> None:
+    assert layout.index_key(entry(AT)) == bytes.fromhex(
+        "74"  # 't'
+        "01c16dc0"  # minute 29453760
+        "007b"  # 123 ms in it
+        "64"  # priority 100
+        "000000000000002a"  # arrival 42
+        "61636d65"
+        "00"
+        "70c3b67374"  # acme, pöst
+    )
+
+
+def test_a_primary_key_golden() -> None:
+    assert layout.primary_key("acme", "pöst") == bytes.fromhex("7061636d650070c3b67374")
+
+
+entries = st.builds(
+    entry,
+    st.integers(0, LAST_MS_OF_9999),
+    st.integers(0, 255),
+    st.integers(0, 2**63 - 1),
+    st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=4),
+)
+
+
+@given(entries, entries)
+def test_the_order_of_keys_is_the_order_of_due_priority_and_arrival(one: Entry, other: Entry) -> None:
+    def rank(each: Entry) -> tuple[int, int, int, bytes]:
+        return each.progress.due, each.schedule.priority, each.progress.arrival, each.schedule.id.encode()
+
+    assert (layout.index_key(one) < layout.index_key(other)) == (rank(one) < rank(other))
+
+
+@given(entries, st.integers(0, LAST_MS_OF_9999))
+def test_a_position_by_time_lies_before_all_that_is_due_from_then_on(each: Entry, at: int) -> None:
+    assert (layout.index_from(at) <= layout.index_key(each)) == (at <= each.progress.due)
+
+
+@given(entries)
+def test_keys_tell_their_due_and_lie_between_the_ends_of_the_index(each: Entry) -> None:
+    key = layout.index_key(each)
+    assert layout.due_of(key) == each.progress.due
+    assert layout.INDEX_START < key < layout.INDEX_END
+    for other in (layout.primary_key("acme", each.schedule.id), layout.CHECKPOINT_KEY):
+        assert not layout.INDEX_START <= other < layout.INDEX_END

@@ -106,7 +106,7 @@ def topics(address: str) -> list[str]:
 
 
 def create_topic(address: str, name: str) -> None:
-    from confluent_kafka.admin import NewTopic
+    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
     admin = admin_client(address)
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(10)

@@ -55,7 +55,8 @@ def test_a_changelog_is_only_compacted_so_that_nothing_pending_expires() -> None
 
 
 def test_what_holds_a_command_is_larger_than_commands_may_be() -> None:
-    for options in ({}, {"max_payload_bytes": 50 * MIB}):
+    sizes: list[dict[str, Any]] = [{}, {"max_payload_bytes": 50 * MIB}]
+    for options in sizes:
         specs = plan(**options)
         commands = specs["app-commands"].largest_record
         changelog = specs["app-schedules-changelog"].largest_record

@@ -1,0 +1,124 @@
+"""A worker as a child process on a leash: what `up` and the demonstration start."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from light_scheduler.errors import SchedulerError
+from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
+
+from .leash import Leash
+
+COMMAND = (sys.executable, "-m", "faust", "-A", "light_scheduler", "worker")
+_LAST_LINES = 15
+_POLL_SECONDS = 0.05
+_ANSWER_SECONDS = 2.0
+
+
+class WorkerProcess:
+    """One `faust worker` with settings of its own; it can be ended and started again with the same state.
+
+    `log` is the file that its output is added to. `remove_when_orphaned` is deleted if this process is killed.
+    """
+
+    def __init__(self, settings: Settings, log: Path, *, remove_when_orphaned: Path | None = None) -> None:
+        self.settings = settings
+        self.log = log
+        self._remove_when_orphaned = remove_when_orphaned
+        self._process: Leash | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.settings.web_host}:{self.settings.web_port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id, or None before its first start."""
+        return self._process.pid if self._process else None
+
+    @property
+    def return_code(self) -> int | None:
+        """How the worker ended (minus the signal's number if one ended it); None while it runs or was never started."""
+        return self._process.poll() if self._process else None
+
+    def start(self) -> None:
+        """Start the worker, or start it again."""
+        self.settings.data_dir.mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._process = Leash(
+                COMMAND,
+                environment=worker_environment(self.settings),
+                stdout=log,
+                stderr=log,
+                remove_when_orphaned=self._remove_when_orphaned,
+            )
+
+    def is_ready(self) -> bool:
+        """Say whether every partition that the worker was given is served."""
+        address = (self.settings.web_host, self.settings.web_port)
+        with closing(http.client.HTTPConnection(*address, timeout=_ANSWER_SECONDS)) as connection:
+            try:
+                connection.request("GET", "/ready")
+                return connection.getresponse().status == http.client.OK
+            except (OSError, http.client.HTTPException):
+                return False
+
+    def wait_ready(self, timeout: float = 60.0) -> None:
+        """Wait until the worker serves what it was given.
+
+        Raises SchedulerError, with the last lines of its log, when it ends or is not ready after `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while not self.is_ready():
+            if self.return_code is not None:
+                raise SchedulerError(f"the worker ended with exit code {self.return_code}. {self.log_end()}")
+            if time.monotonic() > deadline:
+                raise SchedulerError(f"the worker is not ready after {timeout:g} s. {self.log_end()}")
+            time.sleep(_POLL_SECONDS)
+
+    def kill(self) -> None:
+        """End the worker with SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+
+    def stop(self, timeout: float = 20.0) -> None:
+        """End the worker in order, or kill it after `timeout` seconds."""
+        if self._process is not None:
+            self._process.stop(timeout)
+
+    def log_end(self) -> str:
+        """Return the last lines of the worker's log, and where it is."""
+        try:
+            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+        except OSError:
+            lines = []
+        return f"{self.log} ends with:\n" + "\n".join(lines)
+
+
+def worker_environment(settings: Settings, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment that gives a worker exactly these settings, whatever this process was given."""
+    environment = {
+        name: value
+        for name, value in (os.environ if base is None else base).items()
+        if not name.startswith(ENVIRONMENT_PREFIX)
+    }
+    for setting in fields(settings):
+        environment[ENVIRONMENT_PREFIX + setting.name.upper()] = _as_text(getattr(settings, setting.name), setting.name)
+    return environment
+
+
+def _as_text(value: Any, name: str) -> str:
+    if isinstance(value, tuple):
+        return ",".join(f"{topic.name}:{topic.dialect}" for topic in value if isinstance(topic, CommandsTopic))
+    if value is None:
+        return "all" if name == "lookback_minutes" else ""
+    return str(value.absolute() if isinstance(value, Path) else value)

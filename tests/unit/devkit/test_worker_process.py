@@ -1,0 +1,36 @@
+"""A worker started by another process has exactly the settings that process meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from light_scheduler.devkit.worker_process import worker_environment
+from light_scheduler.settings import load_settings
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"commands_topics": "a:json,b", "lookback_minutes": "5", "instance_id": "one", "tick": "250ms"},
+        {"lookback_minutes": "all", "missed": "fire", "log_format": "json", "max_payload_bytes": "5"},
+    ],
+)
+def test_settings_pass_through_the_environment_unchanged(options: dict[str, Any]) -> None:
+    settings = load_settings({"data_dir": "/data", **options}, environment={})
+    assert load_settings(environment=worker_environment(settings, base={})) == settings
+
+
+def test_settings_of_the_parent_do_not_leak() -> None:
+    settings = load_settings(environment={})
+    environment = worker_environment(settings, base={"LIGHT_SCHEDULER_APP_ID": "other", "PATH": "/bin"})
+    assert environment["LIGHT_SCHEDULER_APP_ID"] == settings.app_id
+    assert environment["PATH"] == "/bin"
+
+
+def test_a_relative_data_folder_stays_where_it_was_meant() -> None:
+    settings = load_settings({"data_dir": "data"}, environment={})
+    assert worker_environment(settings, base={})["LIGHT_SCHEDULER_DATA_DIR"] == str(Path("data").absolute())

@@ -1,0 +1,33 @@
+"""Read what was delivered to a topic, and how late each message was: `python read_firings.py reminders [count]`."""
+
+import asyncio
+import os
+import sys
+
+from aiokafka import AIOKafkaConsumer
+
+from light_scheduler.client import parse_firing
+from light_scheduler.errors import FormatError
+
+
+async def main(topic: str, count: int = 1_000_000) -> None:
+    async with AIOKafkaConsumer(
+        topic,
+        bootstrap_servers=os.environ.get("KAFKA", "127.0.0.1:9092"),
+        isolation_level="read_committed",  # without it, aborted firings show too
+        auto_offset_reset="earliest",
+    ) as consumer:
+        async for record in consumer:
+            try:
+                firing = parse_firing(record)
+            except FormatError:
+                print("not from the scheduler:", record.value)
+                continue
+            late = record.timestamp - firing.due
+            print(f"{firing.tenant}/{firing.id} v{firing.version}: {firing.payload!r} {firing.headers}, {late} ms late")
+            count -= 1
+            if count == 0:
+                return
+
+
+asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))

@@ -31,11 +31,10 @@ from light_scheduler.client import parse_firing
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedBroker
 from light_scheduler.devkit.ports import free_port
-from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
 from light_scheduler.settings import Settings, load_settings
-from light_scheduler.worker.topic_admin import create_topics
+from light_scheduler.worker.topic_admin import create_topic, create_topics
 
 TARGET = "demo-target"
 PARTITIONS = 4
@@ -163,11 +162,8 @@ async def demonstrate(settings: Settings, worker: WorkerProcess) -> int:
 
 
 def make_topics(settings: Settings) -> None:
-    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
-
     create_topics(settings)
-    admin = admin_client(settings.bootstrap_servers)
-    admin.create_topics([NewTopic(TARGET, PARTITIONS, 1)], operation_timeout=10)[TARGET].result(15)
+    create_topic(settings.bootstrap_servers, TARGET, PARTITIONS)
 
 
 async def schedule_all(client: SchedulerClient, messages: Iterable[Message]) -> list[str]:

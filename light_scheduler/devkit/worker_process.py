@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -89,6 +90,11 @@ class WorkerProcess:
         """End the worker with SIGKILL."""
         if self._process is not None:
             self._process.kill()
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM and do not wait."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
 
     def stop(self, timeout: float = 20.0) -> None:
         """End the worker in order, or kill it after `timeout` seconds."""

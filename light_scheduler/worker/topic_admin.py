@@ -59,9 +59,13 @@ def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsRe
     existing = _partition_counts(admin, settings.bootstrap_servers, timeout)
     plan = topic_plan(settings, existing)
     missing = [spec for spec in plan if spec.name not in existing]
-    created = _create(admin, missing, timeout) if missing else ()
-    _await_leaders(admin, created, timeout)
+    created = _create(admin, [_new_topic(spec) for spec in missing], timeout)
     return TopicsReport(created, tuple(spec.name for spec in plan if spec.name not in created))
+
+
+def create_topic(bootstrap_servers: str, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> bool:
+    """Make a plain topic, with the broker's defaults; return whether it was missing."""
+    return bool(_create(_admin(bootstrap_servers), [NewTopic(topic, num_partitions=partitions)], timeout))
 
 
 def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[TopicFinding]:
@@ -118,16 +122,19 @@ def _partition_counts(admin: AdminClient, bootstrap_servers: str, timeout: float
     return {name: len(topic.partitions) for name, topic in topics.items()}
 
 
-def _create(admin: AdminClient, specs: list[TopicSpec], timeout: float) -> tuple[str, ...]:
-    topics = [
-        NewTopic(
-            spec.name,
-            num_partitions=spec.partitions,
-            replication_factor=spec.replication_factor,
-            config=spec.config_values(),
-        )
-        for spec in specs
-    ]
+def _new_topic(spec: TopicSpec) -> NewTopic:
+    return NewTopic(
+        spec.name,
+        num_partitions=spec.partitions,
+        replication_factor=spec.replication_factor,
+        config=spec.config_values(),
+    )
+
+
+def _create(admin: AdminClient, topics: list[NewTopic], timeout: float) -> tuple[str, ...]:
+    """Make topics, wait until they can be used, and return the names of those that were missing."""
+    if not topics:
+        return ()
     created = []
     futures = admin.create_topics(topics, operation_timeout=timeout, request_timeout=timeout)
     for name, future in futures.items():
@@ -139,10 +146,11 @@ def _create(admin: AdminClient, specs: list[TopicSpec], timeout: float) -> tuple
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody else was quicker: just as well
                 raise _broker_error(f"creating topic {name}", error) from error
+    _await_leaders(admin, created, timeout)
     return tuple(created)
 
 
-def _await_leaders(admin: AdminClient, names: tuple[str, ...], timeout: float) -> None:
+def _await_leaders(admin: AdminClient, names: list[str], timeout: float) -> None:
     """Wait until the metadata show a leader for each partition: a client that comes before gets errors."""
     deadline = time.monotonic() + timeout
     waiting = set(names)

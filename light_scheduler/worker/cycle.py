@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import msgspec
+
 from light_scheduler.engine import FiringDecision, Limits, MissedPolicy, decide, decide_firing
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
@@ -39,6 +41,9 @@ from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry
 
 from .batches import RecordBatches, RecordTooLargeError
 from .targets import Targets
+
+LONGEST_TOLD = 10_000
+"""Characters of a sender's own text that are repeated to tell what was wrong with it; no legal id is longer."""
 
 FiringKey = tuple[str, str, int]
 """(tenant, id, due)."""
@@ -144,13 +149,16 @@ class Cycle:
                 lost += 1
                 continue
             partition = self._context.partition if key is None else partition_for(key, topic.partitions)
-            self._batches.add(
-                (reply_to.topic, partition % topic.partitions),
-                key,
-                encode_result(result),
-                result_headers(reply_to.correlation_id),
-                limit=topic.max_message_bytes,
-            )
+            try:
+                self._batches.add(
+                    (reply_to.topic, partition % topic.partitions),
+                    key,
+                    encode_result(result),
+                    result_headers(reply_to.correlation_id),
+                    limit=topic.max_message_bytes,
+                )
+            except RecordTooLargeError:  # its key or its correlation id is: both are the sender's
+                lost += 1
         return lost
 
     def fire(self, entry: Entry, refusals: Refusals) -> None:
@@ -167,7 +175,7 @@ class Cycle:
         if decision.event is EventType.FIRED:
             partition = target.partition
             if partition is None:
-                key = target.partition_key or target.key
+                key = target.key if target.partition_key is None else target.partition_key
                 partition = partition_for(schedule.id.encode() if key is None else key, topic.partitions)
             try:
                 self._batches.add(
@@ -225,6 +233,9 @@ class Cycle:
 
     def _reject(self, record: CommandRecord, error: InvalidCommand) -> None:
         envelope = self._context.dialect.salvage(record)
+        if envelope.id is not None and len(envelope.id) > LONGEST_TOLD:
+            envelope = msgspec.structs.replace(envelope, id=None)
+        error = InvalidCommand(_told(error.field), _told(error.reason))
         self.outcomes[Outcome.REJECTED] += 1
         self.events[EventType.REJECTED] += 1
         self._batches.add(
@@ -307,3 +318,7 @@ class Cycle:
             ours = headers[len(letter.headers) :]
             dropped = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
             self._batches.add(self._own(topic), None, None, [*ours, dropped], limit=limit)
+
+
+def _told(text: str) -> str:
+    return text if len(text) <= LONGEST_TOLD else f"{text[:LONGEST_TOLD]}..."

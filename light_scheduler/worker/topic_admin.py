@@ -55,8 +55,8 @@ class TopicFinding:
 
 def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsReport:
     """Make the topics that are missing and wait until they can be used; existing ones are not changed."""
-    admin = _admin(settings.bootstrap_servers)
-    existing = _partition_counts(admin, settings.bootstrap_servers, timeout)
+    admin = admin_client(settings.bootstrap_servers)
+    existing = partition_counts(admin, settings.bootstrap_servers, timeout)
     plan = topic_plan(settings, existing)
     missing = [spec for spec in plan if spec.name not in existing]
     created = _create(admin, [_new_topic(spec) for spec in missing], timeout)
@@ -65,13 +65,13 @@ def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsRe
 
 def create_topic(bootstrap_servers: str, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> bool:
     """Make a plain topic, with the broker's defaults; return whether it was missing."""
-    return bool(_create(_admin(bootstrap_servers), [NewTopic(topic, num_partitions=partitions)], timeout))
+    return bool(_create(admin_client(bootstrap_servers), [NewTopic(topic, num_partitions=partitions)], timeout))
 
 
 def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[TopicFinding]:
     """Compare the topics of an application with what it needs; an empty list says that all is well."""
-    admin = _admin(settings.bootstrap_servers)
-    existing = _partition_counts(admin, settings.bootstrap_servers, timeout)
+    admin = admin_client(settings.bootstrap_servers)
+    existing = partition_counts(admin, settings.bootstrap_servers, timeout)
     plan = topic_plan(settings, existing)
     configs = _configs(admin, [spec.name for spec in plan if spec.name in existing], timeout)
     return topic_findings(settings, existing, configs)
@@ -93,8 +93,8 @@ def topic_findings(
 
 def topic_id(bootstrap_servers: str, topic: str, *, timeout: float = TIMEOUT_S) -> str:
     """Return the id that tells a topic from an earlier one of the same name, in Kafka's own spelling."""
-    admin = _admin(bootstrap_servers)
-    description = _result(
+    admin = admin_client(bootstrap_servers)
+    description = awaited(
         admin.describe_topics(TopicCollection([topic]), request_timeout=timeout)[topic],
         timeout,
         f"describing topic {topic} of {bootstrap_servers}",
@@ -104,17 +104,19 @@ def topic_id(bootstrap_servers: str, topic: str, *, timeout: float = TIMEOUT_S) 
 
 def topic_config(bootstrap_servers: str, topic: str, *, timeout: float = TIMEOUT_S) -> dict[str, str]:
     """Return a topic's configurations in force: its own, else the broker's defaults."""
-    return _configs(_admin(bootstrap_servers), [topic], timeout)[topic]
+    return _configs(admin_client(bootstrap_servers), [topic], timeout)[topic]
 
 
-def _admin(bootstrap_servers: str) -> AdminClient:
+def admin_client(bootstrap_servers: str) -> AdminClient:
+    """Return a client for administration that does not log."""
     return AdminClient(
         {"bootstrap.servers": bootstrap_servers, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1_000},
         logger=_SILENT,
     )
 
 
-def _partition_counts(admin: AdminClient, bootstrap_servers: str, timeout: float) -> dict[str, int]:
+def partition_counts(admin: AdminClient, bootstrap_servers: str, timeout: float) -> dict[str, int]:
+    """Return how many partitions each topic has that this user may see."""
     try:
         topics = admin.list_topics(timeout=timeout).topics
     except KafkaException as error:
@@ -179,7 +181,7 @@ def _configs(admin: AdminClient, names: list[str], timeout: float) -> dict[str, 
     futures = admin.describe_configs(list(resources.values()), request_timeout=timeout)
     answers: dict[str, dict[str, str]] = {}
     for name, resource in resources.items():
-        entries = _result(futures[resource], timeout, f"describing topic {name}")
+        entries = awaited(futures[resource], timeout, f"describing topic {name}")
         answers[name] = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
     return answers
 
@@ -209,8 +211,11 @@ def _mismatches(settings: Settings, spec: TopicSpec, partitions: int, configs: M
     return findings
 
 
-def _result(future: Future[T], timeout: float, doing: str) -> T:
-    """Wait for an answer. librdkafka ends its requests itself; the wait is only a little longer."""
+def awaited(future: Future[T], timeout: float, doing: str) -> T:
+    """Wait for an answer; errors begin with what was being done.
+
+    librdkafka ends its requests itself: the wait is only a little longer.
+    """
     try:
         return future.result(timeout + _GRACE_S)
     except TimeoutError as error:

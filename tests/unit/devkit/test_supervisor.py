@@ -61,11 +61,11 @@ def test_pauses_grow_while_a_worker_keeps_ending_and_shrink_once_it_stays() -> N
     scene = Scene()
     pauses = []
     time = 0.0
-    for _ in range(7):
+    for restarts in range(7):
         scene.worker.ended = 1
         scene.check_at(time)
         ended_at = time
-        while scene.worker.ended is not None:
+        while scene.worker.starts == restarts:
             time += 0.5
             scene.check_at(time)
         pauses.append(time - ended_at)

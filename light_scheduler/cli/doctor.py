@@ -1,0 +1,55 @@
+"""`light-scheduler doctor`: is everything there that a worker needs?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from light_scheduler.settings import Settings
+
+from .options import json_option, settings_options
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+@click.command("doctor")
+@settings_options(
+    "app_id",
+    "broker",
+    "data_dir",
+    "web_host",
+    "web_port",
+    "partitions",
+    "commands_topics",
+    "session_timeout",
+    "transaction_timeout",
+)
+@json_option
+def command(settings: Settings, as_json: bool) -> None:
+    """Check broker, topics, rights, clock and disk; exit code 1 if something stands in a worker's way."""
+    from .checks import run_checks
+
+    with Console(stderr=True).status("Checking"):
+        checks = list(run_checks(settings))
+    failed = any(check.status == "fail" for check in checks)
+    if as_json:
+        click.echo(json.dumps({"ok": not failed, "checks": [asdict(check) for check in checks]}))
+    else:
+        console = Console()
+        table = Table("Check", "", "What was found")
+        for check in checks:
+            table.add_row(check.name, Text(check.status, _COLOURS[check.status]), Text(check.detail))
+        console.print(table)
+        fixes = list(dict.fromkeys(check.fix for check in checks if check.fix))
+        if fixes:
+            console.print("To do:")
+        for fix in fixes:
+            console.print(Text(f"  {fix}"), soft_wrap=True)
+    if failed:
+        sys.exit(1)

@@ -1,0 +1,110 @@
+"""What a broker says about itself and about our rights. Blocking, bounded calls; they raise BrokerError."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
+    AclOperation,
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.settings import Settings
+
+from .topic_admin import TIMEOUT_S, admin_client, awaited, partition_counts
+from .topic_plan import topic_plan
+
+_POLL_S = 0.1
+_NO_COORDINATOR_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+@dataclass(frozen=True)
+class BrokerFacts:
+    """A cluster and its limits; `session_timeout_ms` is (least, most)."""
+
+    cluster_id: str
+    nodes: int
+    session_timeout_ms: tuple[int, int]
+    max_transaction_timeout_ms: int
+
+
+def broker_facts(bootstrap_servers: str, *, timeout: float = TIMEOUT_S) -> BrokerFacts:
+    """Ask a broker who it is. `timeout` is in seconds, for each request."""
+    admin = admin_client(bootstrap_servers)
+    doing = f"describing the cluster of {bootstrap_servers}"
+    cluster = awaited(admin.describe_cluster(request_timeout=timeout), timeout, doing)
+    resource = ConfigResource(ResourceType.BROKER, str(cluster.nodes[0].id))
+    configs = awaited(admin.describe_configs([resource], request_timeout=timeout)[resource], timeout, doing)
+
+    def number(name: str, default: int) -> int:
+        return int(configs[name].value) if name in configs else default
+
+    return BrokerFacts(
+        cluster_id=cluster.cluster_id,
+        nodes=len(cluster.nodes),
+        session_timeout_ms=(
+            number("group.min.session.timeout.ms", 6_000),
+            number("group.max.session.timeout.ms", 1_800_000),
+        ),
+        max_transaction_timeout_ms=number("transaction.max.timeout.ms", 900_000),
+    )
+
+
+def missing_rights(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[str]:
+    """Return a sentence for each right that workers need and do not have, on topics that exist and on the group."""
+    admin = admin_client(settings.bootstrap_servers)
+    existing = partition_counts(admin, settings.bootstrap_servers, timeout)
+    names = [spec.name for spec in topic_plan(settings) if spec.name in existing]
+    return [*_on_topics(admin, settings, names, timeout), *_on_group(admin, settings.app_id, timeout)]
+
+
+def _on_topics(admin: AdminClient, settings: Settings, names: list[str], timeout: float) -> list[str]:
+    if not names:
+        return []
+    commands = {source.name for source in settings.inputs}
+    changelogs = {settings.topics.changelog(source.name) for source in settings.inputs}
+    futures = admin.describe_topics(TopicCollection(names), include_authorized_operations=True, request_timeout=timeout)
+    missing = []
+    for name in names:
+        needed = [AclOperation.READ] if name in commands else [AclOperation.WRITE]
+        if name in changelogs:
+            needed += [AclOperation.READ, AclOperation.DESCRIBE_CONFIGS]
+        description = awaited(futures[name], timeout, f"describing topic {name}")
+        missing += _lacking(f"topic {name}", needed, description.authorized_operations)
+    return missing
+
+
+def _on_group(admin: AdminClient, group: str, timeout: float) -> list[str]:
+    doing = f"describing group {group}"
+    deadline = time.monotonic() + timeout
+    while True:
+        future = admin.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=timeout)
+        try:
+            description = awaited(future[group], timeout, doing)
+        except BrokerError as error:
+            code = error.__cause__.args[0].code() if isinstance(error.__cause__, KafkaException) else None
+            if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return [f"no right DESCRIBE on group {group}"]
+            # A cluster that never had a group makes its coordinator when it is first asked for one.
+            if code not in _NO_COORDINATOR_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return _lacking(f"group {group}", [AclOperation.READ], description.authorized_operations)
+
+
+def _lacking(resource: str, needed: Collection[AclOperation], allowed: Collection[AclOperation] | None) -> list[str]:
+    """A broker without an authoriser allows everything; one that says nothing is taken at its word."""
+    if allowed is None:
+        return []
+    return [f"no right {operation.name} on {resource}" for operation in needed if operation not in allowed]

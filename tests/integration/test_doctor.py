@@ -1,0 +1,142 @@
+"""The doctor finds what stands in a worker's way, and says what to do."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from light_scheduler.cli import cli
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.settings import load_settings
+from light_scheduler.worker.topic_admin import admin_client, create_topics, partition_counts
+
+pytestmark = pytest.mark.integration
+
+
+class Doctor:
+    """Runs `light-scheduler doctor --json` for an application of its own."""
+
+    def __init__(self, broker: str, data_dir: Path) -> None:
+        self.options = {
+            "app-id": f"doctor-{uuid.uuid4().hex[:8]}",
+            "broker": broker,
+            "data-dir": str(data_dir),
+            "web-port": str(free_port()),
+        }
+
+    def words(self) -> list[str]:
+        return [word for name, value in self.options.items() for word in (f"--{name}", value)]
+
+    def examine(self) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+        """Return the exit code and the checks by name."""
+        result = CliRunner().invoke(cli, ["doctor", "--json", *self.words()])
+        assert result.stdout, result.output
+        report = json.loads(result.stdout)
+        assert report["ok"] == (result.exit_code == 0)
+        checks: dict[str, list[dict[str, Any]]] = {}
+        for check in report["checks"]:
+            checks.setdefault(check["name"], []).append(check)
+        return result.exit_code, checks
+
+
+@pytest.fixture
+def doctor(kafka: Kafka, tmp_path: Path) -> Doctor:
+    return Doctor(kafka.bootstrap_servers, tmp_path / "state")
+
+
+def test_all_is_well_when_the_topics_are_there(doctor: Doctor) -> None:
+    create_topics(load_settings({"app_id": doctor.options["app-id"], "broker": doctor.options["broker"]}))
+    exit_code, checks = doctor.examine()
+    assert exit_code == 0
+    for name in ("python", "java", "data folder", "web port", "broker", "time-outs", "topics", "rights"):
+        assert [check["status"] for check in checks[name]] == ["ok"], checks[name]
+    table = CliRunner().invoke(cli, ["doctor", *doctor.words()])
+    assert table.exit_code == 0
+    assert "as they should be" in table.stdout
+
+
+def test_missing_topics_fail_with_the_command_that_makes_them_and_none_is_made(doctor: Doctor) -> None:
+    exit_code, checks = doctor.examine()
+    assert exit_code == 1
+    assert {check["status"] for check in checks["topics"]} == {"fail"}
+    assert all("topics create" in check["fix"] for check in checks["topics"])
+    broker = doctor.options["broker"]
+    there = partition_counts(admin_client(broker), broker, 10)
+    assert not any(name.startswith(doctor.options["app-id"]) for name in there)
+
+
+def test_a_broker_that_is_not_there_fails(doctor: Doctor) -> None:
+    doctor.options["broker"] = f"127.0.0.1:{free_port()}"
+    exit_code, checks = doctor.examine()
+    assert exit_code == 1
+    assert checks["broker"][0]["status"] == "fail"
+    assert "light-scheduler broker" in checks["broker"][0]["fix"]
+    assert "topics" not in checks
+
+
+def test_time_outs_beyond_the_brokers_limits_fail(doctor: Doctor) -> None:
+    doctor.options |= {"session-timeout": "2h", "transaction-timeout": "1h"}
+    exit_code, checks = doctor.examine()
+    assert exit_code == 1
+    assert [check["status"] for check in checks["time-outs"]] == ["fail", "fail"]
+
+
+def test_a_data_folder_that_cannot_be_made_fails(doctor: Doctor, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    doctor.options["data-dir"] = str(tmp_path / "file" / "state")
+    exit_code, checks = doctor.examine()
+    assert exit_code == 1
+    assert checks["data folder"][0]["status"] == "fail"
+
+
+def test_a_web_port_that_something_else_has_fails(doctor: Doctor) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        doctor.options["web-port"] = str(other.getsockname()[1])
+
+        def hang_up() -> None:
+            connection, _ = other.accept()
+            connection.close()
+
+        closer = threading.Thread(target=hang_up)
+        closer.start()
+        exit_code, checks = doctor.examine()
+        closer.join()
+    assert exit_code == 1
+    assert checks["web port"][0]["status"] == "fail"
+
+
+def test_a_web_port_that_a_worker_has_is_fine(doctor: Doctor, live_port: int) -> None:
+    doctor.options["web-port"] = str(live_port)
+    _, checks = doctor.examine()
+    assert checks["web port"][0]["status"] == "ok"
+    assert "a worker answers" in checks["web port"][0]["detail"]
+
+
+@pytest.fixture
+def live_port() -> Iterator[int]:
+    """A server that answers /live as workers do."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/live" else 404)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()

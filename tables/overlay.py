@@ -85,7 +85,9 @@ class Overlay:
                 break
             self._cursor = key + b"\0"
             if key not in self._changes:  # else it was replaced or cancelled in this cycle
-                taken.append(decode_entry(value))
+                entry = decode_entry(value)
+                taken.append(entry)
+                self._primaries[layout.primary_key(entry.schedule.tenant, entry.schedule.id)] = key
                 size += len(value)
         room = max(0, limit - len(taken)) if size <= max_bytes else 0
         taken += [self._fresh[key] for key in fresh[next_fresh : next_fresh + room]]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from rocksdict import BlockBasedOptions, Cache, Options, Rdict, ReadOptions, WriteBatch
+from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch
 
 from light_scheduler.errors import StateError, StateLocked
 
@@ -29,10 +29,13 @@ def _options() -> Options:
     blocks.set_block_cache(_block_cache())
     blocks.set_bloom_filter(10, False)  # most commands bring a new id: the filter spares them the read
     blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(blocks)
     options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_memtable_prefix_bloom_ratio(0.1)
+    options.set_memtable_whole_key_filtering(True)
     options.set_max_open_files(MAX_OPEN_FILES)
     options.set_keep_log_file_num(2)
     options.set_max_total_wal_size(4 * WRITE_BUFFER_BYTES)
@@ -56,9 +59,11 @@ class RocksStore:
         self.get = self._db.get
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        bounds = ReadOptions()
-        bounds.set_iterate_upper_bound(end)
-        return iter(self._db.items(from_key=start, read_opt=bounds))  # type: ignore[arg-type]  # raw mode: bytes
+        # The bound is checked here: one that is set in RocksDB's read options is read from memory it does not own.
+        for key, value in self._db.items(from_key=start):
+            if key >= end:  # type: ignore[operator]  # raw mode: bytes
+                return
+            yield key, value  # type: ignore[misc]
 
     def write(self, changes: Changes) -> None:
         batch = WriteBatch(raw_mode=True)

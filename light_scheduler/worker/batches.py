@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
@@ -58,8 +58,24 @@ class RecordsRefusedError(Exception):
         return len(self.culprits) == 1 or isinstance(self.cause, _WHOLE_TOPIC)
 
 
+class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
+    """aiokafka's builder, without its steps per record that serve serializers and single sends."""
+
+    def __init__(self, batch_size: int) -> None:
+        super().__init__(batch_size, 0, is_transactional=1)
+        self._append = self._builder.append
+
+    def append(self, *, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
+        metadata = self._append(self._relative_offset, timestamp, key, value, headers)
+        if metadata is None:
+            self._closed = True
+        else:
+            self._relative_offset += 1
+        return metadata
+
+
 class _Batch(NamedTuple):
-    builder: BatchBuilder
+    builder: _Builder
     entries: list[Entry]
 
 
@@ -97,7 +113,7 @@ class RecordBatches:
                 return
             self._full.append((target, batch))
             del self._open[target]
-        builder = BatchBuilder(min(limit, MAX_BATCH_BYTES), 0, is_transactional=1)
+        builder = _Builder(min(limit, MAX_BATCH_BYTES))
         metadata = builder.append(timestamp=self._timestamp, key=key, value=value, headers=headers)
         size = metadata.size + _BATCH_OVERHEAD
         if size > limit:

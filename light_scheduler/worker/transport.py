@@ -8,6 +8,7 @@ What is overridden of Faust's aiokafka driver, and why:
     Consumer.on_stop                 closes the lanes before the worker leaves the group
     Consumer.verify_event_path       Faust's livelock detector knows nothing of lanes
     thread._create_worker_consumer   reads committed records only
+    thread._fetch_records            makes commands of what was fetched
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import IllegalStateError
+from aiokafka.errors import ConsumerStoppedError, IllegalStateError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 
 from light_scheduler.wire import CommandRecord
 
+from .fetching import fetched_commands
 from .lane import Lane
 from .lanes import Lanes
 
@@ -62,6 +64,21 @@ class _Thread(driver.AIOKafkaConsumerThread):
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
         return consumer
+
+    async def _fetch_records(
+        self,
+        consumer: Any,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,  # noqa: ARG002 - all that was fetched is taken
+    ) -> Any:
+        if not self.consumer.flow_active:
+            return {}
+        if consumer._closed or consumer._fetcher._closed:
+            raise ConsumerStoppedError
+        topics = cast(LaneTransport, self.transport).command_topics
+        with consumer._fetcher._subscriptions.fetch_context():
+            return await fetched_commands(consumer._fetcher, active_partitions, topics, timeout or 0)
 
     def fetch_position(self, tp: TP) -> int | None:
         """Return the offset before which everything of a partition has been handed out; None before the first seek."""

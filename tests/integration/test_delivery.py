@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 import uuid
 from collections import Counter
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.record.util import calc_crc32c
 from support.application import Application
 from support.reading import Record, header, read_all, read_until
 
@@ -35,16 +38,14 @@ async def everything_fired(application: Application, key: str) -> list[Record]:
     """Return all firings, after one more schedule of the same key has been set and delivered."""
     async with application.client() as client:
         await client.schedule("last", b"last", topic=application.target, at=now(), key=key)
-    await read_until(
-        application.bootstrap_servers,
-        [application.target],
-        lambda records: any(record.value == b"last" for record in records),
-    )
-    return [
-        record
-        for record in await read_all(application.bootstrap_servers, application.target)
-        if record.value != b"last"
-    ]
+
+    def has_last(records: list[Record]) -> bool:
+        return any(record.value == b"last" for record in records)
+
+    await read_until(application.bootstrap_servers, [application.target], has_last)
+    records = await read_all(application.bootstrap_servers, application.target)
+    assert has_last(records)
+    return [record for record in records if record.value != b"last"]
 
 
 async def test_payload_key_and_headers_reach_the_target_as_they_came(served: Application) -> None:
@@ -304,10 +305,12 @@ async def test_an_expired_firing_is_recorded_and_not_delivered(application: Appl
     await application.start_worker()
 
     records = await everything_fired(application, "k")
-    history = await read_all(application.bootstrap_servers, application.settings.topics.history)
-
     assert records == []
-    assert EventType.EXPIRED in {decode_history(record.value).event for record in history}
+    await read_until(
+        application.bootstrap_servers,
+        [application.settings.topics.history],
+        lambda history: any(decode_history(record.value).event is EventType.EXPIRED for record in history),
+    )
 
 
 async def test_what_lies_before_the_lookback_is_a_dead_letter_with_reason_missed(kafka: Kafka, tmp_path: Path) -> None:
@@ -369,3 +372,38 @@ async def test_due_times_are_met_within_a_fraction_of_a_second(served: Applicati
     assert lateness[0] >= 0
     assert lateness[len(lateness) // 2] < 1_000, "the median; the machine may stall a few"
     assert time.monotonic() - start < 30
+
+
+class GarbledBatch(BatchBuilder):
+    """A batch in which the header name `garbled` has become bytes that are not UTF-8."""
+
+    def _build(self) -> bytearray:
+        if self._buffer is None:
+            batch = super()._build().replace(b"garbled", b"\xff\xfe\xfdbled")
+            struct.pack_into(">I", batch, 17, calc_crc32c(bytes(batch[21:])))
+            self._buffer = batch
+        return self._buffer
+
+
+async def test_a_header_whose_name_is_not_utf_8_is_rejected_and_what_follows_is_delivered(served: Application) -> None:
+    commands = served.settings.topics.commands
+    headers = [("schedule-after", b"100ms"), ("schedule-target-topic", served.target.encode())]
+    garbled = GarbledBatch(100_000, 0, is_transactional=0)
+    garbled.append(timestamp=None, key=b"before", value=b"before", headers=headers)
+    garbled.append(timestamp=None, key=b"bad", value=b"bad", headers=[*headers, ("garbled", b"")])
+    producer = AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers, enable_idempotence=False)
+    await producer.start()
+    try:
+        await (await producer.send_batch(garbled, commands, partition=0))
+        await producer.send_and_wait(commands, b"after", b"after", headers=headers, partition=0)
+    finally:
+        await producer.stop()
+
+    records = await fired(served, 2)
+    dead = await read_until(
+        served.bootstrap_servers, [served.settings.topics.dead_letters], lambda records: len(records) >= 1
+    )
+
+    assert [record.value for record in records] == [b"before", b"after"]
+    assert [header(record, "dead-letter-source-offset") for record in dead] == ["1"]
+    assert "UTF-8" in (header(dead[0], "schedule-unreadable") or "")

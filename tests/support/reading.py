@@ -49,10 +49,11 @@ async def read_all(bootstrap_servers: str, topic: str) -> list[Record]:
     records: list[Record] = []
     await consumer.start()
     try:
-        partitions = consumer.assignment()
-        ends = await consumer.end_offsets(partitions)
-        await consumer.seek_to_beginning(*partitions)
         async with asyncio.timeout(READ_TIMEOUT_S):
+            while not (partitions := consumer.assignment()):  # the topic's metadata has not come yet
+                await consumer.getmany(timeout_ms=50)
+            ends = await consumer.end_offsets(partitions)
+            await consumer.seek_to_beginning(*partitions)
             while any([await consumer.position(tp) < end for tp, end in ends.items()]):
                 for batch in (await consumer.getmany(timeout_ms=100)).values():
                     records.extend(batch)

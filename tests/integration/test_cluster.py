@@ -1,0 +1,104 @@
+"""Looking at a cluster of two workers over HTTP: whichever is asked answers for all."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from support.application import Application, WorkerProcess
+
+from light_scheduler.clock import SystemClock
+
+pytestmark = pytest.mark.integration
+
+SCHEDULES = "/api/v1/tenants/default/schedules"
+
+
+async def get(worker: WorkerProcess, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(worker.url + path) as response:
+        return response.status, await response.text()
+
+
+async def pair(application: Application) -> list[WorkerProcess]:
+    """Two workers, each of which has partitions."""
+    workers = [application.new_worker(), application.new_worker()]
+    for worker in workers:
+        worker.start()
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(worker.ready() for worker in workers))
+        while True:
+            owned = [(await worker.get("/info"))["lanes"] for worker in workers]
+            if all(owned) and sum(map(len, owned)) == application.settings.partitions:
+                break
+            await asyncio.sleep(0.05)
+    await asyncio.gather(*(worker.ready() for worker in workers))
+    return workers
+
+
+async def test_any_worker_lists_and_finds_what_all_of_them_hold(application: Application) -> None:
+    workers = await pair(application)
+    at = SystemClock().now() + 3_600_000
+    ids = [f"id/{number:02}" for number in range(40)]
+    async with application.client() as client:
+        for number, id in enumerate(ids):
+            await client.schedule(id, b"%d" % number, topic=application.target, at=at - number)
+
+    for worker in workers:
+        for sort, expected in (("id", ids), ("due", ids[::-1])):
+            listed: list[str] = []
+            cursor = ""
+            while cursor is not None:
+                page = await worker.get(
+                    f"{SCHEDULES}?sort={sort}&limit=7&cursor={cursor}" if cursor else f"{SCHEDULES}?sort={sort}&limit=7"
+                )
+                listed += [schedule["id"] for schedule in page["schedules"]]
+                cursor = page["next_cursor"]
+            assert listed == expected
+        for number in (0, 17, 39):
+            found = await worker.get(f"{SCHEDULES}/{quote(ids[number], safe='')}")
+            assert (found["id"], found["due"]) == (ids[number], at - number)
+        status, text = await get(worker, f"{SCHEDULES}/never-was")
+        assert status == 404
+        assert "never-was" in text
+
+
+async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other(application: Application) -> None:
+    workers = await pair(application)
+    async with application.client() as client:
+        for number in range(20):
+            await client.schedule(f"{number}", b"", topic=application.target, after="1h")
+
+    workers[0].kill()
+    status, text = await get(workers[1], SCHEDULES)
+    assert status == 503, "rather than a list with holes"
+    assert "missing" in text
+    async with asyncio.timeout(60):
+        while status != 200:
+            await asyncio.sleep(0.05)
+            status, text = await get(workers[1], SCHEDULES)
+    assert len((await workers[1].get(SCHEDULES))["schedules"]) == 20
+
+
+async def test_a_worker_tells_of_itself(served: Application) -> None:
+    (worker,) = served.workers
+    async with served.client() as client:
+        await client.schedule("soon", b"", topic=served.target, after=0)
+        await client.schedule("later", b"", topic=served.target, after="1h")
+    async with asyncio.timeout(30):
+        while sum(lane["firings"] for lane in (await worker.get("/info"))["lanes"]) < 1:
+            await asyncio.sleep(0.05)
+
+    info = await worker.get("/info")
+    status, metrics = await get(worker, "/metrics")
+
+    assert sum(lane["pending"] for lane in info["lanes"]) == 1
+    assert info["app_id"] == served.settings.app_id
+    assert status == 200
+    samples = [sample for family in text_string_to_metric_families(metrics) for sample in family.samples]
+    assert sum(sample.value for sample in samples if sample.name.endswith("firings_total")) == 1
+    assert (await get(worker, "/live"))[0] == (await get(worker, "/ready"))[0] == 200
+    for faust_page in ("/table/", "/router/", "/stats/", "/graph"):
+        assert (await get(worker, faust_page))[0] == 404

@@ -1,0 +1,146 @@
+"""A worker's local state: when it is used, when it is rebuilt, and when a worker refuses to touch it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+
+import msgspec
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from support.application import Application, WorkerProcess
+from support.reading import header, read_all, read_until
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.tables import ScheduleTable
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.wire.state import SCHEDULE_KIND, identity
+from light_scheduler.worker.topic_admin import create_topics
+
+pytestmark = pytest.mark.integration
+
+APPLIED = re.compile(r"lane \S+-(\d+) runs: (\d+) changelog records applied")
+
+
+def applied(worker: WorkerProcess) -> int:
+    """Return how many changelog records the worker's lanes applied when they last started, as their log says."""
+    last = {match[1]: int(match[2]) for match in APPLIED.finditer(worker.log.read_text(errors="replace"))}
+    return sum(last.values())
+
+
+def state_folders(application: Application, worker: WorkerProcess) -> list[str]:
+    return sorted(folder.name for folder in (worker.data_dir / application.settings.app_id).iterdir())
+
+
+async def schedule_some(application: Application, count: int) -> None:
+    async with application.client() as client:
+        for number in range(count):
+            await client.schedule(f"s-{number}", b"", topic=application.target, after="1h", wait=number > count - 5)
+
+
+async def pending(worker: WorkerProcess) -> int:
+    return sum(lane["pending"] for lane in (await worker.get("/info"))["lanes"])
+
+
+async def test_a_restart_goes_on_from_the_local_copy(application: Application) -> None:
+    worker = await application.start_worker()
+    await schedule_some(application, 200)
+    async with asyncio.timeout(30):
+        while await pending(worker) < 200:
+            await asyncio.sleep(0.05)
+    assert await worker.stop() == 0
+    assert len(state_folders(application, worker)) == 4
+
+    worker.start()
+    await worker.ready()
+
+    assert await pending(worker) == 200
+    assert applied(worker) == 0
+
+
+async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown_away(application: Application) -> None:
+    worker = await application.start_worker()
+    await schedule_some(application, 50)
+    await worker.stop()
+    names = application.settings.topics
+    admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
+    await admin.start()
+    await admin.delete_topics([names.commands, names.changelog(names.commands)])
+    await admin.close()
+    await asyncio.to_thread(create_topics, application.settings)
+
+    worker.start()
+    await worker.ready()
+
+    assert await pending(worker) == 0
+
+
+async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(application: Application) -> None:
+    worker = await application.start_worker()
+    await schedule_some(application, 50)
+    await worker.stop()
+    # A schedule that was cancelled long ago, in a copy that has not heard of it: its tombstone may be gone by now.
+    for folder in state_folders(application, worker):
+        table = ScheduleTable(RocksStore(worker.data_dir / application.settings.app_id / folder))
+        long_ago = SystemClock().now() - 2 * 86_400_000
+        table.write({}, msgspec.structs.replace(table.checkpoint, written_at=long_ago))
+        table.close()
+
+    worker.start()
+    await worker.ready()
+
+    assert await pending(worker) == 50
+    assert applied(worker) >= 50, "from the changelog alone"
+
+
+async def test_state_of_a_newer_version_stops_the_worker_and_is_left_as_it_is(application: Application) -> None:
+    worker = await application.start_worker()
+    await worker.stop()
+    changelog = application.settings.topics.changelog(application.settings.topics.commands)
+    producer = AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers)
+    await producer.start()
+    await producer.send_and_wait(changelog, b"\x63newer", SCHEDULE_KIND + identity("default", "x"), partition=0)
+    await producer.stop()
+
+    worker.start()
+    async with asyncio.timeout(60):
+        while worker.is_running:
+            await asyncio.sleep(0.05)
+
+    log = worker.log.read_text(errors="replace")
+    assert "format 99" in log
+    assert "run the newer version" in log
+    (record,) = await read_all(application.bootstrap_servers, changelog)
+    assert record.value == b"\x63newer"
+
+
+async def test_a_worker_waits_for_its_topics(application: Application) -> None:
+    names = application.settings.topics
+    admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
+    await admin.start()
+    await admin.delete_topics([names.commands])
+    worker = application.new_worker()
+    worker.start()
+    async with asyncio.timeout(60):
+        while b"topics create" not in worker.log.read_bytes():
+            assert worker.is_running
+            await asyncio.sleep(0.05)
+    await admin.close()
+
+    await asyncio.to_thread(create_topics, application.settings)
+    await worker.ready()
+    async with application.client() as client:
+        await client.schedule("now", b"now", topic=application.target, after=0)
+    records = await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= 1)
+    assert [header(record, "schedule-id") for record in records] == ["now"]
+
+
+async def test_sigterm_ends_a_worker_in_order_and_soon(served: Application) -> None:
+    (worker,) = served.workers
+    worker.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(worker.stop(), 15) == 0
+    log = worker.log.read_text(errors="replace")
+    assert "Traceback" not in log
+    assert "Unclosed" not in log

@@ -1,4 +1,4 @@
-"""Read what was delivered to a topic, and how late each message was: `python read_firings.py reminders [count]`."""
+"""Read what was delivered to a topic, and how late each message was sent: `python read_firings.py reminders [count]`."""
 
 import asyncio
 import os
@@ -22,9 +22,9 @@ async def main(topic: str, count: int = 1_000_000) -> None:
                 firing = parse_firing(record)
             except FormatError:
                 print("not from the scheduler:", record.value)
-                continue
-            late = record.timestamp - firing.due
-            print(f"{firing.tenant}/{firing.id} v{firing.version}: {firing.payload!r} {firing.headers}, {late} ms late")
+            else:
+                late = firing.fired_at - firing.due
+                print(f"{firing.firing_id} v{firing.version}: {firing.payload!r} {firing.headers}, {late} ms after due")
             count -= 1
             if count == 0:
                 return

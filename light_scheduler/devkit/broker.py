@@ -21,8 +21,10 @@ from .storage import BrokerFolder
 HEAP_MEGABYTES = 768
 
 _JVM_OPTIONS = (
-    # Measured on two cores: the compiler limited to its first tier starts 0.7 s sooner but serves slower; the serial
-    # collector gains nothing at start.
+    # Measured on two busy cores, against both compiler tiers: up 0.7 s sooner; over the first 3 million records as many a
+    # second for a third less processor time, and small transactions in 10 ms instead of 30. Warmed up by then, both
+    # take as many records, and small transactions take 8 ms against 6. The serial collector changes nothing.
+    "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-UsePerfData",
     # Kafka unmaps its index files through Unsafe, which Java 25 warns about.

@@ -1,4 +1,4 @@
-"""Read what was delivered to a topic, and how late each message was sent: `python read_firings.py reminders [count]`."""
+"""Read what was delivered to a topic, and how late it was sent: `python read_firings.py reminders [count]`."""
 
 import asyncio
 import os

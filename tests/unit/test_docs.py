@@ -1,0 +1,143 @@
+"""The documents say what is: headers, commands, options, metrics and links in them exist, and none is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+import pytest
+
+from light_scheduler.cli import COMMANDS, cli
+from light_scheduler.model import DeadLetterCause, EventType, Outcome
+from light_scheduler.tables.views import Lane, ReadableTable
+from light_scheduler.web.metrics import LaneCollector
+from light_scheduler.web.operations import OPERATIONS
+from light_scheduler.wire.fields import CONTROL_PREFIX, NOT_BUILT, ON_FIRINGS, RULES
+from light_scheduler.worker.status import LaneStatus
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+HEADER = re.compile(rf"(?<![\w-]){CONTROL_PREFIX}[a-z0-9-]*[a-z0-9]")
+COMMAND = re.compile(r"(?<![\w/.-])light-scheduler ([a-z][a-z-]*)([^\n#|]*)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+FIRING_FIELDS = ON_FIRINGS | {"id", "tenant", "firing-id", "attempt"}
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """Return what stands between a heading of the second level and the next one."""
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def first_cells(text: str) -> str:
+    """Return the first cells of all tables' rows."""
+    return "\n".join(line.split("|")[1] for line in text.splitlines() if line.startswith("|"))
+
+
+def code_of(text: str) -> Iterator[str]:
+    """Yield code blocks, with continued lines joined, and code within lines."""
+    for block in FENCE.findall(text):
+        yield block.replace("\\\n", " ")
+    yield from INLINE.findall(FENCE.sub("", text))
+
+
+def headings(text: str) -> set[str]:
+    """Return the anchors of all headings."""
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+class TestHeaders:
+    native = read(ROOT / "docs" / "native.md")
+
+    def test_the_table_of_command_headers_is_the_codecs(self) -> None:
+        table = section(self.native, "Commands").partition("### What is rejected")[0]
+        documented = set(HEADER.findall(first_cells(table)))
+        assert documented == {CONTROL_PREFIX + field for field in RULES}
+
+    def test_the_readme_has_every_header_of_commands_and_no_other(self) -> None:
+        table = first_cells(section(read(ROOT / "README.md"), "Quick start"))
+        assert set(HEADER.findall(table)) == {CONTROL_PREFIX + field for field in RULES}
+
+    def test_the_table_of_firing_headers_is_complete(self) -> None:
+        documented = set(HEADER.findall(first_cells(section(self.native, "Firings"))))
+        assert documented == {CONTROL_PREFIX + field for field in FIRING_FIELDS}
+
+    @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+    def test_no_document_names_a_header_that_nobody_knows(self, path: Path) -> None:
+        known = {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS | NOT_BUILT}
+        assert set(HEADER.findall(read(path))) <= known
+
+    @pytest.mark.parametrize(
+        ("heading", "values"),
+        [("Results", Outcome), ("History", EventType), ("Dead letters", DeadLetterCause)],
+    )
+    def test_every_outcome_event_and_cause_is_explained(self, heading: str, values: type[Outcome]) -> None:
+        text = section(self.native, heading)
+        assert [value.value for value in values if f"`{value.value}`" not in text] == []
+
+
+class TestCommandLine:
+    @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+    def test_every_command_and_option_in_a_document_exists(self, path: Path) -> None:
+        for code in code_of(read(path)):
+            for name, arguments in COMMAND.findall(code):
+                assert name in COMMANDS, code
+                options = set(OPTION.findall(arguments)) - {"--help"}
+                assert options <= options_of(name, arguments), code
+
+    def test_every_command_has_a_section(self) -> None:
+        text = read(ROOT / "docs" / "command-line.md")
+        assert set(re.findall(r"^## (.*)$", text, re.MULTILINE)) == COMMANDS.keys()
+
+
+def options_of(name: str, arguments: str) -> set[str]:
+    """Return the options of a command, or of the one of its own commands that the arguments begin with."""
+    if not OPTION.findall(arguments.replace("--help", "")):
+        return set()
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    if isinstance(command, click.Group):
+        command = command.commands[arguments.split()[0]]
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+class NoLanes:
+    def tables(self) -> Mapping[Lane, ReadableTable]:
+        return {}
+
+    def status(self) -> list[LaneStatus]:
+        return []
+
+
+def test_the_list_of_metrics_is_complete() -> None:
+    collected = LaneCollector(NoLanes(), app_id="app", version="1").collect()
+    exposed = {metric.name + {"counter": "_total", "info": "_info"}.get(metric.type, "") for metric in collected}
+    documented = set(re.findall(r"`(light_scheduler_\w+)`", section(read(ROOT / "docs" / "operating.md"), "Watching")))
+    assert documented == exposed
+
+
+def test_every_path_of_the_http_api_is_listed() -> None:
+    listed = set(re.findall(r"^\| `(/[^`]*)`", read(ROOT / "docs" / "http.md"), re.MULTILINE))
+    assert listed == {operation.path for operation in OPERATIONS}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_within_the_project_leads_somewhere(path: Path) -> None:
+    for link in LINK.findall(FENCE.sub("", read(path))):
+        if link.startswith(("https://", "http://")):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in headings(read(target)), link

@@ -1,0 +1,100 @@
+"""The client's ceiling: what the Kafka client alone does with a worker's transactions, on the same broker.
+
+Four transactional ids, side by side in one process, commit one transaction after the other. Each holds as many events
+as a lane takes at most, with the records that an event cannot do without, and input offsets; the records are the
+worker's own, made beforehand. Nothing is read, decided, stored or recorded in history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiokafka import TopicPartition
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.worker.batches import RecordBatches
+from light_scheduler.worker.lane import MAX_FIRINGS
+from light_scheduler.worker.producer import LaneProducer
+
+from .progress import Progress
+from .records import BenchRecord, RecordMaker, Shape
+from .stage import Stage
+from .workload import Workload
+
+LANES = 4
+EVENTS = MAX_FIRINGS
+SECONDS = 4.0
+"""For so long a lane begins new transactions."""
+
+_COMMANDS, _CHANGELOG, _TARGET = "ceiling-commands", "ceiling-changelog", "ceiling-target"
+_TRANSACTION_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True)
+class LaneShare:
+    """What one lane committed: events, and from when to when (s of one clock)."""
+
+    events: int
+    begun: float
+    ended: float
+
+
+def ceiling_per_s(stage: Stage, shape: Shape, payload_bytes: int, progress: Progress) -> float:
+    """Measure for some seconds; return events a second."""
+    progress.phase("ceiling of the client")
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
+    with stage.topics(LANES, _COMMANDS, _CHANGELOG, _TARGET):
+        return added_up(asyncio.run(_measure(stage.bootstrap_servers, shape, payload_bytes)))
+
+
+def added_up(shares: Sequence[LaneShare]) -> float:
+    """Return events a second of all lanes together: each over its own time, for they do not end at one instant."""
+    return sum(share.events / (share.ended - share.begun) for share in shares)
+
+
+async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> list[LaneShare]:
+    workload = Workload(
+        messages=LANES * EVENTS, payload_bytes=payload_bytes, seed=0, target=_TARGET, due=SystemClock().now()
+    )
+    maker = RecordMaker(workload, _COMMANDS)
+    records = [
+        maker.records(shape, number * EVENTS, EVENTS, changelog=(_CHANGELOG, number), target=(_TARGET, number))
+        for number in range(LANES)
+    ]
+    lanes = [_Lane(bootstrap_servers, number, records[number]) for number in range(LANES)]
+    try:
+        for lane in lanes:
+            await lane.producer.fence()
+        await asyncio.gather(*(lane.commit() for lane in lanes))  # connections, and code that Java has yet to compile
+        until = time.monotonic() + SECONDS
+        return await asyncio.gather(*(lane.commit_until(until) for lane in lanes))
+    finally:
+        for lane in lanes:
+            await lane.producer.discard()
+
+
+class _Lane:
+    def __init__(self, bootstrap_servers: str, number: int, records: list[BenchRecord]) -> None:
+        self.producer = LaneProducer(bootstrap_servers, f"ceiling-{number}", _TRANSACTION_TIMEOUT_MS)
+        self._number = number
+        self._clock = SystemClock()
+        self._offset = 0
+        self._records = records
+
+    async def commit_until(self, deadline: float) -> LaneShare:
+        events, begun = 0, time.monotonic()
+        while time.monotonic() < deadline:
+            await self.commit()
+            events += EVENTS
+        return LaneShare(events, begun, time.monotonic())
+
+    async def commit(self) -> None:
+        batches = RecordBatches(self._clock.now())
+        for partition, key, value, headers in self._records:
+            batches.add(partition, key, value, headers)
+        self._offset += EVENTS
+        await self.producer.commit(batches, "ceiling", {TopicPartition(_COMMANDS, self._number): self._offset})

@@ -1,0 +1,29 @@
+"""A run's result: the document that `--json` prints and that `benchmarks/` keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .figures import Figure, has_faults
+from .options import Options
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured, with what, on what, and what came of it."""
+
+    scenario: str
+    settings: Options
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    figures: dict[str, Figure]
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether anything was missing, duplicate or early in any round."""
+        return has_faults(self.figures)
+
+    def as_json(self) -> str:
+        """Return the document as indented JSON, its members in the order above."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()

@@ -1,0 +1,61 @@
+"""Figures: what a run found, over its rounds."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+UNITS = {
+    "accepted_per_s": "1/s",
+    "firings_per_s": "1/s",
+    "ceiling_per_s": "1/s",
+    "ratio_to_ceiling": "1",
+    "worker_cpu_us_per_event": "us",
+    "lateness_p50_ms": "ms",
+    "lateness_p99_ms": "ms",
+    "lateness_max_ms": "ms",
+    "missing": "count",
+    "duplicate": "count",
+    "early": "count",
+}
+"""Every figure that a round can have, in the order in which they are shown."""
+
+FAULTS = ("missing", "duplicate", "early")
+"""Figures that must be 0 in every round."""
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One figure over all rounds."""
+
+    median: float
+    min: float
+    max: float
+    unit: str
+
+
+def summarised(rounds: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
+    """Return each figure over the rounds that have it. Raises KeyError for a figure without a unit."""
+    unknown = {name for figures in rounds for name in figures} - UNITS.keys()
+    if unknown:
+        raise KeyError(f"no unit is known for {', '.join(sorted(unknown))}")
+    values = {name: [figures[name] for figures in rounds if name in figures] for name in UNITS}
+    return {
+        name: Figure(statistics.median(found), min(found), max(found), UNITS[name])
+        for name, found in values.items()
+        if found
+    }
+
+
+def has_faults(figures: Mapping[str, Figure]) -> bool:
+    """Say whether anything was missing, duplicate or early in any round."""
+    return any(figures[name].max != 0 for name in FAULTS if name in figures)
+
+
+def percentile(ordered: Sequence[int], percent: float) -> int:
+    """Return the smallest value that is not exceeded by `percent` % of values in ascending order (nearest rank)."""
+    if not ordered:
+        raise ValueError("there is no percentile of nothing")
+    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]

@@ -1,0 +1,124 @@
+"""How far a worker has come and what it has cost, seen from outside: its /info, its processor time."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import msgspec
+
+from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.errors import SchedulerError
+from light_scheduler.model import Outcome
+from light_scheduler.web.documents import InfoDocument
+
+from .cpu import cpu_seconds
+from .progress import Progress
+
+INTERVAL_S = 0.1
+"""Between two looks: an answer costs the worker about a millisecond, and the end of a span is known to a look."""
+
+PATIENCE_S = 60.0
+"""How long a worker may stand still before what it has done counts as all that it does."""
+
+_ANSWER_S = 10.0
+_decode = msgspec.json.Decoder(InfoDocument).decode
+
+
+@dataclass(frozen=True)
+class Look:
+    """A worker at an instant `at` (monotonic s), over all of its lanes. `cpu_s` is None where it cannot be read."""
+
+    at: float
+    cpu_s: float | None
+    accepted: int
+    carried_out: int
+    pending: int
+    firings: int
+
+
+Counted = Callable[[Look], int]
+"""Which events are meant: reads their number off a look."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """So many events took a worker so long, and so much of its processor time (None: not known)."""
+
+    events: int
+    seconds: float
+    cpu_s: float | None
+
+    @property
+    def per_s(self) -> float:
+        return self.events / self.seconds
+
+    @property
+    def cpu_us_per_event(self) -> float | None:
+        return None if self.cpu_s is None else self.cpu_s * 1e6 / self.events
+
+
+def look(worker: WorkerProcess) -> Look | None:
+    """Look at a worker once; None if it does not answer (yet)."""
+    address = (worker.settings.web_host, worker.settings.web_port)
+    with closing(http.client.HTTPConnection(*address, timeout=_ANSWER_S)) as connection:
+        try:
+            connection.request("GET", "/info")
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, http.client.HTTPException):
+            return None
+    if response.status != http.client.OK or worker.pid is None:
+        return None
+    lanes = _decode(body).lanes
+    return Look(
+        at=time.monotonic(),
+        cpu_s=cpu_seconds(worker.pid),
+        accepted=sum(lane.outcomes.get(Outcome.SCHEDULED, 0) for lane in lanes),
+        carried_out=sum(sum(lane.outcomes.values()) for lane in lanes),
+        pending=sum(lane.pending for lane in lanes),
+        firings=sum(lane.firings for lane in lanes),
+    )
+
+
+def follow(worker: WorkerProcess, counted: Counted, goal: int, progress: Progress) -> list[Look]:
+    """Look at a worker until it has done so many events, or nothing more for a minute; return every look.
+
+    Raises SchedulerError, with the end of its log, if the worker ends or never answers.
+    """
+    looks: list[Look] = []
+    moved_at = time.monotonic()
+    while True:
+        if (return_code := worker.return_code) is not None:
+            raise SchedulerError(f"the worker ended with exit code {return_code}. {worker.log_end()}")
+        if (seen := look(worker)) is not None:
+            if not looks or counted(seen) > counted(looks[-1]):
+                moved_at = seen.at
+            looks.append(seen)
+            progress.done(counted(seen))
+            if counted(seen) >= goal:
+                return looks
+        if time.monotonic() - moved_at > PATIENCE_S:
+            if looks:
+                return looks
+            raise SchedulerError(f"the worker does not answer within {PATIENCE_S:g} s. {worker.log_end()}")
+        time.sleep(INTERVAL_S)
+
+
+def span_of(looks: Sequence[Look], counted: Counted) -> Span:
+    """Return what lies between the first look that showed an event and the first that showed the last one.
+
+    Events that the first look showed already are not counted, so it does not matter when they happened. Where one look
+    showed all, the span begins with the look before it. Raises SchedulerError if no event was seen to happen.
+    """
+    last = next(index for index, seen in enumerate(looks) if counted(seen) == counted(looks[-1]))
+    first = next((index for index, seen in enumerate(looks) if counted(seen) > 0), last)
+    begin, end = looks[first if first < last else max(0, last - 1)], looks[last]
+    events = counted(end) - counted(begin)
+    if events == 0:
+        raise SchedulerError("the worker was not seen at work: it did nothing, or all before the first look")
+    cpu_s = None if begin.cpu_s is None or end.cpu_s is None else end.cpu_s - begin.cpu_s
+    return Span(events, end.at - begin.at, cpu_s)

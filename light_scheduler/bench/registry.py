@@ -1,0 +1,22 @@
+"""The scenarios by name, known without importing them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .scenario import Scenario
+
+# Scenario -> (module in `scenarios`, what it measures).
+SCENARIOS = {
+    "ingest": ("ingest", "How fast a worker accepts schedules that wait in its commands topic."),
+    "burst": ("burst", "How fast a worker fires schedules that are all due at one instant."),
+}
+
+
+def scenario_named(name: str) -> Scenario:
+    """Return a scenario. Raises KeyError for a name that is not in SCENARIOS."""
+    module, _ = SCENARIOS[name]
+    scenario: Scenario = import_module(f"{__package__}.scenarios.{module}").SCENARIO
+    return scenario

@@ -1,0 +1,34 @@
+"""A run: the ceiling and the scenario, in turns, so that both meet the same machine."""
+
+from __future__ import annotations
+
+from .ceiling import ceiling_per_s
+from .document import Document
+from .figures import summarised
+from .machine import machine, versions
+from .options import Options
+from .progress import Progress
+from .registry import scenario_named
+from .scenario import Ceiling
+from .stage import Stage
+
+
+def run(name: str, options: Options, progress: Progress) -> Document:
+    """Measure a scenario. Raises SchedulerError if the broker or a worker does not do its part."""
+    scenario = scenario_named(name)
+    found_on = machine()
+    rounds: list[dict[str, float]] = []
+    progress.phase("starting Kafka")
+    with Stage(options.partitions) as stage:
+        for number in range(1, options.repeat + 1):
+            progress.round = f"{name} {number} of {options.repeat}"
+            ceiling = scenario.ceiling
+            limit = ceiling and ceiling_per_s(stage, ceiling.shape, options.payload_bytes, progress)
+            figures = scenario.play(stage, options, progress)
+            rounds.append(compared(figures, ceiling, limit) if ceiling and limit else figures)
+    return Document(scenario=name, settings=options, machine=found_on, versions=versions(), figures=summarised(rounds))
+
+
+def compared(figures: dict[str, float], ceiling: Ceiling, limit_per_s: float) -> dict[str, float]:
+    """Add the ceiling (events a second) of a round, and how much of it the scenario reached."""
+    return {**figures, "ceiling_per_s": limit_per_s, "ratio_to_ceiling": figures[ceiling.figure] / limit_per_s}

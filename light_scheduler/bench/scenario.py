@@ -1,0 +1,30 @@
+"""What a scenario is to the rest: one round of it, and what its rate is measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .options import Options
+from .progress import Progress
+from .records import Shape
+from .stage import Stage
+
+Round = Callable[[Stage, Options, Progress], dict[str, float]]
+"""Plays one round and returns its figures, by the names in `figures.UNITS`."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The figure that is compared with the client's ceiling, and what its events write."""
+
+    figure: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Something to measure. Without `ceiling` nothing of it is a rate of the client's."""
+
+    play: Round
+    ceiling: Ceiling | None = None

@@ -1,0 +1,1 @@
+"""The scenarios, a module each; `registry` names them."""

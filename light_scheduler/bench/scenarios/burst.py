@@ -1,0 +1,89 @@
+"""Burst: schedules that are all due at one instant, and were all accepted before it.
+
+Afterwards, with the worker stopped, the target topic is read as read_committed consumers see it: faults are counted
+there, not asked of the worker.
+"""
+
+from __future__ import annotations
+
+import time
+
+from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.looks import Look, follow, span_of
+from light_scheduler.bench.options import Options
+from light_scheduler.bench.producing import produce
+from light_scheduler.bench.progress import Progress
+from light_scheduler.bench.records import Shape
+from light_scheduler.bench.scenario import Ceiling, Scenario
+from light_scheduler.bench.stage import BenchApplication, Stage
+from light_scheduler.bench.workload import Workload
+from light_scheduler.clock import SystemClock
+from light_scheduler.errors import SchedulerError
+
+_LEAD_MS = 4_000
+_ASSUMED_PER_MS = 15  # commands that are sent and accepted in a millisecond
+_ATTEMPTS = 4
+_QUIET_MS = 500  # between the last look at accepting and the instant itself
+
+
+def lead_ms(messages: int, attempt: int) -> int:
+    """Return how far ahead of the first command the instant lies; each attempt (from 0) doubles it."""
+    return (_LEAD_MS + messages // _ASSUMED_PER_MS) << attempt
+
+
+def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
+    """Play one round, again with more time if not everything was accepted before the instant."""
+    for attempt in range(_ATTEMPTS):
+        with stage.application() as application:
+            found = _play_once(application, options, lead_ms(options.messages, attempt), progress)
+        if found is not None:
+            return found
+    raise SchedulerError(
+        f"{options.messages} schedules were not accepted within "
+        f"{lead_ms(options.messages, _ATTEMPTS - 1) / 1_000:.0f} s: measure with fewer --messages"
+    )
+
+
+def _play_once(
+    application: BenchApplication, options: Options, lead: int, progress: Progress
+) -> dict[str, float] | None:
+    """Return the figures of a round; None if the instant came too soon."""
+    worker, clock = application.worker, SystemClock()
+    progress.phase("starting the worker")
+    worker.start()
+    worker.wait_ready()
+    workload = Workload(
+        messages=options.messages,
+        payload_bytes=options.payload_bytes,
+        seed=options.seed,
+        target=application.target,
+        due=clock.now() + lead,
+    )
+    progress.phase("sending commands", options.messages)
+    produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
+    progress.phase("accepting", options.messages)
+    follow(worker, lambda seen: seen.carried_out, options.messages, progress)
+    wait_ms = workload.due - clock.now() - _QUIET_MS
+    if wait_ms < 0:
+        return None
+    progress.phase("waiting for the instant")
+    time.sleep(wait_ms / 1_000)
+    progress.phase("firing", options.messages)
+    looks = follow(worker, lambda seen: seen.firings, options.messages, progress)
+    worker.stop()
+    progress.phase("counting deliveries", options.messages)
+    tally = Tally(workload)
+    read_deliveries(application.bootstrap_servers, application.target, options.partitions, tally, progress)
+    return {**speed(looks), **tally.figures()}
+
+
+def speed(looks: list[Look]) -> dict[str, float]:
+    """Return rate and cost from all looks at the worker around the instant."""
+    span = span_of(looks, lambda seen: seen.firings)
+    found: dict[str, float] = {"firings_per_s": span.per_s}
+    if span.cpu_us_per_event is not None:
+        found["worker_cpu_us_per_event"] = span.cpu_us_per_event
+    return found
+
+
+SCENARIO = Scenario(play, Ceiling("firings_per_s", Shape.FIRING))

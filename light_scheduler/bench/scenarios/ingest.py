@@ -1,0 +1,55 @@
+"""Ingest: commands that wait in their topic before the worker starts; nothing of them is due for a month.
+
+Faults are counted from what the worker says it has: a schedule that is not pending is missing, a command carried out
+twice is duplicate, and whatever was fired was fired early.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.bench.looks import Look, follow, span_of
+from light_scheduler.bench.options import Options
+from light_scheduler.bench.producing import produce
+from light_scheduler.bench.progress import Progress
+from light_scheduler.bench.records import Shape
+from light_scheduler.bench.scenario import Ceiling, Scenario
+from light_scheduler.bench.stage import Stage
+from light_scheduler.bench.workload import Workload
+from light_scheduler.clock import SystemClock
+
+_FAR_MS = 30 * 24 * 3_600_000
+
+
+def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
+    """Play one round."""
+    with stage.application() as application:
+        workload = Workload(
+            messages=options.messages,
+            payload_bytes=options.payload_bytes,
+            seed=options.seed,
+            target=application.target,
+            due=SystemClock().now() + _FAR_MS,
+        )
+        progress.phase("sending commands", options.messages)
+        produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
+        progress.phase("accepting", options.messages)
+        application.worker.start()
+        looks = follow(application.worker, lambda seen: seen.carried_out, options.messages, progress)
+    return figures(looks, options.messages)
+
+
+def figures(looks: list[Look], messages: int) -> dict[str, float]:
+    """Return the figures of a round from all looks at its worker."""
+    span = span_of(looks, lambda seen: seen.accepted)
+    found: dict[str, float] = {"accepted_per_s": span.per_s}
+    if span.cpu_us_per_event is not None:
+        found["worker_cpu_us_per_event"] = span.cpu_us_per_event
+    end = looks[-1]
+    return {
+        **found,
+        "missing": messages - end.pending,
+        "duplicate": max(0, end.carried_out - messages),
+        "early": end.firings,
+    }
+
+
+SCENARIO = Scenario(play, Ceiling("accepted_per_s", Shape.ACCEPTANCE))

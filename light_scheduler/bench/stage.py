@@ -1,0 +1,106 @@
+"""Where a run plays: a broker of its own, and for each round an application with a worker process.
+
+All of it is temporary, and ends with this process however that ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.settings import Settings
+from light_scheduler.worker.topic_admin import TIMEOUT_S, admin_client, awaited, create_topic, create_topics
+from light_scheduler.worker.topic_plan import topic_plan
+
+
+@dataclass(frozen=True)
+class BenchApplication:
+    """An application with topics of its own, a topic to deliver to, and a worker that is not yet started."""
+
+    settings: Settings
+    target: str
+    worker: WorkerProcess
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.settings.bootstrap_servers
+
+
+class Stage:
+    """A context manager: entering starts the broker, leaving removes everything. `partitions`: of each topic."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._running = ExitStack()
+        self._numbers = itertools.count(1)
+        self._broker: EmbeddedBroker | None = None
+        self._folder = Path()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        assert self._broker is not None, "the stage is not entered"
+        return self._broker.bootstrap_servers
+
+    @contextmanager
+    def application(self) -> Iterator[BenchApplication]:
+        """Make an application; on leaving, its worker is stopped and its topics and state are removed."""
+        app_id = f"bench-{next(self._numbers)}"
+        folder = self._folder / app_id
+        settings = Settings(
+            app_id=app_id,
+            broker=f"kafka://{self.bootstrap_servers}",
+            data_dir=folder / "state",
+            web_port=free_port(),
+            partitions=self._partitions,
+            instance_id=f"{app_id}-worker",
+        )
+        application = BenchApplication(
+            settings,
+            f"{app_id}-target",
+            WorkerProcess(settings, folder / "worker.log", remove_when_orphaned=self._folder),
+        )
+        create_topics(settings)
+        create_topic(self.bootstrap_servers, application.target, self._partitions)
+        try:
+            yield application
+        finally:
+            application.worker.stop()
+        self._delete_topics([*(spec.name for spec in topic_plan(settings)), application.target])
+        shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def topics(self, partitions: int, *names: str) -> Iterator[None]:
+        """Make plain topics; they are removed on leaving."""
+        for name in names:
+            create_topic(self.bootstrap_servers, name, partitions)
+        yield
+        self._delete_topics(list(names))
+
+    def __enter__(self) -> Self:
+        with ExitStack() as starting:
+            self._folder = Path(starting.enter_context(tempfile.TemporaryDirectory(prefix="light-scheduler-bench-")))
+            self._broker = starting.enter_context(EmbeddedBroker())
+            self._running = starting.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._running.close()
+
+    def _delete_topics(self, names: list[str]) -> None:
+        """Make room for the next round: what it finds should not depend on what went before."""
+        admin = admin_client(self.bootstrap_servers)  # kept until all have answered: they end with it
+        futures = admin.delete_topics(names, operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
+        for name, future in futures.items():
+            awaited(future, TIMEOUT_S, f"deleting topic {name}")

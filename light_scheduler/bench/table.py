@@ -1,0 +1,42 @@
+"""A run's result as people read it."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from .document import Document
+from .figures import FAULTS, Figure
+
+
+def table_of(document: Document) -> Table:
+    """Show the figures with what they were measured on."""
+    settings, machine = document.settings, document.machine
+    table = Table(
+        title=f"{document.scenario}: {settings.messages:,} schedules of {settings.payload_bytes:,} bytes over "
+        f"{settings.partitions} partitions, {settings.repeat} rounds",
+        caption=f"{machine['cores']} x {machine['cpu']}, load {machine['load_before']} before; "
+        f"Kafka {document.versions['kafka']}, Python {document.versions['python']}",
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("Figure")
+    for name in ("median", "min", "max"):
+        table.add_column(name, justify="right")
+    table.add_column("unit")
+    for name, figure in document.figures.items():
+        style = "bold red" if name in FAULTS and figure.max else ""
+        numbers = [number_text(value) for value in (figure.median, figure.min, figure.max)]
+        table.add_row(Text(name, style), *numbers, _unit_text(figure))
+    return table
+
+
+def number_text(value: float) -> str:
+    """Show a number with as many digits as tell something: `61,234`, `15.3`, `0.41`."""
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def _unit_text(figure: Figure) -> str:
+    return "" if figure.unit in ("1", "count") else figure.unit

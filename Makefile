@@ -34,7 +34,7 @@ lint: $(STAMP) ## Check style, types and the direction of imports.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy -p light_scheduler
-	@$(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
+	@MYPYPATH=tests $(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
 	@$(BIN)/lint-imports
 
 format: $(STAMP) ## Lay the code out and mend what can be mended by itself.

@@ -17,7 +17,7 @@ CHECKPOINT_VERSION = 1
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
-    """How far a table has come; written together with the data it speaks of.
+    """How far a table has come; written together with the data it speaks of, as `version u8 | MessagePack array`.
 
     `changelog_offset` is the first changelog record not yet in the table, `position` the next command to read,
     `cursor` the time-index key before which nothing is pending, `changelog_id` the identity of the changelog topic and
@@ -30,9 +30,9 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     pending: int = 0
     changelog_id: str = ""
     written_at: int = 0
-    version: int = CHECKPOINT_VERSION
 
 
+_VERSION = bytes([CHECKPOINT_VERSION])
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Checkpoint).decode
 
@@ -51,13 +51,12 @@ class ScheduleTable:
         raw = self.store.get(layout.CHECKPOINT_KEY)
         if raw is None:
             return Checkpoint()
+        if raw[:1] > _VERSION:
+            raise FormatTooNew(f"the table was written in format {raw[0]}; run the newer version")
         try:
-            checkpoint = _decode(raw)
+            return _decode(memoryview(raw)[1:])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FormatError(f"the table's checkpoint cannot be read: {error}") from error
-        if checkpoint.version > CHECKPOINT_VERSION:
-            raise FormatTooNew(f"the table was written in format {checkpoint.version}; run the newer version")
-        return checkpoint
 
     @property
     def pending(self) -> int:
@@ -93,7 +92,7 @@ class ScheduleTable:
 
     def write(self, changes: Changes, checkpoint: Checkpoint) -> None:
         """Apply changes and the checkpoint they reach: all, or none."""
-        self.store.write({**changes, layout.CHECKPOINT_KEY: _encode(checkpoint)})
+        self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
         self.checkpoint = checkpoint
 
     def close(self) -> None:

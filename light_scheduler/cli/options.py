@@ -35,12 +35,11 @@ def settings_options(*names: str) -> Callable[[F], F]:
                 metavar=declared["syntax"],
                 help=f"{declared['help']} [env: {ENVIRONMENT_PREFIX}{name.upper()}]",
             )(command)
-        command = click.option(
+        return click.option(  # type: ignore[no-any-return]
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="Settings file (default: light-scheduler.toml, if there is one).",
         )(command)
-        return command  # type: ignore[no-any-return]
 
     return decorate
 

@@ -17,7 +17,7 @@ from aiokafka.errors import (
 )
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-from light_scheduler.model import Entry, Headers
+from light_scheduler.model import Entry, Headers, Result
 
 MAX_BATCH_BYTES = 900_000
 NO_HEADERS: Headers = []
@@ -36,6 +36,10 @@ _REFUSED = (
 _WHOLE_TOPIC = (InvalidTopicError, TopicAuthorizationFailedError)
 
 
+Origin = Entry | Result
+"""What a record for a user's topic delivers: a pending schedule's firing, or a command's answer."""
+
+
 class RecordTooLargeError(Exception):
     """A record is larger than its topic takes; the batches are as they were."""
 
@@ -44,9 +48,12 @@ class RecordTooLargeError(Exception):
 
 
 class RecordsRefusedError(Exception):
-    """A topic refused a batch. `culprits` are its firings; with more than one, which of them it was is open."""
+    """A topic refused a batch.
 
-    def __init__(self, topic: str, cause: KafkaError, culprits: list[Entry]) -> None:
+    `culprits` are the origins of its records; with more than one, which of them it was is open.
+    """
+
+    def __init__(self, topic: str, cause: KafkaError, culprits: list[Origin]) -> None:
         super().__init__(f"topic {topic} refused {len(culprits)} records: {cause!r}")
         self.topic = topic
         self.cause = cause
@@ -73,10 +80,14 @@ class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
             self._relative_offset += 1
         return metadata
 
+    def _build(self) -> Any:
+        self._append = None  # it would keep the records a second time, beside what is built from them
+        return super()._build()
+
 
 class _Batch(NamedTuple):
     builder: _Builder
-    entries: list[Entry]
+    origins: list[Origin]
 
 
 class RecordBatches:
@@ -99,17 +110,17 @@ class RecordBatches:
         headers: Headers = NO_HEADERS,
         *,
         limit: int = MAX_BATCH_BYTES,
-        entry: Entry | None = None,
+        origin: Origin | None = None,
     ) -> None:
         """Add a record for a (topic, partition); `limit` is the largest batch (bytes) the topic takes.
 
-        `entry` is the pending schedule that the record delivers. Raises RecordTooLargeError.
+        `origin` is what the record delivers, if it goes to a topic of the user's. Raises RecordTooLargeError.
         """
         batch = self._open.get(target)
         if batch is not None:
             if batch.builder.append(timestamp=self._timestamp, key=key, value=value, headers=headers) is not None:
-                if entry is not None:
-                    batch.entries.append(entry)
+                if origin is not None:
+                    batch.origins.append(origin)
                 return
             self._full.append((target, batch))
             del self._open[target]
@@ -118,7 +129,7 @@ class RecordBatches:
         size = metadata.size + _BATCH_OVERHEAD
         if size > limit:
             raise RecordTooLargeError(target[0], size, limit)
-        batch = _Batch(builder, [] if entry is None else [entry])
+        batch = _Batch(builder, [] if origin is None else [origin])
         if target[0] in self._one_by_one:
             self._full.append((target, batch))
         else:
@@ -148,13 +159,11 @@ class RecordBatches:
 async def _send_in_order(producer: AIOKafkaProducer, target: tuple[str, int], batches: list[_Batch]) -> int:
     topic, partition = target
     end = 0
-    for builder, entries in batches:  # the producer holds one batch of a partition at a time
+    for builder, origins in batches:  # the producer holds one batch of a partition at a time
         count = builder.record_count()
         try:
             answer = await (await producer.send_batch(builder, topic, partition=partition))
         except _REFUSED as error:
-            if not entries:
-                raise
-            raise RecordsRefusedError(topic, error, entries) from error
+            raise RecordsRefusedError(topic, error, origins) from error
         end = answer.offset + count
     return end

@@ -39,22 +39,23 @@ from light_scheduler.wire import (
 )
 from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity
 
-from .batches import RecordBatches, RecordTooLargeError
+from .batches import Origin, RecordBatches, RecordTooLargeError
 from .targets import Targets
 
 LONGEST_TOLD = 10_000
 """Characters of a sender's own text that are repeated to tell what was wrong with it; no legal id is longer."""
 
-FiringKey = tuple[str, str, int]
-"""(tenant, id, due)."""
+OriginKey = tuple[str, str | None, int | None]
 
-Refusals = dict[FiringKey, str]
-"""Why a firing's target refuses it."""
+Refusals = dict[OriginKey, str]
+"""What a topic of the user's refuses, and why."""
 
 
-def firing_key(entry: Entry) -> FiringKey:
-    """Name the next firing of a schedule."""
-    return entry.schedule.tenant, entry.schedule.id, entry.progress.due
+def origin_key(origin: Origin) -> OriginKey:
+    """Name a schedule's next firing, or a command's answer, over several tries of a cycle."""
+    if isinstance(origin, Entry):
+        return origin.schedule.tenant, origin.schedule.id, origin.progress.due
+    return "", None, origin.offset
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ class Cycle:
         return topic, self._context.partition % self._context.targets[topic].partitions
 
     @property
+    def results(self) -> list[Result]:
+        """The answers of this cycle."""
+        return [result for _, _, result in self._replies]
+
+    @property
     def reply_topics(self) -> set[str]:
         """Where answers go; to be resolved before `answer`."""
         return {reply_to.topic for reply_to, _, _ in self._replies}
@@ -140,12 +146,12 @@ class Cycle:
         self._overlay.position = position
         self._batches.add(self._changelog, POSITION_KEY, encode_position(position))
 
-    def answer(self) -> int:
+    def answer(self, refusals: Refusals) -> int:
         """Add the results that were asked for; return how many have nowhere to go."""
         lost = 0
         for reply_to, key, result in self._replies:
             topic = self._context.targets[reply_to.topic]
-            if topic.refusal is not None:
+            if topic.refusal is not None or (refusals and origin_key(result) in refusals):
                 lost += 1
                 continue
             partition = self._context.partition if key is None else partition_for(key, topic.partitions)
@@ -156,6 +162,7 @@ class Cycle:
                     encode_result(result),
                     result_headers(reply_to.correlation_id),
                     limit=topic.max_message_bytes,
+                    origin=result,
                 )
             except RecordTooLargeError:  # its key or its correlation id is: both are the sender's
                 lost += 1
@@ -170,7 +177,7 @@ class Cycle:
         if refusal is None and target.partition is not None and target.partition >= topic.partitions:
             refusal = f"topic {target.topic} has no partition {target.partition}; it has {topic.partitions}"
         if refusal is None and refusals:
-            refusal = refusals.get(firing_key(entry))
+            refusal = refusals.get(origin_key(entry))
         decision = decide_firing(entry, self._now, self._context.missed, refusal)
         if decision.event is EventType.FIRED:
             partition = target.partition
@@ -184,7 +191,7 @@ class Cycle:
                     schedule.payload,
                     firing_headers(entry, self._now, self._source_topic),
                     limit=topic.max_message_bytes,
-                    entry=entry,
+                    origin=entry,
                 )
                 self.fired_due.append(progress.due)
             except RecordTooLargeError as error:

@@ -36,8 +36,8 @@ from light_scheduler.errors import BrokerError, FormatError, SchedulerError, Sta
 from light_scheduler.model import Entry, EventType, Outcome
 from light_scheduler.tables import Overlay, ScheduleTable
 
-from .batches import RecordBatches, RecordsRefusedError
-from .cycle import Cycle, FiringKey, LaneContext, Refusals, firing_key
+from .batches import Origin, RecordBatches, RecordsRefusedError
+from .cycle import Cycle, LaneContext, OriginKey, Refusals, origin_key
 from .intake import Intake
 from .life import LaneState
 from .producer import LaneProducer
@@ -48,7 +48,7 @@ MAX_COMMANDS = 5_000
 MAX_FIRINGS = 5_000
 MAX_FIRING_BYTES = 8 << 20
 MAX_ISOLATED = 200
-"""Per cycle: commands, firings, bytes of the firings' records, and firings while a refused one is looked for."""
+"""Per cycle: commands, firings, bytes of firings; and commands or firings while a refused record is sought."""
 
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
@@ -118,7 +118,7 @@ class Lane:
         self.intake = Intake(self._wake.set, services.make_room)
         self._timer = services.new_timer(self._wake.set)
         self._refusals: Refusals = {}
-        self._suspects: dict[str, set[FiringKey]] = {}  # topic -> firings, one of which it refused
+        self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -158,14 +158,15 @@ class Lane:
                 while not self.is_closing():
                     await self._cycle()
                     retry_s = FIRST_RETRY_S
-            except RecordsRefusedError as refused:
-                self._isolate(refused)
-                await self._recover(refused)
             except FormatError as error:  # starting again would meet the same bytes
                 await self._recover(error)
                 await self._services.fail(error)
                 return
             except Exception as error:
+                if isinstance(error, RecordsRefusedError) and error.culprits:
+                    self._isolate(error)
+                    await self._recover(error)
+                    continue
                 expected = isinstance(error, SchedulerError | KafkaError | OSError)
                 log.warning("lane %s-%d starts again: %r", *self.tp, error, exc_info=None if expected else error)
                 await self._recover(error)
@@ -228,6 +229,7 @@ class Lane:
             self._move(LaneState.FAILED)
         self.reason = str(error) or repr(error)
         self.counters.restarts += 1
+        self.context.targets.forget_all()  # a topic may be gone, or have changed
         self.intake.close()
         await self._discard_producer()
         if isinstance(error, StateError | BrokerError):
@@ -261,14 +263,14 @@ class Lane:
         now = self._services.clock.now()
         overlay, batches = Overlay(table), RecordBatches(now, one_by_one=self._suspects.keys())
         cycle = Cycle(self.context, overlay, batches, now)
-        commands = self.intake.take(MAX_COMMANDS)  # 1.
+        commands = self.intake.take(MAX_ISOLATED if self._suspects else MAX_COMMANDS)  # 1.
         for record in commands:
             cycle.take(record)  # 2.
         due = self._take_due(overlay, now)  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due} | cycle.reply_topics)
         for entry in due:
             cycle.fire(entry, self._refusals)  # 2.
-        self.counters.lost_results += cycle.answer()
+        self.counters.lost_results += cycle.answer(self._refusals)
         if not commands and not due:
             self._timer.arm(self.next_due)
             await self._wake.wait()
@@ -279,7 +281,7 @@ class Lane:
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
         self._count(cycle)
-        self._clear_suspicion(due)
+        self._clear_suspicion([*due, *cycle.results])
 
     def _take_due(self, overlay: Overlay, now: int) -> list[Entry]:
         if not self.intake.backlog_taken:  # a command that waited in the log may cancel what is due
@@ -302,18 +304,17 @@ class Lane:
             counters.lateness.observe(max(0, visible_at - due))
 
     def _isolate(self, refused: RecordsRefusedError) -> None:
-        """Remember which firings a topic refuses; if that is open, have them sent one by one to find out."""
+        """Remember what a topic refuses; if that is open, have its records sent one by one to find out."""
         log.warning("lane %s-%d: %s", *self.tp, refused)
-        self.context.targets.forget([refused.topic])
-        keys = {firing_key(entry) for entry in refused.culprits}
+        keys = {origin_key(origin) for origin in refused.culprits}
         if refused.is_certain:
             self._refusals.update(dict.fromkeys(keys, f"topic {refused.topic} refused it: {refused.cause!r}"))
         else:
             self._suspects[refused.topic] = keys
 
-    def _clear_suspicion(self, due: list[Entry]) -> None:
+    def _clear_suspicion(self, committed: list[Origin]) -> None:
         if self._suspects or self._refusals:
-            done = {firing_key(entry) for entry in due}
+            done = {origin_key(origin) for origin in committed}
             self._refusals = {key: reason for key, reason in self._refusals.items() if key not in done}
             left = {topic: keys - done for topic, keys in self._suspects.items()}
             # Suspects that are not due any more were cancelled: nothing of theirs was in this cycle.

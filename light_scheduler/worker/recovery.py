@@ -12,8 +12,8 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from light_scheduler.clock import Clock
-from light_scheduler.errors import BrokerError
-from light_scheduler.tables import Checkpoint, Overlay, ScheduleTable
+from light_scheduler.errors import BrokerError, FormatError
+from light_scheduler.tables import Overlay, ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,12 @@ def open_table(path: Path, facts: ChangelogFacts, now: int) -> ScheduleTable:
     That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
     tombstones, since cancels and firings that happened meanwhile may have been compacted away.
     """
-    table = ScheduleTable(RocksStore(path))
+    store = RocksStore(path)
+    try:
+        table = ScheduleTable(store)
+    except FormatError:
+        store.close()
+        raise
     checkpoint = table.checkpoint
     if checkpoint.changelog_id:
         foreign = checkpoint.changelog_id != facts.id
@@ -105,8 +110,3 @@ async def restore(
     finally:
         await consumer.stop()
     return Restored(applied, ends[commands])
-
-
-def is_empty(checkpoint: Checkpoint) -> bool:
-    """Whether a table has never been written."""
-    return checkpoint.changelog_offset == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -55,10 +54,9 @@ class Targets:
         """Return what was resolved last. Raises KeyError for a topic that never was."""
         return self._known[topic]
 
-    def forget(self, topics: Iterable[str]) -> None:
-        """Ask again about these topics when they are needed next."""
-        for topic in topics:
-            self._known.pop(topic, None)
+    def forget_all(self) -> None:
+        """Ask again about every topic when it is needed next."""
+        self._known = {name: topic._replace(asked_at=-FRESH_S) for name, topic in self._known.items()}
 
     async def resolve(self, topics: set[str]) -> None:
         """Make sure that every topic is known. Raises BrokerError if the broker does not answer."""

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -374,14 +375,14 @@ async def test_due_times_are_met_within_a_fraction_of_a_second(served: Applicati
     assert time.monotonic() - start < 30
 
 
-class GarbledBatch(BatchBuilder):
+class GarbledBatch(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
     """A batch in which the header name `garbled` has become bytes that are not UTF-8."""
 
-    def _build(self) -> bytearray:
+    def _build(self) -> Any:
         if self._buffer is None:
             batch = super()._build().replace(b"garbled", b"\xff\xfe\xfdbled")
             struct.pack_into(">I", batch, 17, calc_crc32c(bytes(batch[21:])))
-            self._buffer = batch
+            self._buffer: Any = batch
         return self._buffer
 
 
@@ -407,3 +408,29 @@ async def test_a_header_whose_name_is_not_utf_8_is_rejected_and_what_follows_is_
     assert [record.value for record in records] == [b"before", b"after"]
     assert [header(record, "dead-letter-source-offset") for record in dead] == ["1"]
     assert "UTF-8" in (header(dead[0], "schedule-unreadable") or "")
+
+
+async def test_a_reply_topic_that_refuses_a_result_costs_only_that_result(served: Application) -> None:
+    replies = f"{served.target}-replies"
+    await served.create_topic(replies, partitions=1, **{"cleanup.policy": "compact"})
+    producer = AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers)
+    await producer.start()
+    headers = [
+        ("schedule-after", b"0"),
+        ("schedule-target-topic", served.target.encode()),
+        ("schedule-reply-topic", replies.encode()),
+    ]
+    try:
+        # Its result has the command's key, which is null: a compacted topic takes no such record.
+        await producer.send_and_wait(
+            served.settings.topics.commands, b"keyless", headers=[*headers, ("schedule-id", b"a")], partition=0
+        )
+        await producer.send_and_wait(served.settings.topics.commands, b"keyed", b"b", headers=headers, partition=0)
+    finally:
+        await producer.stop()
+
+    records = await fired(served, 2)
+    results = await read_until(served.bootstrap_servers, [replies], lambda records: len(records) >= 1)
+
+    assert {record.value for record in records} == {b"keyless", b"keyed"}
+    assert [record.key for record in results] == [b"b"]

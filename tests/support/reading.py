@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.structs import ConsumerRecord
 
 READ_TIMEOUT_S = 60.0
 
-Record = ConsumerRecord
+Record = Any
+"""An aiokafka ConsumerRecord."""
 
 
 async def read_until(
@@ -64,4 +65,5 @@ async def read_all(bootstrap_servers: str, topic: str) -> list[Record]:
 
 def header(record: Record, name: str) -> str | None:
     """Return a header as text."""
-    return next((value.decode() for key, value in record.headers if key == name), None)
+    value: bytes | None = next((value for key, value in record.headers if key == name), None)
+    return None if value is None else value.decode()

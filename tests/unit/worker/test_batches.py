@@ -106,7 +106,7 @@ async def test_a_record_that_is_too_large_leaves_the_batches_as_they_were(produc
     batches = RecordBatches(AT)
     batches.add(T0, None, b"before", limit=200)
     with pytest.raises(RecordTooLargeError):
-        batches.add(T0, None, b"x" * 300, limit=200, entry=entry("large"))
+        batches.add(T0, None, b"x" * 300, limit=200, origin=entry("large"))
     batches.add(T0, None, b"after", limit=200)
     await batches.send(producer)
     assert [record.value for record in producer.records] == [b"before", b"after"]
@@ -189,9 +189,9 @@ async def test_when_one_batch_fails_every_other_answer_is_read_all_the_same(prod
 async def test_a_refused_batch_names_the_firings_in_it(producer: Any, error: KafkaError, is_certain: bool) -> None:
     producer.refuse = refusing("t", error)
     batches, culprits = RecordBatches(AT), [entry("a"), entry("b")]
-    batches.add(OTHER, None, b"x", entry=entry("innocent"))
+    batches.add(OTHER, None, b"x", origin=entry("innocent"))
     for culprit in culprits:
-        batches.add(T0, None, b"x", entry=culprit)
+        batches.add(T0, None, b"x", origin=culprit)
     with pytest.raises(RecordsRefusedError) as caught:
         await batches.send(producer)
     assert caught.value.topic == "t"
@@ -204,7 +204,7 @@ async def test_a_refused_batch_of_one_is_certain(producer: Any) -> None:
     producer.refuse = lambda topic, records: MessageSizeTooLargeError() if records[0].value == b"bad" else None
     batches = RecordBatches(AT, one_by_one={"t"})
     for id in ("good", "bad", "ugly"):
-        batches.add(T0, None, id.encode(), entry=entry(id))
+        batches.add(T0, None, id.encode(), origin=entry(id))
     with pytest.raises(RecordsRefusedError) as caught:
         await batches.send(producer)
     assert caught.value.culprits == [entry("bad")]
@@ -215,15 +215,17 @@ async def test_a_failure_of_the_producer_outweighs_a_refusal(producer: Any) -> N
     fenced = ProducerFenced()
     producer.refuse = lambda topic, records: fenced if topic == "other" else MessageSizeTooLargeError()
     batches = RecordBatches(AT)
-    batches.add(T0, None, b"x", entry=entry("a"))
+    batches.add(T0, None, b"x", origin=entry("a"))
     batches.add(OTHER, None, b"x")
     with pytest.raises(ProducerFenced):
         await batches.send(producer)
 
 
-async def test_a_refusal_of_what_delivers_no_firing_is_the_producers_own_error(producer: Any) -> None:
+async def test_a_refusal_of_records_of_ours_names_no_culprit(producer: Any) -> None:
     producer.refuse = refusing("t", MessageSizeTooLargeError())
     batches = RecordBatches(AT)
     batches.add(T0, None, b"x")
-    with pytest.raises(MessageSizeTooLargeError):
+    with pytest.raises(RecordsRefusedError) as caught:
         await batches.send(producer)
+    assert caught.value.topic == "t"
+    assert caught.value.culprits == []

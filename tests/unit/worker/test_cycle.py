@@ -34,7 +34,7 @@ from light_scheduler.wire.state import (
     identity,
 )
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle, FiringKey, LaneContext
+from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle, OriginKey, LaneContext
 from light_scheduler.worker.targets import TargetTopic
 
 AT = 1_767_225_600_000
@@ -82,7 +82,7 @@ class Partition:
         self.lost_results = 0
 
     async def run(
-        self, *commands: ConsumerRecord, now: int = AT, refusals: dict[FiringKey, str] | None = None
+        self, *commands: ConsumerRecord, now: int = AT, refusals: dict[OriginKey, str] | None = None
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent."""
         self.producer.records.clear()
@@ -101,7 +101,7 @@ class Partition:
             cycle.take(record)
         for entry in overlay.due(now, 1_000, 1 << 30).entries:
             cycle.fire(entry, refusals or {})
-        self.lost_results = cycle.answer()
+        self.lost_results = cycle.answer({})
         await batches.send(self.producer)
         overlay.apply(changelog_offset=1, written_at=now)
         return cycle

@@ -134,7 +134,8 @@ async def test_readers_see_firings_in_due_order_within_a_partition_through_a_kil
     start = SystemClock().now() + 2_000
     async with application.client() as client:
         for request in requests(application, start, count):
-            await client.schedule(**{**request, "topic": single, "key": "one"}, wait=False)
+            request["topic"], request["key"] = single, "one"
+            await client.schedule_many([request])
     await read_until(application.bootstrap_servers, [single], lambda records: len(records) >= count // 4)
     worker.kill()
     worker.start()

@@ -581,7 +581,8 @@ def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_change
 
         for step in history:
             now += step.advance * UNIT
-            overlay, after, records = tables.overlay(), dict(model), []
+            overlay, after = tables.overlay(), dict(model)
+            records: list[tuple[bytes, bytes | None]] = []
             for id, due, priority in step.commands:
                 offset += 1
                 assert overlay.get("acme", id) == after.get(id)

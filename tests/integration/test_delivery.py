@@ -58,8 +58,8 @@ async def test_payload_key_and_headers_reach_the_target_as_they_came(served: App
     base = [("schedule-at", b"%d" % due), ("schedule-target-topic", served.target.encode())]
     try:
         for key, value in ((b"binary", binary), (b"empty", b""), (b"tombstone", None), (b"\xfe\xff", b"raw key")):
-            id = [] if key.isascii() else [("schedule-id", b"raw")]
-            await producer.send(served.settings.topics.commands, value, key, headers=[*base, *id, *user_headers])
+            named = [] if key.isascii() else [("schedule-id", b"raw")]
+            await producer.send(served.settings.topics.commands, value, key, headers=[*base, *named, *user_headers])
         await producer.send(
             served.settings.topics.commands, b"null key", b"null", headers=[*base, ("schedule-target-key", None)]
         )
@@ -167,12 +167,16 @@ async def test_commands_sent_while_all_workers_are_down_take_effect_before_anyth
 async def test_state_that_was_deleted_is_rebuilt_from_the_changelog(application: Application) -> None:
     worker = await application.start_worker()
     async with application.client() as client:
-        for number in range(200):
-            await client.schedule(f"soon-{number}", b"soon", topic=application.target, after=100, wait=number == 199)
+        await client.schedule_many(
+            {"id": f"soon-{number}", "payload": b"soon", "topic": application.target, "after": 100}
+            for number in range(200)
+        )
         await fired(application, 200)
         due = now() + 6_000
-        for number in range(200):
-            await client.schedule(f"later-{number}", b"later", topic=application.target, at=due, wait=number == 199)
+        await client.schedule_many(
+            {"id": f"later-{number}", "payload": b"later", "topic": application.target, "at": due}
+            for number in range(200)
+        )
         await client.schedule("cancelled", b"no", topic=application.target, at=due)
         await client.cancel("cancelled")
     await worker.stop()
@@ -254,7 +258,7 @@ async def test_a_topic_that_refuses_a_record_gets_the_others_and_the_refused_one
         for number in range(20):
             key = None if number == 7 else "key"
             await client.schedule(
-                f"c-{number}", b"%d" % number, topic=compacted, at=due, target_key=key, key="same", wait=number == 19
+                f"c-{number}", b"%d" % number, topic=compacted, at=due, target_key=key, key="same", wait=False
             )
 
     records = await fired(served, 19, compacted)
@@ -290,8 +294,10 @@ async def test_firings_that_are_due_together_come_in_the_order_of_their_commands
     await served.create_topic(single, partitions=1)
     due = now() + 1_500
     async with served.client() as client:
-        for number in range(300):
-            await client.schedule(f"{number}", b"%d" % number, topic=single, at=due, key="same", wait=number == 299)
+        await client.schedule_many(
+            {"id": f"{number}", "payload": b"%d" % number, "topic": single, "at": due, "key": "same"}
+            for number in range(300)
+        )
 
     records = await fired(served, 300, single)
 
@@ -363,7 +369,7 @@ async def test_due_times_are_met_within_a_fraction_of_a_second(served: Applicati
     async with served.client() as client:
         dues = [now() + 1_000 + 50 * number for number in range(40)]
         for number, due in enumerate(dues):
-            await client.schedule(f"t-{number}", b"", topic=served.target, at=due, wait=number == 39)
+            await client.schedule(f"t-{number}", b"", topic=served.target, at=due, wait=False)
 
     records = await fired(served, 40)
 

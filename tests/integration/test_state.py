@@ -36,8 +36,9 @@ def state_folders(application: Application, worker: WorkerProcess) -> list[str]:
 
 async def schedule_some(application: Application, count: int) -> None:
     async with application.client() as client:
-        for number in range(count):
-            await client.schedule(f"s-{number}", b"", topic=application.target, after="1h", wait=number > count - 5)
+        await client.schedule_many(
+            ({"id": f"s-{number}", "topic": application.target, "after": "1h"} for number in range(count)), wait=True
+        )
 
 
 async def pending(worker: WorkerProcess) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiokafka.structs import ConsumerRecord
@@ -33,7 +33,7 @@ def received(sent: CommandToSend) -> ScheduleCommand | CancelCommand:
 
 
 def scheduled(**request: Any) -> ScheduleCommand:
-    command = received(schedule_command("default", {"topic": "t", "id": "a", **request}))
+    command = received(schedule_command("default", cast(ScheduleRequest, {"topic": "t", "id": "a", **request})))
     assert isinstance(command, ScheduleCommand)
     return command
 
@@ -139,7 +139,7 @@ def test_a_cancel_carries_identity_key_and_expected_version() -> None:
 )
 def test_mistakes_are_refused_before_anything_is_sent(request_: ScheduleRequest, field: str, reason: str) -> None:
     with pytest.raises(InvalidCommand, match=reason) as caught:
-        schedule_command("default", {"id": "a", **request_})  # type: ignore[typeddict-item]
+        schedule_command("default", {"id": "a", **request_})
     assert caught.value.field == field
 
 

@@ -173,7 +173,7 @@ async def test_when_one_batch_fails_every_other_answer_is_read_all_the_same(prod
     with pytest.raises(ProducerFenced):
         await sending
     # An error that nobody read would be reported by the loop, long after: asyncio notes the reading here.
-    assert not any(future._log_traceback for future, _ in [first, *later])  # type: ignore[attr-defined]
+    assert not any(future._log_traceback for future, _ in [first, *later])
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from light_scheduler.wire.state import (
     identity,
 )
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle, OriginKey, LaneContext
+from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle, LaneContext, OriginKey
 from light_scheduler.worker.targets import TargetTopic
 
 AT = 1_767_225_600_000

@@ -8,14 +8,15 @@ worker's own, made beforehand. Nothing is read, decided, stored or recorded in h
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.errors import BrokerError
 from light_scheduler.worker.batches import RecordBatches
 from light_scheduler.worker.lane import MAX_FIRINGS
 from light_scheduler.worker.producer import LaneProducer
@@ -44,11 +45,13 @@ class LaneShare:
 
 
 def ceiling_per_s(stage: Stage, shape: Shape, payload_bytes: int, progress: Progress) -> float:
-    """Measure for some seconds; return events a second."""
+    """Measure for some seconds; return events a second. Raises BrokerError."""
     progress.phase("ceiling of the client")
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
     with stage.topics(LANES, _COMMANDS, _CHANGELOG, _TARGET):
-        return added_up(asyncio.run(_measure(stage.bootstrap_servers, shape, payload_bytes)))
+        try:
+            return added_up(asyncio.run(_measure(stage.bootstrap_servers, shape, payload_bytes)))
+        except KafkaError as error:
+            raise BrokerError(f"the ceiling of the client could not be measured: {error!r}") from error
 
 
 def added_up(shares: Sequence[LaneShare]) -> float:

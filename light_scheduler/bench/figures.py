@@ -51,7 +51,7 @@ def summarised(rounds: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
 
 def has_faults(figures: Mapping[str, Figure]) -> bool:
     """Say whether anything was missing, duplicate or early in any round."""
-    return any(figures[name].max != 0 for name in FAULTS if name in figures)
+    return any(figures[name].min or figures[name].max for name in FAULTS if name in figures)
 
 
 def percentile(ordered: Sequence[int], percent: float) -> int:

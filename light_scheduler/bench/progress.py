@@ -25,7 +25,6 @@ class Progress:
             console=self._console,
             transient=True,
             refresh_per_second=_UPDATES_PER_S,
-            disable=not self._console.is_terminal,
         )
         self._task = self._bar.add_task("", total=None)
         self.round = ""
@@ -43,10 +42,12 @@ class Progress:
         self._bar.update(self._task, completed=steps)
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        if self._console.is_terminal:
+            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()

@@ -13,8 +13,8 @@ def table_of(document: Document) -> Table:
     """Show the figures with what they were measured on."""
     settings, machine = document.settings, document.machine
     table = Table(
-        title=f"{document.scenario}: {settings.messages:,} schedules of {settings.payload_bytes:,} bytes over "
-        f"{settings.partitions} partitions, {settings.repeat} rounds",
+        title=f"{document.scenario}: {settings.messages:,} x {settings.payload_bytes:,} bytes, "
+        f"partitions: {settings.partitions}, rounds: {settings.repeat}",
         caption=f"{machine['cores']} x {machine['cpu']}, load {machine['load_before']} before; "
         f"Kafka {document.versions['kafka']}, Python {document.versions['python']}",
         title_justify="left",
@@ -25,7 +25,7 @@ def table_of(document: Document) -> Table:
         table.add_column(name, justify="right")
     table.add_column("unit")
     for name, figure in document.figures.items():
-        style = "bold red" if name in FAULTS and figure.max else ""
+        style = "bold red" if name in FAULTS and (figure.min or figure.max) else ""
         numbers = [number_text(value) for value in (figure.median, figure.min, figure.max)]
         table.add_row(Text(name, style), *numbers, _unit_text(figure))
     return table

@@ -42,6 +42,9 @@ def command(
     from light_scheduler.bench.run import run
     from light_scheduler.bench.table import table_of
 
+    from .answers import quiet_kafka_client
+
+    quiet_kafka_client()
     options = Options(messages=messages, partitions=partitions, payload_bytes=payload_bytes, repeat=repeat, seed=seed)
     try:
         with stop_signals(), Progress() as progress:

@@ -1,0 +1,58 @@
+"""`light-scheduler bench` measures a real worker on a real broker, and counts what went wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+MESSAGES = 2_000
+FAULTS = {"missing", "duplicate", "early"}
+SPEED = {"ceiling_per_s", "ratio_to_ceiling", "worker_cpu_us_per_event"}
+
+
+def measured(scenario: str) -> dict[str, Any]:
+    """Run a small measurement as a user does; return its document."""
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-c", "from light_scheduler.cli import main; main()", "bench", scenario),
+            *("--messages", str(MESSAGES), "--repeat", "1", "--json"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    document: dict[str, Any] = json.loads(ran.stdout)
+    assert set(document) == {"scenario", "settings", "machine", "versions", "figures"}
+    assert document["scenario"] == scenario
+    assert document["settings"]["messages"] == MESSAGES
+    return document
+
+
+def medians(document: dict[str, Any]) -> dict[str, float]:
+    for figure in document["figures"].values():
+        assert set(figure) == {"median", "min", "max", "unit"}
+        assert figure["min"] <= figure["median"] <= figure["max"]
+    return {name: figure["median"] for name, figure in document["figures"].items()}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "rate", "own"),
+    [
+        ("ingest", "accepted_per_s", set[str]()),
+        ("burst", "firings_per_s", {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"}),
+    ],
+)
+def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(scenario: str, rate: str, own: set[str]) -> None:
+    figures = medians(measured(scenario))
+    speed = SPEED if sys.platform == "linux" else SPEED - {"worker_cpu_us_per_event"}
+    assert set(figures) == {rate} | speed | own | FAULTS
+    assert all(figures[name] > 0 for name in {rate} | speed)
+    assert figures["ratio_to_ceiling"] == pytest.approx(figures[rate] / figures["ceiling_per_s"])
+    assert {figures[name] for name in FAULTS} == {0}

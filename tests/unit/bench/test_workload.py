@@ -1,0 +1,134 @@
+"""The commands of a run, the records that follow from them, and the count of what was delivered."""
+
+from __future__ import annotations
+
+import pytest
+
+from light_scheduler.bench.deliveries import Tally
+from light_scheduler.bench.records import RecordMaker, Shape
+from light_scheduler.bench.registry import SCENARIOS, scenario_named
+from light_scheduler.bench.scenario import Scenario
+from light_scheduler.bench.workload import Workload, WorkloadCommand
+from light_scheduler.wire import parse_firing
+from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, identity
+
+DUE = 1_800_000_000_000
+
+
+def workload(messages: int = 5, seed: int = 1, payload_bytes: int = 200) -> Workload:
+    return Workload(messages=messages, payload_bytes=payload_bytes, seed=seed, target="target", due=DUE)
+
+
+class TestWorkload:
+    def test_keys_are_distinct_and_name_their_number(self) -> None:
+        made = workload(messages=2_000)
+        keys = [command.key for command in made.commands()]
+        assert len(set(keys)) == 2_000
+        assert [made.number_of(key) for key in keys] == list(range(2_000))
+
+    @pytest.mark.parametrize("key", [None, b"", b"bench-5", b"bench-000000005", b"bench-00000000x", b"other-000000001"])
+    def test_a_key_of_none_of_its_schedules_has_no_number(self, key: bytes | None) -> None:
+        assert workload(messages=5).number_of(key) is None
+
+    def test_payloads_have_the_size_asked_for_and_differ(self) -> None:
+        payloads = [command.value for command in workload(messages=1_000).commands()]
+        assert {len(payload) for payload in payloads} == {200}
+        assert len(set(payloads)) == 1_000
+
+    def test_a_seed_decides_the_payloads(self) -> None:
+        first, again, other = (list(workload(seed=seed).commands()) for seed in (1, 1, 2))
+        assert first == again
+        assert [command.value for command in first] != [command.value for command in other]
+
+    def test_two_headers_are_the_users(self) -> None:
+        (command, *_) = workload().commands()
+        assert [name for name, _ in command.headers if not name.startswith("schedule-")] == ["content-type", "trace-id"]
+
+
+class TestRecords:
+    @staticmethod
+    def made(shape: Shape) -> tuple[list[WorkloadCommand], list[tuple[object, ...]]]:
+        commands = list(workload().commands(1, 3))
+        maker = RecordMaker(workload(), "commands")
+        return commands, [
+            tuple(record) for record in maker.records(shape, 1, 3, changelog=("changelog", 2), target=("target", 3))
+        ]
+
+    def test_an_acceptance_writes_the_state_of_its_schedule(self) -> None:
+        commands, records = self.made(Shape.ACCEPTANCE)
+        assert len(records) == 3
+        for command, (partition, key, value, headers) in zip(commands, records, strict=True):
+            assert partition == ("changelog", 2)
+            assert key == SCHEDULE_KIND + identity("default", command.key.decode())
+            assert isinstance(value, bytes)
+            entry = decode_entry(value)
+            assert (entry.schedule.payload, entry.progress.due) == (command.value, DUE)
+            assert headers == []
+
+    def test_a_firing_writes_itself_and_the_end_of_its_state(self) -> None:
+        commands, records = self.made(Shape.FIRING)
+        assert len(records) == 6
+        for command, firing, end in zip(commands, records[::2], records[1::2], strict=True):
+            assert firing[0] == ("target", 3)
+            assert (firing[1], firing[2]) == (command.key, command.value)
+            assert ("schedule-due", b"%d" % DUE) in firing[3]  # type: ignore[operator]
+            assert end == (("changelog", 2), SCHEDULE_KIND + identity("default", command.key.decode()), None, [])
+
+
+class TestTally:
+    @staticmethod
+    def counted(made: Workload, deliveries: dict[int, list[tuple[int, int]]]) -> dict[str, float]:
+        """Count deliveries: number -> (record timestamp, fired at) of each, both ms after due."""
+        tally = Tally(made)
+        commands = list(made.commands())
+        for number, times in deliveries.items():
+            for timestamp, fired_at in times:
+                tally.add(commands[number].key, commands[number].value, DUE + timestamp, DUE + fired_at)
+        return tally.figures()
+
+    def test_each_once_and_in_time_is_no_fault(self) -> None:
+        figures = self.counted(workload(messages=3), {0: [(0, 0)], 1: [(5, 5)], 2: [(9, 9)]})
+        assert figures == {
+            "lateness_p50_ms": 5,
+            "lateness_p99_ms": 9,
+            "lateness_max_ms": 9,
+            "missing": 0,
+            "duplicate": 0,
+            "early": 0,
+        }
+
+    def test_what_did_not_come_is_missing(self) -> None:
+        figures = self.counted(workload(messages=4), {1: [(1, 1)]})
+        assert (figures["missing"], figures["duplicate"]) == (3, 0)
+
+    def test_every_delivery_after_the_first_is_a_duplicate(self) -> None:
+        figures = self.counted(workload(messages=2), {0: [(1, 1)] * 3, 1: [(1, 1)]})
+        assert (figures["missing"], figures["duplicate"]) == (0, 2)
+
+    @pytest.mark.parametrize("times", [(-1, 0), (0, -1)], ids=["by its timestamp", "by its header"])
+    def test_a_delivery_before_its_time_is_early(self, times: tuple[int, int]) -> None:
+        assert self.counted(workload(messages=1), {0: [times]})["early"] == 1
+
+    def test_a_delivery_with_another_payload_is_none(self) -> None:
+        made = workload(messages=1)
+        tally = Tally(made)
+        tally.add(b"bench-000000000", b"something else", DUE, DUE)
+        assert tally.figures() == {"missing": 1, "duplicate": 0, "early": 0}
+
+
+def test_every_scenario_can_be_loaded_and_says_what_it_measures() -> None:
+    for name, (_, summary) in SCENARIOS.items():
+        assert isinstance(scenario_named(name), Scenario)
+        assert summary.endswith(".")
+
+
+def test_records_of_the_ceiling_are_what_consumers_understand() -> None:
+    (firing, _) = RecordMaker(workload(), "commands").records(
+        Shape.FIRING, 0, 1, changelog=("changelog", 0), target=("target", 0)
+    )
+
+    class Received:
+        key, value, headers = firing.key, firing.value, firing.headers
+        partition, offset, timestamp = 0, 0, DUE
+
+    assert parse_firing(Received()).id == "bench-000000000"

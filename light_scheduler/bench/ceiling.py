@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.lane import MAX_FIRINGS
+from light_scheduler.worker.lane import MAX_FIRING_BYTES, MAX_FIRINGS
 from light_scheduler.worker.producer import LaneProducer
 
 from .progress import Progress
@@ -27,7 +27,6 @@ from .stage import Stage
 from .workload import Workload
 
 LANES = 4
-EVENTS = MAX_FIRINGS
 SECONDS = 4.0
 """For so long a lane begins new transactions."""
 
@@ -59,16 +58,22 @@ def added_up(shares: Sequence[LaneShare]) -> float:
     return sum(share.events / (share.ended - share.begun) for share in shares)
 
 
+def events_per_transaction(payload_bytes: int) -> int:
+    """Return how many events a lane takes at once: fewer when their payloads are large."""
+    return min(MAX_FIRINGS, MAX_FIRING_BYTES // max(1, payload_bytes))
+
+
 async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> list[LaneShare]:
+    events = events_per_transaction(payload_bytes)
     workload = Workload(
-        messages=LANES * EVENTS, payload_bytes=payload_bytes, seed=0, target=_TARGET, due=SystemClock().now()
+        messages=LANES * events, payload_bytes=payload_bytes, seed=0, target=_TARGET, due=SystemClock().now()
     )
     maker = RecordMaker(workload, _COMMANDS)
     records = [
-        maker.records(shape, number * EVENTS, EVENTS, changelog=(_CHANGELOG, number), target=(_TARGET, number))
+        maker.records(shape, number * events, events, changelog=(_CHANGELOG, number), target=(_TARGET, number))
         for number in range(LANES)
     ]
-    lanes = [_Lane(bootstrap_servers, number, records[number]) for number in range(LANES)]
+    lanes = [_Lane(bootstrap_servers, number, records[number], events) for number in range(LANES)]
     try:
         for lane in lanes:
             await lane.producer.fence()
@@ -81,23 +86,24 @@ async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> 
 
 
 class _Lane:
-    def __init__(self, bootstrap_servers: str, number: int, records: list[BenchRecord]) -> None:
+    def __init__(self, bootstrap_servers: str, number: int, records: list[BenchRecord], events: int) -> None:
         self.producer = LaneProducer(bootstrap_servers, f"ceiling-{number}", _TRANSACTION_TIMEOUT_MS)
         self._number = number
         self._clock = SystemClock()
         self._offset = 0
         self._records = records
+        self._events = events
 
     async def commit_until(self, deadline: float) -> LaneShare:
         events, begun = 0, time.monotonic()
         while time.monotonic() < deadline:
             await self.commit()
-            events += EVENTS
+            events += self._events
         return LaneShare(events, begun, time.monotonic())
 
     async def commit(self) -> None:
         batches = RecordBatches(self._clock.now())
         for partition, key, value, headers in self._records:
             batches.add(partition, key, value, headers)
-        self._offset += EVENTS
+        self._offset += self._events
         await self.producer.commit(batches, "ceiling", {TopicPartition(_COMMANDS, self._number): self._offset})

@@ -24,7 +24,7 @@ _HELP = "\b\nScenarios:\n" + "\n".join(f"  {name:<8}{summary}" for name, (_, sum
     "--partitions", type=click.IntRange(1, 1_000), default=4, show_default=True, help="Partitions of each topic."
 )
 @click.option(
-    "--payload-bytes", type=click.IntRange(0, 900_000), default=200, show_default=True, help="Size of each payload."
+    "--payload-bytes", type=click.IntRange(0, 100_000), default=200, show_default=True, help="Size of each payload."
 )
 @click.option("--repeat", type=click.IntRange(1, 1_000), default=3, show_default=True, help="Rounds.")
 @click.option("--seed", type=int, default=1, show_default=True, help="What payloads are drawn from.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +58,11 @@ class SchedulerApp(faust.App):
         """Wait for the broker and the topics: Faust would exit without the one and overlook the other for long."""
         await self._wait_for_topics()
         await super().on_first_start()
+        # A cycle makes tens of thousands of short-lived values and no reference cycles: by default the collector would
+        # walk through all of Faust's objects several times a second, for nothing.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 50, 100)
 
     async def _wait_for_topics(self) -> None:
         targets = Targets(self.settings.bootstrap_servers)

@@ -135,6 +135,11 @@ class RecordBatches:
         else:
             self._open[target] = batch
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics that records were added for."""
+        return {topic for topic, _ in self._open} | {topic for (topic, _), _ in self._full}
+
     async def send(self, producer: AIOKafkaProducer) -> dict[tuple[str, int], int]:
         """Send everything and await every answer; return the offset after the last record of each partition.
 

@@ -46,7 +46,7 @@ class CommandReader:
 
     def __iter__(self) -> Iterator[Command]:
         try:
-            yield from self._records
+            yield from self._records._records_iterator
         except UnicodeDecodeError:
             offset = self._records.next_fetch_offset
             self._records.next_fetch_offset = offset + 1

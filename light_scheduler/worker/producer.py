@@ -24,6 +24,7 @@ class LaneProducer:
     def __init__(self, bootstrap_servers: str, transactional_id: str, transaction_timeout_ms: int) -> None:
         self.transactional_id = transactional_id
         self._in_transaction = False
+        self._tracked: set[str] = set()
         self._deadline_s = 0.8 * transaction_timeout_ms / 1_000
         self._kafka = AIOKafkaProducer(
             bootstrap_servers=bootstrap_servers,
@@ -52,6 +53,7 @@ class LaneProducer:
         """
         try:
             async with asyncio.timeout(self._deadline_s):
+                await self._track(batches.topics)
                 await self._kafka.begin_transaction()
                 self._in_transaction = True
                 ends = await batches.send(self._kafka)  # 3. every send future
@@ -74,6 +76,16 @@ class LaneProducer:
             await self._try(self._kafka.abort_transaction())
         if not await self._try(self._kafka.stop()):
             await self._try(self._kafka.client.close())
+
+    async def _track(self, topics: set[str]) -> None:
+        """Have the client follow the leaders of these topics.
+
+        Until it is told of one topic it follows all there are; then it forgets those that it was never told of.
+        """
+        new = topics - self._tracked
+        if new:
+            await asyncio.gather(*(self._kafka.client.add_topic(topic) for topic in new))
+            self._tracked |= new
 
     async def _try(self, step: Awaitable[None]) -> bool:
         try:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import uuid
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import aiohttp
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from light_scheduler.client import SchedulerClient
+from light_scheduler.devkit.leash import Leash
 from light_scheduler.devkit.ports import free_port
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 from light_scheduler.worker.topic_admin import create_topics
@@ -33,18 +33,17 @@ class WorkerProcess:
         self.data_dir = Path(environment[ENVIRONMENT_PREFIX + "DATA_DIR"])
         self.log = log
         self._environment = environment
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Leash | None = None
 
     def start(self) -> None:
         """Start, or start again with the same state."""
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = Leash(
                 [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"],
-                env=self._environment,
+                environment=self._environment,
+                folder=self.data_dir.parent,
                 stdout=log,
                 stderr=log,
-                stdin=subprocess.DEVNULL,
-                cwd=self.data_dir.parent,
             )
 
     @property
@@ -76,13 +75,12 @@ class WorkerProcess:
         """End with SIGKILL."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
 
     async def stop(self) -> int:
         """End in order; return the exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
-        self._process.terminate()
+        self._process.send_signal(signal.SIGTERM)
         return await asyncio.to_thread(self._process.wait, STOP_TIMEOUT_S)
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from light_scheduler.bench.ceiling import LaneShare, added_up
+from light_scheduler.bench.ceiling import LaneShare, added_up, events_per_transaction
 from light_scheduler.bench.cpu import cpu_seconds, ticks
 from light_scheduler.bench.looks import Look, Span, span_of
 from light_scheduler.bench.records import Shape
@@ -85,6 +85,9 @@ class TestBurst:
 class TestCeiling:
     def test_each_lane_counts_over_its_own_time(self) -> None:
         assert added_up([LaneShare(10_000, begun=1.0, ended=3.0), LaneShare(10_000, begun=1.0, ended=5.0)]) == 7_500
+
+    def test_a_transaction_holds_what_a_lane_takes_at_once(self) -> None:
+        assert [events_per_transaction(size) for size in (0, 200, 1 << 20)] == [5_000, 5_000, 8]
 
     def test_the_ratio_is_that_of_the_same_round(self) -> None:
         figures = compared(

@@ -17,6 +17,9 @@ from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, decode_entry
 from . import layout
 from .table import ScheduleTable
 
+_NOT_ASKED = b""
+"""Stands for what the store has not been asked for yet; no index key is empty."""
+
 
 class DueScan(NamedTuple):
     """What is due, and when (ms) the first thing left is; None when nothing is left."""
@@ -91,7 +94,8 @@ class Overlay:
                 size += len(value)
         room = max(0, limit - len(taken)) if size <= max_bytes else 0
         taken += [self._fresh[key] for key in fresh[next_fresh : next_fresh + room]]
-        left = min(self._fresh.keys() - set(fresh[: next_fresh + room]), default=None)
+        taken_fresh = set(fresh[: next_fresh + room])
+        left = min(self._fresh.keys() - taken_fresh if taken_fresh else self._fresh, default=None)
         if left is not None:
             next_due = layout.due_of(left) if next_due is None else min(next_due, layout.due_of(left))
         return DueScan(taken, next_due)
@@ -120,20 +124,21 @@ class Overlay:
         )
 
     def _index_key_of(self, primary: bytes) -> bytes | None:
-        try:
-            return self._primaries[primary]
-        except KeyError:
+        index_key = self._primaries.get(primary, _NOT_ASKED)
+        if index_key is _NOT_ASKED:
             index_key = self._primaries[primary] = self._stored(primary)
-            return index_key
+        return index_key
 
     def _replace(self, primary: bytes, entry: Entry | None, value: bytes | None) -> None:
         old = self._index_key_of(primary)
         if old is not None:
             self._changes[old] = None
             self._fresh.pop(old, None)
-        index_key = None if entry is None else layout.index_key(entry)
-        self.pending += (index_key is not None) - (old is not None)
-        self._changes[primary] = self._primaries[primary] = index_key
-        if index_key is not None and entry is not None:
+            self.pending -= 1
+        index_key = None
+        if entry is not None:
+            index_key = layout.index_key(entry)
             self._changes[index_key] = value
             self._fresh[index_key] = entry
+            self.pending += 1
+        self._changes[primary] = self._primaries[primary] = index_key

@@ -57,13 +57,13 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
     due = first_due(command, now)
     entry = Entry(
         Schedule(
-            tenant=command.tenant,
-            id=command.id,
-            version=1 if current is None else current.schedule.version + 1,
-            trigger=Once(due),
-            target=command.target,
-            payload=command.payload,
-            headers=command.headers,
+            command.tenant,
+            command.id,
+            1 if current is None else current.schedule.version + 1,
+            Once(due),
+            command.target,
+            command.payload,
+            command.headers,
             source_partition=command.partition,
             source_offset=command.offset,
             accepted_at=now,
@@ -71,7 +71,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
             priority=command.priority,
             labels=command.labels,
         ),
-        Progress(due=due, arrival=command.offset),
+        Progress(due, command.offset),
     )
     if current is None:
         return Decision(Outcome.SCHEDULED, entry, EventType.SCHEDULED, entry)

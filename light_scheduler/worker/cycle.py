@@ -88,6 +88,8 @@ class Cycle:
         self._overlay = overlay
         self._batches = batches
         self._now = now
+        self._decode = context.dialect.decode
+        self._limits = context.limits
         self._changelog = context.changelog
         self._changelog_limit = context.targets[self._changelog[0]].max_message_bytes
         self._history = self._own(context.names.history)
@@ -113,11 +115,10 @@ class Cycle:
 
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""
-        context = self._context
         try:
-            command = context.dialect.decode(record)
+            command = self._decode(record)
             current = self._overlay.get(command.tenant, command.id)
-            decision = decide(command, current, self._now, context.limits)
+            decision = decide(command, current, self._now, self._limits)
             if decision.event is not None:
                 self._keep(command, decision.entry)
         except InvalidCommand as error:

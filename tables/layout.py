@@ -26,13 +26,11 @@ _INDEX = struct.Struct(">cIHBQ")
 _DUE = struct.Struct(">cIH")
 
 
-def index_key(entry: Entry) -> bytes:
-    """Return the time-index key of a pending schedule."""
-    schedule, progress = entry.schedule, entry.progress
+def index_key(entry: Entry, identity: bytes) -> bytes:
+    """Return the time-index key of a pending schedule of this identity."""
+    progress = entry.progress
     minute, ms = divmod(progress.due, MINUTE_MS)
-    return _INDEX.pack(INDEX_START, minute, ms, schedule.priority, progress.arrival) + identity(
-        schedule.tenant, schedule.id
-    )
+    return _INDEX.pack(INDEX_START, minute, ms, entry.schedule.priority, progress.arrival) + identity
 
 
 def primary_key(tenant: str, id: str) -> bytes:

@@ -12,7 +12,7 @@ import msgspec
 
 from light_scheduler.errors import FormatError
 from light_scheduler.model import Entry
-from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, decode_entry, decode_position
+from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, decode_entry, decode_position, identity_of
 
 from . import layout
 from .table import ScheduleTable
@@ -29,7 +29,7 @@ class DueScan(NamedTuple):
 
 
 class Overlay:
-    """Reads through to the table; writes stay here until `apply`.
+    """Reads through to the table; writes stay here until `apply`. Schedules go by their identity (`wire.state`).
 
     `position` is the next command to read, `pending` the number of schedules; both start as the table has them.
     """
@@ -44,9 +44,9 @@ class Overlay:
         self.position = table.checkpoint.position
         self.pending = table.pending
 
-    def get(self, tenant: str, id: str) -> Entry | None:
+    def get(self, identity: bytes) -> Entry | None:
         """Return one schedule as it is with the changes so far."""
-        index_key = self._index_key_of(layout.primary_key(tenant, id))
+        index_key = self._index_key_of(layout.PRIMARY + identity)
         if index_key is None:
             return None
         fresh = self._fresh.get(index_key)
@@ -54,16 +54,32 @@ class Overlay:
             return fresh
         value = self._stored(index_key)
         if value is None:
-            raise FormatError(f"the table's index has no record for {tenant}/{id}")
+            raise FormatError(f"the table's index has no record for {identity!r}")
         return decode_entry(value)
 
-    def put(self, entry: Entry, record: bytes) -> None:
-        """Store a schedule and its state record, in place of the one of its id if there is one."""
-        self._replace(layout.primary_key(entry.schedule.tenant, entry.schedule.id), entry, record)
+    def put(self, identity: bytes, entry: Entry, record: bytes) -> None:
+        """Store a schedule and its state record, in place of the one of its identity if there is one."""
+        primary = layout.PRIMARY + identity
+        old = self._index_key_of(primary)
+        if old is None:
+            self.pending += 1
+        else:
+            self._changes[old] = None
+            self._fresh.pop(old, None)
+        index_key = layout.index_key(entry, identity)
+        self._changes[index_key] = record
+        self._fresh[index_key] = entry
+        self._changes[primary] = self._primaries[primary] = index_key
 
-    def remove(self, tenant: str, id: str) -> None:
+    def remove(self, identity: bytes) -> None:
         """Forget a schedule, if there is one."""
-        self._replace(layout.primary_key(tenant, id), None, None)
+        primary = layout.PRIMARY + identity
+        old = self._index_key_of(primary)
+        if old is not None:
+            self.pending -= 1
+            self._changes[old] = None
+            self._fresh.pop(old, None)
+        self._changes[primary] = self._primaries[primary] = None
 
     def due(self, until: int, limit: int, max_bytes: int) -> DueScan:
         """Take what is due at or before `until` (ms), in order of (due, priority, arrival).
@@ -90,7 +106,7 @@ class Overlay:
             if key not in self._changes:  # else it was replaced or cancelled in this cycle
                 entry = decode_entry(value)
                 taken.append(entry)
-                self._primaries[layout.primary_key(entry.schedule.tenant, entry.schedule.id)] = key
+                self._primaries[layout.PRIMARY + identity_of(entry)] = key
                 size += len(value)
         room = max(0, limit - len(taken)) if size <= max_bytes else 0
         taken += [self._fresh[key] for key in fresh[next_fresh : next_fresh + room]]
@@ -105,7 +121,10 @@ class Overlay:
         if key == POSITION_KEY:
             self.position = decode_position(value or b"")
         elif key[:1] == SCHEDULE_KIND:
-            self._replace(layout.PRIMARY + key[1:], None if value is None else decode_entry(value), value)
+            if value is None:
+                self.remove(key[1:])
+            else:
+                self.put(key[1:], decode_entry(value), value)
         else:
             raise FormatError(f"a changelog record has a key of an unknown kind: {key[:1]!r}")
 
@@ -128,17 +147,3 @@ class Overlay:
         if index_key is _NOT_ASKED:
             index_key = self._primaries[primary] = self._stored(primary)
         return index_key
-
-    def _replace(self, primary: bytes, entry: Entry | None, value: bytes | None) -> None:
-        old = self._index_key_of(primary)
-        if old is not None:
-            self._changes[old] = None
-            self._fresh.pop(old, None)
-            self.pending -= 1
-        index_key = None
-        if entry is not None:
-            index_key = layout.index_key(entry)
-            self._changes[index_key] = value
-            self._fresh[index_key] = entry
-            self.pending += 1
-        self._changes[primary] = self._primaries[primary] = index_key

@@ -37,6 +37,11 @@ def identity(tenant: str, id: str) -> bytes:
     return f"{tenant}\0{id}".encode()
 
 
+def identity_of(entry: Entry) -> bytes:
+    """Return the bytes that name a pending schedule within its partition."""
+    return identity(entry.schedule.tenant, entry.schedule.id)
+
+
 def encode_entry(entry: Entry) -> bytes:
     """Encode a pending schedule."""
     return _VERSION + _encode(entry)

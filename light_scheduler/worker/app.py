@@ -62,7 +62,7 @@ class SchedulerApp(faust.App):
         # walk through all of Faust's objects several times a second, for nothing.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 50, 100)
+        gc.set_threshold(1_000_000, 20, 100)
 
     async def _wait_for_topics(self) -> None:
         targets = Targets(self.settings.bootstrap_servers)

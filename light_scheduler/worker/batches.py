@@ -70,10 +70,11 @@ class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
 
     def __init__(self, batch_size: int) -> None:
         super().__init__(batch_size, 0, is_transactional=1)
-        self._append = self._builder.append
+        self._write = self._builder.append
 
-    def append(self, *, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
-        metadata = self._append(self._relative_offset, timestamp, key, value, headers)
+    def put(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
+        """Add a record and return its metadata, or None if it does not fit."""
+        metadata = self._write(self._relative_offset, timestamp, key, value, headers)
         if metadata is None:
             self._closed = True
         else:
@@ -81,7 +82,7 @@ class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
         return metadata
 
     def _build(self) -> Any:
-        self._append = None  # it would keep the records a second time, beside what is built from them
+        self._write = None  # it would keep the records a second time, beside what is built from them
         return super()._build()
 
 
@@ -118,14 +119,14 @@ class RecordBatches:
         """
         batch = self._open.get(target)
         if batch is not None:
-            if batch.builder.append(timestamp=self._timestamp, key=key, value=value, headers=headers) is not None:
+            if batch.builder.put(self._timestamp, key, value, headers) is not None:
                 if origin is not None:
                     batch.origins.append(origin)
                 return
             self._full.append((target, batch))
             del self._open[target]
         builder = _Builder(min(limit, MAX_BATCH_BYTES))
-        metadata = builder.append(timestamp=self._timestamp, key=key, value=value, headers=headers)
+        metadata = builder.put(self._timestamp, key, value, headers)
         size = metadata.size + _BATCH_OVERHEAD
         if size > limit:
             raise RecordTooLargeError(target[0], size, limit)

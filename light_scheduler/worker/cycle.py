@@ -14,7 +14,6 @@ import msgspec
 from light_scheduler.engine import FiringDecision, Limits, MissedPolicy, decide, decide_firing
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
-    Command,
     DeadLetter,
     DeadLetterCause,
     Entry,
@@ -37,7 +36,7 @@ from light_scheduler.wire import (
     partition_for,
     result_headers,
 )
-from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity
+from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity, identity_of
 
 from .batches import Origin, RecordBatches, RecordTooLargeError
 from .targets import Targets
@@ -117,10 +116,10 @@ class Cycle:
         """Carry out one command record."""
         try:
             command = self._decode(record)
-            current = self._overlay.get(command.tenant, command.id)
-            decision = decide(command, current, self._now, self._limits)
+            name = identity(command.tenant, command.id)
+            decision = decide(command, self._overlay.get(name), self._now, self._limits)
             if decision.event is not None:
-                self._keep(command, decision.entry)
+                self._keep(name, decision.entry)
         except InvalidCommand as error:
             self._reject(record, error)
             return
@@ -197,24 +196,24 @@ class Cycle:
                 self.fired_due.append(progress.due)
             except RecordTooLargeError as error:
                 decision = decide_firing(entry, self._now, self._context.missed, str(error))
-        self._overlay.remove(schedule.tenant, schedule.id)
-        self._batches.add(self._changelog, SCHEDULE_KIND + identity(schedule.tenant, schedule.id), None)
+        name = identity_of(entry)
+        self._overlay.remove(name)
+        self._batches.add(self._changelog, SCHEDULE_KIND + name, None)
         self._record(decision.event, entry, decision.reason)
         if decision.dead_letter is not None:
             self._bury(entry, decision, decision.dead_letter)
 
-    def _keep(self, command: Command, entry: Entry | None) -> None:
-        key = SCHEDULE_KIND + identity(command.tenant, command.id)
+    def _keep(self, name: bytes, entry: Entry | None) -> None:
         if entry is None:
-            self._batches.add(self._changelog, key, None)
-            self._overlay.remove(command.tenant, command.id)
+            self._batches.add(self._changelog, SCHEDULE_KIND + name, None)
+            self._overlay.remove(name)
             return
         value = encode_entry(entry)
         try:
-            self._batches.add(self._changelog, key, value, limit=self._changelog_limit)
+            self._batches.add(self._changelog, SCHEDULE_KIND + name, value, limit=self._changelog_limit)
         except RecordTooLargeError as error:
             raise InvalidCommand("payload", f"is too large to be kept with its headers: {error}") from error
-        self._overlay.put(entry, value)
+        self._overlay.put(name, entry, value)
 
     def _record(self, event: EventType, entry: Entry, reason: str | None) -> None:
         schedule, progress = entry.schedule, entry.progress

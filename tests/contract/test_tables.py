@@ -17,7 +17,7 @@ from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, DueScan, MemoryStore, Overlay, ScheduleTable, Store, layout
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity
+from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity, identity_of
 
 AT = 1_767_225_600_000
 MINUTE = 60_000
@@ -82,7 +82,7 @@ class Tables:
         overlay = self.overlay()
         scan = overlay.due(now, limit, max_bytes)
         for each in scan.entries:
-            overlay.remove(each.schedule.tenant, each.schedule.id)
+            overlay.remove(identity_of(each))
         self.commit(overlay)
         return ids(scan)
 
@@ -117,8 +117,12 @@ def entry(id: str, due: int = AT, *, tenant: str = "acme", **fields: Any) -> Ent
     )
 
 
+def index_key(each: Entry) -> bytes:
+    return layout.index_key(each, identity_of(each))
+
+
 def put(overlay: Overlay, each: Entry) -> None:
-    overlay.put(each, encode_entry(each))
+    overlay.put(identity_of(each), each, encode_entry(each))
 
 
 def ids(scan: DueScan) -> list[str]:
@@ -130,21 +134,21 @@ def ids(scan: DueScan) -> list[str]:
 
 def test_what_is_put_is_seen_in_the_overlay_at_once_and_in_the_table_after_it_is_applied(tables: Tables) -> None:
     overlay, a = tables.overlay(), entry("a")
-    assert overlay.get("acme", "a") is None
+    assert overlay.get(identity("acme", "a")) is None
     put(overlay, a)
-    assert overlay.get("acme", "a") == a
+    assert overlay.get(identity("acme", "a")) == a
     assert tables.table.get("acme", "a") is None
     tables.commit(overlay)
     assert tables.table.get("acme", "a") == a
-    assert tables.overlay().get("acme", "a") == a
+    assert tables.overlay().get(identity("acme", "a")) == a
     assert tables.reopen().get("acme", "a") == a
 
 
 def test_what_is_removed_is_gone_in_the_overlay_at_once_and_in_the_table_after_it_is_applied(tables: Tables) -> None:
     tables.put(entry("a"), entry("b"))
     overlay = tables.overlay()
-    overlay.remove("acme", "a")
-    assert overlay.get("acme", "a") is None
+    overlay.remove(identity("acme", "a"))
+    assert overlay.get(identity("acme", "a")) is None
     assert tables.table.get("acme", "a") is not None
     tables.commit(overlay)
     assert tables.table.get("acme", "a") is None
@@ -155,8 +159,8 @@ def test_what_is_removed_is_gone_in_the_overlay_at_once_and_in_the_table_after_i
 def test_removing_what_is_not_there_changes_nothing(tables: Tables) -> None:
     tables.put(entry("a"))
     overlay = tables.overlay()
-    overlay.remove("acme", "b")
-    overlay.remove("acme", "b")
+    overlay.remove(identity("acme", "b"))
+    overlay.remove(identity("acme", "b"))
     assert overlay.pending == 1
     tables.commit(overlay)
     assert tables.table.get("acme", "a") == entry("a")
@@ -166,7 +170,7 @@ def test_removing_what_is_not_there_changes_nothing(tables: Tables) -> None:
 def test_a_removed_schedule_can_be_put_again_in_the_same_overlay(tables: Tables) -> None:
     tables.put(entry("a"))
     overlay, again = tables.overlay(), entry("a", AT, version=2, payload=b"again")
-    overlay.remove("acme", "a")
+    overlay.remove(identity("acme", "a"))
     put(overlay, again)
     tables.commit(overlay)
     assert tables.table.get("acme", "a") == again
@@ -190,7 +194,7 @@ def test_schedules_whose_names_resemble_each_other_are_apart(
     tables.put(one, other)
     assert (tables.table.get(*first), tables.table.get(*second)) == (one, other)
     overlay = tables.overlay()
-    overlay.remove(*first)
+    overlay.remove(identity(*first))
     tables.commit(overlay)
     assert (tables.table.get(*first), tables.table.get(*second)) == (None, other)
 
@@ -235,7 +239,7 @@ def test_no_more_than_the_limit_is_taken_and_the_rest_later(tables: Tables, fres
     assert scan.entries == entries[:limit]
     assert scan.next_due == (AT + limit if limit < 3 else None)
     for each in scan.entries:
-        overlay.remove("acme", each.schedule.id)
+        overlay.remove(identity("acme", each.schedule.id))
     tables.commit(overlay)
     assert tables.fire(AT + 10) == [each.schedule.id for each in entries[limit:]]
 
@@ -256,7 +260,7 @@ def test_what_waits_behind_large_records_is_taken_later(tables: Tables) -> None:
     put(overlay, entry("fresh", AT + 1))
     scan = overlay.due(AT + 10, 10, 100)
     assert (ids(scan), scan.next_due) == (["large"], AT + 1)
-    overlay.remove("acme", "large")
+    overlay.remove(identity("acme", "large"))
     tables.commit(overlay)
     assert tables.fire(AT + 10) == ["fresh"]
 
@@ -288,7 +292,7 @@ def test_a_cancelled_schedule_is_never_due(tables: Tables, was_stored: bool) -> 
     if was_stored:
         tables.commit(overlay)
         overlay = tables.overlay()
-    overlay.remove("acme", "a")
+    overlay.remove(identity("acme", "a"))
     assert overlay.due(AT - 1, 10, MUCH) == DueScan([], AT + 1)
     tables.commit(overlay)
     assert tables.fire(AT + 1) == ["b"]
@@ -299,7 +303,7 @@ def test_cancelled_ones_take_no_room_in_a_limit(tables: Tables) -> None:
     tables.put(*[entry(str(place), AT + place) for place in range(5)])
     overlay = tables.overlay()
     for place in (0, 2, 3):
-        overlay.remove("acme", str(place))
+        overlay.remove(identity("acme", str(place)))
     assert overlay.due(AT + 10, 1, MUCH) == DueScan([entry("1", AT + 1)], AT + 4)
 
 
@@ -328,7 +332,7 @@ def test_the_next_due_is_that_of_the_first_schedule_left(
     for offset in fresh:
         put(overlay, entry(str(offset), AT + offset))
     for offset in removed:
-        overlay.remove("acme", str(offset))
+        overlay.remove(identity("acme", str(offset)))
     assert overlay.due(AT, 10, MUCH).next_due == (None if next_due is None else AT + next_due)
 
 
@@ -338,7 +342,7 @@ def test_the_next_due_is_that_of_the_first_schedule_left(
 def test_the_cursor_stays_before_what_is_not_yet_due(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("b", AT + 1))
     assert tables.fire(AT) == ["a"]
-    assert tables.table.checkpoint.cursor <= layout.index_key(entry("b", AT + 1))
+    assert tables.table.checkpoint.cursor <= index_key(entry("b", AT + 1))
     tables.reopen()
     assert tables.fire(AT + 1) == ["b"]
 
@@ -346,7 +350,7 @@ def test_the_cursor_stays_before_what_is_not_yet_due(tables: Tables) -> None:
 def test_the_cursor_passes_what_has_been_fired(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("b", AT + 1))
     tables.fire(AT + 1)
-    assert tables.table.checkpoint.cursor > layout.index_key(entry("b", AT + 1))
+    assert tables.table.checkpoint.cursor > index_key(entry("b", AT + 1))
 
 
 @pytest.mark.parametrize("due", [AT - MINUTE, AT - 1, AT, AT + 1])
@@ -365,7 +369,7 @@ def test_a_fresh_schedule_that_a_limit_left_out_is_not_overtaken_by_the_cursor(t
     overlay = tables.overlay()
     put(overlay, entry("b", AT + 1))
     assert ids(overlay.due(AT + 2, 1, MUCH)) == ["a"]
-    overlay.remove("acme", "a")
+    overlay.remove(identity("acme", "a"))
     tables.commit(overlay)
     tables.reopen()
     assert tables.fire(AT + 2) == ["b", "c"]
@@ -391,7 +395,7 @@ def test_a_dropped_overlay_leaves_everything_as_it_was(tables: Tables) -> None:
     overlay = tables.overlay()
     put(overlay, entry("a", AT + 5, version=2))
     put(overlay, entry("new", AT))
-    overlay.remove("acme", "c")
+    overlay.remove(identity("acme", "c"))
     overlay.position = 99
     overlay.due(AT + 10, 10, MUCH)
     del overlay
@@ -452,9 +456,9 @@ def test_pending_counts_each_schedule_once(tables: Tables) -> None:
     counts.append(overlay.pending)
     put(overlay, entry("c", AT + 2))
     counts.append(overlay.pending)
-    overlay.remove("acme", "c")
+    overlay.remove(identity("acme", "c"))
     counts.append(overlay.pending)
-    overlay.remove("acme", "b")
+    overlay.remove(identity("acme", "b"))
     counts.append(overlay.pending)
     assert counts == [2, 2, 3, 3, 2, 1]
     tables.commit(overlay)
@@ -506,7 +510,7 @@ def test_a_listing_goes_on_while_schedules_come_and_go(tables: Tables) -> None:
     by_due, by_id = tables.table.by_due(), tables.table.by_id("acme")
     assert (next(by_due)[1].schedule.id, next(by_id).schedule.id) == ("a", "a")
     overlay = tables.overlay()
-    overlay.remove("acme", "b")
+    overlay.remove(identity("acme", "b"))
     put(overlay, entry("bb"))
     tables.commit(overlay)
     assert [each.schedule.id for _, each in by_due] == ["b", "c"]  # as it was when the listing began
@@ -585,9 +589,9 @@ def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_change
             records: list[tuple[bytes, bytes | None]] = []
             for id, due, priority in step.commands:
                 offset += 1
-                assert overlay.get("acme", id) == after.get(id)
+                assert overlay.get(identity("acme", id)) == after.get(id)
                 if due is None:
-                    overlay.remove("acme", id)
+                    overlay.remove(identity("acme", id))
                     after.pop(id, None)
                     records.append((key_of("acme", id), None))
                 else:
@@ -599,7 +603,7 @@ def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_change
             taken = [each for each in in_order if each.progress.due <= now][: step.limit]
             assert scan == DueScan(taken, next((e.progress.due for e in in_order[len(taken) :]), None))
             for each in taken:
-                overlay.remove("acme", each.schedule.id)
+                overlay.remove(identity("acme", each.schedule.id))
                 del after[each.schedule.id]
                 records.append((key_of("acme", each.schedule.id), None))
             if step.end == "aborted":
@@ -614,7 +618,7 @@ def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_change
                 if step.end == "reopened":
                     tables.reopen()
 
-        assert contents(tables.table) == sorted(model.values(), key=layout.index_key)
+        assert contents(tables.table) == sorted(model.values(), key=index_key)
         assert tables.table.pending == len(model)
         compacted = list({key: (key, value) for key, value in log}.values())
         for records in (log, log * 2, compacted, compacted[::-1]):

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import layout
+from light_scheduler.wire.state import identity_of
 
 AT = 1_767_225_600_123
 LAST_MS_OF_9999 = 253_402_300_799_999
@@ -21,7 +22,7 @@ def entry(due: int, priority: int = 100, arrival: int = 42, id: str = "pöst") -
 
 
 def test_a_time_index_key_golden() -> None:
-    assert layout.index_key(entry(AT)) == bytes.fromhex(
+    assert layout.index_key(entry(AT), identity_of(entry(AT))) == bytes.fromhex(
         "74"  # 't'
         "01c16dc0"  # minute 29453760
         "007b"  # 123 ms in it
@@ -51,17 +52,19 @@ def test_the_order_of_keys_is_the_order_of_due_priority_and_arrival(one: Entry, 
     def rank(each: Entry) -> tuple[int, int, int, bytes]:
         return each.progress.due, each.schedule.priority, each.progress.arrival, each.schedule.id.encode()
 
-    assert (layout.index_key(one) < layout.index_key(other)) == (rank(one) < rank(other))
+    assert (layout.index_key(one, identity_of(one)) < layout.index_key(other, identity_of(other))) == (
+        rank(one) < rank(other)
+    )
 
 
 @given(entries, st.integers(0, LAST_MS_OF_9999))
 def test_a_position_by_time_lies_before_all_that_is_due_from_then_on(each: Entry, at: int) -> None:
-    assert (layout.index_from(at) <= layout.index_key(each)) == (at <= each.progress.due)
+    assert (layout.index_from(at) <= layout.index_key(each, identity_of(each))) == (at <= each.progress.due)
 
 
 @given(entries)
 def test_keys_tell_their_due_and_lie_between_the_ends_of_the_index(each: Entry) -> None:
-    key = layout.index_key(each)
+    key = layout.index_key(each, identity_of(each))
     assert layout.due_of(key) == each.progress.due
     assert layout.INDEX_START < key < layout.INDEX_END
     for other in (layout.primary_key("acme", each.schedule.id), layout.CHECKPOINT_KEY):

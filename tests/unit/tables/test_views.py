@@ -14,7 +14,7 @@ from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable, Store
 from light_scheduler.tables.layout import index_key, primary_key
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, Sort, encode_cursor, scan
-from light_scheduler.wire.state import encode_entry
+from light_scheduler.wire.state import encode_entry, identity_of
 
 NOW = 1_800_000_000_000
 
@@ -28,7 +28,7 @@ def table_of(entries: list[Entry], store: Store | None = None) -> ScheduleTable:
     table = ScheduleTable(store or MemoryStore())
     changes: dict[bytes, bytes | None] = {}
     for entry in entries:
-        key = index_key(entry)
+        key = index_key(entry, identity_of(entry))
         changes |= {key: encode_entry(entry), primary_key(entry.schedule.tenant, entry.schedule.id): key}
     table.write(changes, Checkpoint(pending=len(entries)))
     return table

@@ -15,7 +15,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable
 from light_scheduler.tables.layout import index_key, primary_key
 from light_scheduler.web import Worker, install
-from light_scheduler.wire.state import encode_entry
+from light_scheduler.wire.state import encode_entry, identity_of
 from light_scheduler.worker.status import LaneStatus
 
 NOW = 1_800_000_000_000
@@ -48,7 +48,7 @@ def make_entry(id: str, *, due: int = NOW, partition: int = 0, offset: int = 0, 
 
 def put(table: ScheduleTable, entry: Entry) -> None:
     """Store a new schedule."""
-    key = index_key(entry)
+    key = index_key(entry, identity_of(entry))
     schedule = entry.schedule
     changes = {key: encode_entry(entry), primary_key(schedule.tenant, schedule.id): key}
     table.write(changes, Checkpoint(pending=table.pending + 1))

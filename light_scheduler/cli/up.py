@@ -127,6 +127,6 @@ Try, in another terminal:
   curl http://{settings.web_host}:{settings.web_port}/api/v1/tenants/default/schedules
 With kcat, as from any language:
   echo 'order-1:pay!' | kcat -P -b {settings.bootstrap_servers} -t {settings.topics.commands} -K: \\
-      -H schedule-after=10s -H schedule-target-topic={_TARGET}
+      -X partitioner=murmur2_random -H schedule-after=10s -H schedule-target-topic={_TARGET}
   kcat -C -b {settings.bootstrap_servers} -t {_TARGET} -X isolation.level=read_committed -f '%k %s %h\\n'
 Ctrl-C stops everything; data stay in {settings.data_dir.parent.absolute()}."""

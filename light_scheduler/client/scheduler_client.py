@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ from typing import Any, Literal, Self, Unpack, overload
 from aiokafka import AIOKafkaProducer
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.errors import BrokerError, ClientError, CommandRefused, ResultTimeout
+from light_scheduler.errors import BrokerError, ClientError, CommandRefused, FormatError, ResultTimeout
 from light_scheduler.model import DEFAULT_TENANT, EventType, HistoryEvent, Outcome, ReplyTo, Result, TopicNames
 from light_scheduler.wire import decode_history, time_ordered_id
 from light_scheduler.wire.ids import FREE_BITS
@@ -23,6 +24,8 @@ from .commands import CommandToSend, ScheduleOptions, ScheduleRequest, cancel_co
 from .connection import bootstrap_of, broker_errors, started_producer, stop_producer
 from .reading import Reader
 from .receipt import Receipt
+
+log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT = 30.0
 """Seconds that a call waits, for the broker's acknowledgement and the scheduler's answer together."""
@@ -250,13 +253,17 @@ class SchedulerClient:
     ) -> AsyncGenerator[HistoryEvent, None]:
         """Follow what happens to schedules, live and without end, or from the first event that the history still has.
 
-        All tenants, ids and events by default. Raises BrokerError.
+        All tenants, ids and events by default; a record that is no event is logged and passed over. Raises BrokerError.
         """
         with broker_errors(f"cannot read {self._history_topic}"):
             reader = await self._reader(self._history_topic, from_beginning=from_beginning)
             try:
                 async for record in reader:
-                    event = decode_history(record.value)
+                    try:
+                        event = decode_history(record.value)
+                    except FormatError as error:
+                        log.warning("%s-%d at offset %d: %s", record.topic, record.partition, record.offset, error)
+                        continue
                     if (
                         (tenant is None or event.tenant == tenant)
                         and (event.id or "").startswith(id_prefix)

@@ -39,7 +39,7 @@ class Overlay:
         self._stored = table.store.get
         self._changes: dict[bytes, bytes | None] = {}
         self._primaries: dict[bytes, bytes | None] = {}  # what the store was asked already
-        self._fresh: dict[bytes, Entry] = {}  # index key -> entry put here
+        self._fresh: set[bytes] = set()  # index keys of what was put here; its records are among the changes
         self._cursor = table.checkpoint.cursor
         self.position = table.checkpoint.position
         self.pending = table.pending
@@ -49,10 +49,7 @@ class Overlay:
         index_key = self._index_key_of(layout.PRIMARY + identity)
         if index_key is None:
             return None
-        fresh = self._fresh.get(index_key)
-        if fresh is not None:
-            return fresh
-        value = self._stored(index_key)
+        value = self._changes[index_key] if index_key in self._fresh else self._stored(index_key)
         if value is None:
             raise FormatError(f"the table's index has no record for {identity!r}")
         return decode_entry(value)
@@ -65,10 +62,10 @@ class Overlay:
             self.pending += 1
         else:
             self._changes[old] = None
-            self._fresh.pop(old, None)
+            self._fresh.discard(old)
         index_key = layout.index_key(entry, identity)
         self._changes[index_key] = record
-        self._fresh[index_key] = entry
+        self._fresh.add(index_key)
         self._changes[primary] = self._primaries[primary] = index_key
 
     def remove(self, identity: bytes) -> None:
@@ -78,7 +75,7 @@ class Overlay:
         if old is not None:
             self.pending -= 1
             self._changes[old] = None
-            self._fresh.pop(old, None)
+            self._fresh.discard(old)
         self._changes[primary] = self._primaries[primary] = None
 
     def due(self, until: int, limit: int, max_bytes: int) -> DueScan:
@@ -95,7 +92,7 @@ class Overlay:
         stored = self._table.store.scan(self._cursor, layout.INDEX_END)
         for key, value in stored:
             while next_fresh < len(fresh) and fresh[next_fresh] < key and len(taken) < limit:
-                taken.append(self._fresh[fresh[next_fresh]])
+                taken.append(self._fresh_entry(fresh[next_fresh]))
                 next_fresh += 1
             if key >= bound or len(taken) >= limit or size > max_bytes:
                 self._cursor = key
@@ -109,9 +106,9 @@ class Overlay:
                 self._primaries[layout.PRIMARY + identity_of(entry)] = key
                 size += len(value)
         room = max(0, limit - len(taken)) if size <= max_bytes else 0
-        taken += [self._fresh[key] for key in fresh[next_fresh : next_fresh + room]]
+        taken += [self._fresh_entry(key) for key in fresh[next_fresh : next_fresh + room]]
         taken_fresh = set(fresh[: next_fresh + room])
-        left = min(self._fresh.keys() - taken_fresh if taken_fresh else self._fresh, default=None)
+        left = min(self._fresh - taken_fresh if taken_fresh else self._fresh, default=None)
         if left is not None:
             next_due = layout.due_of(left) if next_due is None else min(next_due, layout.due_of(left))
         return DueScan(taken, next_due)
@@ -141,6 +138,9 @@ class Overlay:
                 written_at=written_at,
             ),
         )
+
+    def _fresh_entry(self, index_key: bytes) -> Entry:
+        return decode_entry(self._changes[index_key] or b"")
 
     def _index_key_of(self, primary: bytes) -> bytes | None:
         index_key = self._primaries.get(primary, _NOT_ASKED)

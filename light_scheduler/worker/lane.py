@@ -264,20 +264,22 @@ class Lane:
         overlay, batches = Overlay(table), RecordBatches(now, one_by_one=self._suspects.keys())
         cycle = Cycle(self.context, overlay, batches, now)
         commands = self.intake.take(MAX_ISOLATED if self._suspects else MAX_COMMANDS)  # 1.
-        for record in commands:
-            cycle.take(record)  # 2.
+        position = commands[-1].offset + 1 if commands else None
+        commands.reverse()
+        while commands:  # each is let go of while it is in the processor's cache
+            cycle.take(commands.pop())  # 2.
         due = self._take_due(overlay, now)  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due} | cycle.reply_topics)
         for entry in due:
             cycle.fire(entry, self._refusals)  # 2.
         self.counters.lost_results += cycle.answer(self._refusals)
-        if not commands and not due:
+        if position is None and not due:
             self._timer.arm(self.next_due)
             await self._wake.wait()
             return
-        if commands:
-            cycle.moved_to(commands[-1].offset + 1)
-        offsets = {self.tp: overlay.position} if commands else {}
+        if position is not None:
+            cycle.moved_to(position)
+        offsets = {} if position is None else {self.tp: position}
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
         self._count(cycle)

@@ -45,7 +45,11 @@ async def read_until(
 async def read_all(bootstrap_servers: str, topic: str) -> list[Record]:
     """Read everything that is committed in a topic now."""
     consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=bootstrap_servers, isolation_level="read_committed", fetch_max_wait_ms=50
+        topic,
+        bootstrap_servers=bootstrap_servers,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=50,
     )
     records: list[Record] = []
     await consumer.start()
@@ -54,7 +58,6 @@ async def read_all(bootstrap_servers: str, topic: str) -> list[Record]:
             while not (partitions := consumer.assignment()):  # the topic's metadata has not come yet
                 await consumer.getmany(timeout_ms=50)
             ends = await consumer.end_offsets(partitions)
-            await consumer.seek_to_beginning(*partitions)
             while any([await consumer.position(tp) < end for tp, end in ends.items()]):
                 for batch in (await consumer.getmany(timeout_ms=100)).values():
                     records.extend(batch)

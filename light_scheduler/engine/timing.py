@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import REJECT_PAST, After, ScheduleCommand
-
-LATEST = 253_402_300_799_999
-"""The last ms of the year 9999."""
+from light_scheduler.model import LATEST_INSTANT, REJECT_PAST, After, ScheduleCommand
 
 
 def first_due(command: ScheduleCommand, now: int) -> int:
@@ -21,7 +18,7 @@ def first_due(command: ScheduleCommand, now: int) -> int:
     timing = command.timing
     if isinstance(timing, After):
         due = recorded_at + timing.delay
-        if due > LATEST:
+        if due > LATEST_INSTANT:
             raise InvalidCommand("schedule-after", "ends after the year 9999")
         return due
     if command.on_past is not None:

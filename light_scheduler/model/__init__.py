@@ -5,11 +5,12 @@ from .firing import Firing, firing_id
 from .outcome import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Result
 from .schedule import DEFAULT_PRIORITY, DEFAULT_TENANT, Entry, Headers, Progress, Schedule, Target
 from .topics import TopicNames
-from .trigger import NOW, After, Once, Timing, Trigger
+from .trigger import LATEST_INSTANT, NOW, After, Once, Timing, Trigger
 
 __all__ = [
     "DEFAULT_PRIORITY",
     "DEFAULT_TENANT",
+    "LATEST_INSTANT",
     "NOW",
     "REJECT_PAST",
     "After",

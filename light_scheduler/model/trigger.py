@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+LATEST_INSTANT = 253_402_300_799_999
+"""The last ms of the year 9999: no instant lies after it."""
+
 
 class Once(msgspec.Struct, frozen=True, array_like=True, tag="once", gc=False):
     """Fires one time, at an instant (UTC epoch ms)."""

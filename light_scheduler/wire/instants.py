@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from light_scheduler.model import LATEST_INSTANT
+
 FIRST_PLAUSIBLE = 100_000_000_000
 """Smallest integer taken for milliseconds (March 1973). A smaller one is a number of seconds."""
-
-LATEST = 253_402_300_799_999
-"""The last ms of the year 9999."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -53,7 +52,7 @@ def instant_of(moment: datetime) -> int:
 def _checked_integer(ms: int) -> int:
     if ms < FIRST_PLAUSIBLE:
         raise ValueError(f"{ms} looks like seconds: {_LIKE}")
-    if ms > LATEST:
+    if ms > LATEST_INSTANT:
         raise ValueError(f"{ms} is beyond the year 9999 (microseconds or nanoseconds?): {_LIKE}")
     return ms
 
@@ -78,6 +77,6 @@ def _from_rfc3339(text: str, match: re.Match[str]) -> int:
         ms += -(-int(fraction) * 1_000 // 10 ** len(fraction))
     if ms < 0:
         raise ValueError(f"{text!r} is before 1970")
-    if ms > LATEST:
+    if ms > LATEST_INSTANT:
         raise ValueError(f"{text!r} is beyond the year 9999")
     return ms

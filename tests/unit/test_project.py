@@ -117,7 +117,7 @@ class TestLocks:
             assert re.match(r"[a-z0-9.-]+==[^ ]+( ; [^\\]+)? \\\n    --hash=sha256:[0-9a-f]{64}", requirement), (
                 requirement
             )
-        assert not re.search(r"://|/home/|/work/|/root/|/tmp/|--index|--find-links|file:", lock)
+        assert not re.search(r"://|(?<![\w.])/\w|--index|--find-links|file:", lock)
 
     @pytest.mark.parametrize(
         ("name", "extras"), [("requirements.lock", ["dev", "broker"]), ("requirements-runtime.lock", [])]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.wire import format_instant, instant_of, parse_instant
-from light_scheduler.wire.instants import FIRST_PLAUSIBLE, LATEST
+from light_scheduler.wire.instants import FIRST_PLAUSIBLE
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ from light_scheduler.wire.instants import FIRST_PLAUSIBLE, LATEST
     [
         ("1767225600000", 1_767_225_600_000),
         (str(FIRST_PLAUSIBLE), FIRST_PLAUSIBLE),
-        (str(LATEST), LATEST),
+        (str(LATEST_INSTANT), LATEST_INSTANT),
         ("2026-01-01T00:00:00Z", 1_767_225_600_000),
         ("2026-01-01t00:00:00z", 1_767_225_600_000),
         ("2026-01-01 00:00:00Z", 1_767_225_600_000),
@@ -26,7 +27,7 @@ from light_scheduler.wire.instants import FIRST_PLAUSIBLE, LATEST
         ("2016-12-31T23:59:60Z", 1_483_228_800_000),
         ("2017-01-01T00:59:60+01:00", 1_483_228_800_000),
         ("1970-01-01T00:00:00Z", 0),
-        ("9999-12-31T23:59:59.999Z", LATEST),
+        ("9999-12-31T23:59:59.999Z", LATEST_INSTANT),
     ],
 )
 def test_reads_milliseconds_and_rfc_3339(text: str, ms: int) -> None:
@@ -44,7 +45,7 @@ def test_rounds_fractions_finer_than_a_millisecond_up_so_that_nothing_is_early(f
         ("1767225600", "looks like seconds"),
         ("0", "looks like seconds"),
         (str(FIRST_PLAUSIBLE - 1), "looks like seconds"),
-        (str(LATEST + 1), "beyond the year 9999"),
+        (str(LATEST_INSTANT + 1), "beyond the year 9999"),
         ("1767225600000000", "microseconds"),
         ("-1767225600000", "negative"),
         ("2026-01-01T00:00:00", "no offset"),
@@ -77,7 +78,7 @@ def test_refuses_what_is_no_instant_and_says_why(text: str, reason: str) -> None
     assert len(str(caught.value)) < 300
 
 
-@given(st.integers(0, LATEST))
+@given(st.integers(0, LATEST_INSTANT))
 def test_what_is_written_reads_back(ms: int) -> None:
     assert parse_instant(format_instant(ms)) == ms
 
@@ -103,4 +104,4 @@ def test_a_datetime_without_zone_is_refused() -> None:
 
 def test_years_are_written_with_four_digits() -> None:
     assert format_instant(0) == "1970-01-01T00:00:00.000Z"
-    assert format_instant(LATEST) == "9999-12-31T23:59:59.999Z"
+    assert format_instant(LATEST_INSTANT) == "9999-12-31T23:59:59.999Z"

@@ -272,7 +272,7 @@ class Lane:
         await targets.resolve({entry.schedule.target.topic for entry in due} | cycle.reply_topics)
         for entry in due:
             cycle.fire(entry, self._refusals)  # 2.
-        self.counters.lost_results += cycle.answer(self._refusals)
+        lost_results = cycle.answer(self._refusals)
         if position is None and not due:
             self._timer.arm(self.next_due)
             await self._wake.wait()
@@ -282,7 +282,7 @@ class Lane:
         offsets = {} if position is None else {self.tp: position}
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
-        self._count(cycle)
+        self._count(cycle, lost_results)
         self._clear_suspicion([*due, *cycle.results])
 
     def _take_due(self, overlay: Overlay, now: int) -> list[Entry]:
@@ -296,8 +296,9 @@ class Lane:
             if (refusal := self.context.targets[topic].refusal) is not None:
                 raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
 
-    def _count(self, cycle: Cycle) -> None:
+    def _count(self, cycle: Cycle, lost_results: int) -> None:
         counters = self.counters
+        counters.lost_results += lost_results
         counters.transactions += 1
         counters.outcomes.update(cycle.outcomes)
         counters.events.update(cycle.events)

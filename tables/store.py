@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from sortedcontainers import SortedDict
@@ -31,6 +32,18 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release what the store holds; its contents stay."""
+        ...
+
+
+class Stores(Protocol):
+    """Where the stores of partitions are kept, by path. What opening raises is the implementation's."""
+
+    def __call__(self, path: Path) -> Store:
+        """Open a store, with what it held when it was closed."""
+        ...
+
+    def destroy(self, path: Path) -> None:
+        """Delete a closed store."""
         ...
 
 

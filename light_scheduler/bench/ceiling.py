@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError
 from light_scheduler.worker.batches import RecordBatches
+from light_scheduler.worker.clients import KafkaClients
 from light_scheduler.worker.lane import MAX_FIRING_BYTES, MAX_FIRINGS
 from light_scheduler.worker.producer import LaneProducer
 
@@ -87,7 +88,7 @@ async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> 
 
 class _Lane:
     def __init__(self, bootstrap_servers: str, number: int, records: list[BenchRecord], events: int) -> None:
-        self.producer = LaneProducer(bootstrap_servers, f"ceiling-{number}", _TRANSACTION_TIMEOUT_MS)
+        self.producer = LaneProducer(KafkaClients(bootstrap_servers, _TRANSACTION_TIMEOUT_MS), f"ceiling-{number}")
         self._number = number
         self._clock = SystemClock()
         self._offset = 0

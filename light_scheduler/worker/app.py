@@ -17,6 +17,7 @@ from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.settings import Settings
 from light_scheduler.wire import dialect_named
 
+from .clients import KafkaClients
 from .cycle import LaneContext
 from .lane import Lane, LaneServices, Timer
 from .lanes import Lanes
@@ -151,9 +152,8 @@ def _lane_factory(
         return await asyncio.to_thread(_changelog_facts, settings.bootstrap_servers, topic)
 
     services = LaneServices(
-        bootstrap_servers=settings.bootstrap_servers,
+        clients=KafkaClients(settings.bootstrap_servers, settings.transaction_timeout),
         group=app.conf.id,
-        transaction_timeout_ms=settings.transaction_timeout,
         clock=clock,
         confirm=lambda tp: consumer().confirm(tp),
         changelog_facts=changelog_facts,

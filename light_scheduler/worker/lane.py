@@ -35,8 +35,11 @@ from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError, FormatError, SchedulerError, StateError
 from light_scheduler.model import Entry, EventType, Outcome
 from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.store import Stores
 
 from .batches import Origin, RecordBatches, RecordsRefusedError
+from .clients import LaneClients
 from .cycle import Cycle, LaneContext, OriginKey, Refusals, origin_key
 from .intake import Intake
 from .life import LaneState
@@ -72,19 +75,20 @@ class Timer(Protocol):
 class LaneServices:
     """What the lanes of a worker share.
 
-    `confirm` returns when an accepted heartbeat has shown that a partition is ours, `changelog_facts` looks a changelog
-    up, `make_room` tells the fetcher that commands are wanted, and `fail` ends the worker with an error.
+    `clients` makes a lane's own Kafka clients and `stores` opens what is under its table. `confirm` returns when an
+    accepted heartbeat has shown that a partition is ours, `changelog_facts` looks a changelog up, `make_room` tells the
+    fetcher that commands are wanted, and `fail` ends the worker with an error.
     """
 
-    bootstrap_servers: str
+    clients: LaneClients
     group: str
-    transaction_timeout_ms: int
     clock: Clock
     confirm: Callable[[TopicPartition], Awaitable[None]]
     changelog_facts: Callable[[str], Awaitable[ChangelogFacts]]
     new_timer: Callable[[Callable[[], None]], Timer]
     make_room: Callable[[], None]
     fail: Callable[[BaseException], Awaitable[None]]
+    stores: Stores = RocksStore
 
 
 @dataclass
@@ -181,9 +185,7 @@ class Lane:
     async def _take_over(self) -> None:
         """0. Fence, restore, and read on from the position that the restored state holds."""
         producer = LaneProducer(
-            self._services.bootstrap_servers,
-            f"{self.context.names.app_id}-{self.tp.topic}-{self.tp.partition}",
-            self._services.transaction_timeout_ms,
+            self._services.clients, f"{self.context.names.app_id}-{self.tp.topic}-{self.tp.partition}"
         )
         self._producer = producer
         await producer.fence()
@@ -195,12 +197,12 @@ class Lane:
         changelog = TopicPartition(*self.context.changelog)
         if self.table is None:
             facts = await self._services.changelog_facts(changelog.topic)
-            self.table = open_table(self._state_path, facts, self._services.clock.now())
+            self.table = open_table(self._services.stores, self._state_path, facts, self._services.clock.now())
         restored = await restore(
             self.table,
             changelog,
             self.tp,
-            self._services.bootstrap_servers,
+            self._services.clients,
             self._services.clock,
             self.is_closing,
         )

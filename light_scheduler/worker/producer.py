@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 
 from light_scheduler.errors import CycleTimeout, LaneError
 
-from .batches import MAX_BATCH_BYTES, RecordBatches
+from .batches import RecordBatches
+from .clients import LaneClients
 
 FENCE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 2.0
@@ -21,19 +22,12 @@ log = logging.getLogger(__name__)
 class LaneProducer:
     """One transactional id, one transaction at a time."""
 
-    def __init__(self, bootstrap_servers: str, transactional_id: str, transaction_timeout_ms: int) -> None:
+    def __init__(self, clients: LaneClients, transactional_id: str) -> None:
         self.transactional_id = transactional_id
         self._in_transaction = False
         self._tracked: set[str] = set()
-        self._deadline_s = 0.8 * transaction_timeout_ms / 1_000
-        self._kafka = AIOKafkaProducer(
-            bootstrap_servers=bootstrap_servers,
-            transactional_id=transactional_id,
-            transaction_timeout_ms=transaction_timeout_ms,
-            max_batch_size=MAX_BATCH_BYTES,
-            linger_ms=0,
-            retry_backoff_ms=50,
-        )
+        self._deadline_s = 0.8 * clients.transaction_timeout_ms / 1_000
+        self._kafka = clients.producer(transactional_id)
 
     async def fence(self) -> None:
         """Become the owner of the transactional id: older owners' transactions are aborted, their next calls fail."""

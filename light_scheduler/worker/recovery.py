@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError, FormatError
 from light_scheduler.tables import Overlay, ScheduleTable
-from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.store import Stores
+
+from .clients import LaneClients
 
 log = logging.getLogger(__name__)
 
 STALL_TIMEOUT_S = 30.0
-FETCH_BYTES = 8 << 20
 
 
 class ChangelogFacts(NamedTuple):
@@ -36,13 +37,13 @@ class Restored(NamedTuple):
     backlog_end: int
 
 
-def open_table(path: Path, facts: ChangelogFacts, now: int) -> ScheduleTable:
+def open_table(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> ScheduleTable:
     """Open a partition's local copy; throw it away first if it could bring schedules back from the dead.
 
     That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
     tombstones, since cancels and firings that happened meanwhile may have been compacted away.
     """
-    store = RocksStore(path)
+    store = stores(path)
     try:
         table = ScheduleTable(store)
     except FormatError:
@@ -55,8 +56,8 @@ def open_table(path: Path, facts: ChangelogFacts, now: int) -> ScheduleTable:
         if foreign or stale:
             log.warning("throwing away %s: %s", path, "its changelog was made anew" if foreign else "it is too old")
             table.close()
-            RocksStore.destroy(path)
-            table = ScheduleTable(RocksStore(path))
+            stores.destroy(path)
+            table = ScheduleTable(stores(path))
     table.checkpoint = msgspec.structs.replace(table.checkpoint, changelog_id=facts.id)
     return table
 
@@ -65,7 +66,7 @@ async def restore(
     table: ScheduleTable,
     changelog: TopicPartition,
     commands: TopicPartition,
-    bootstrap_servers: str,
+    clients: LaneClients,
     clock: Clock,
     stopping: Callable[[], bool],
 ) -> Restored:
@@ -74,13 +75,7 @@ async def restore(
     To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
     Raises BrokerError if the changelog stops answering, or ends before the offset that the table has.
     """
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap_servers,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        max_partition_fetch_bytes=FETCH_BYTES,
-    )
+    consumer = clients.reader()
     applied = 0
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:

@@ -1,4 +1,4 @@
-"""Kafka's jars: resolved from their Maven coordinates, downloaded once per machine and kept in jgo's cache."""
+"""Jars: resolved from their Maven coordinates, downloaded once per machine and kept in jgo's cache."""
 
 from __future__ import annotations
 
@@ -7,23 +7,31 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from light_scheduler.errors import BrokerStartError
 
 KAFKA_VERSION = "4.3.1"
 
-# kafka-clients is named although kafka_2.13 depends on it: left alone, the resolver settles on an older one.
-COORDINATES = "+".join(
+
+class Library(NamedTuple):
+    """What jars are for, where they are, and about what a first download comes to: the scale of the progress bar."""
+
+    name: str
+    coordinates: tuple[str, ...]
+    download_bytes: int
+
+
+KAFKA = Library(
+    f"Kafka {KAFKA_VERSION}",
     (
+        # kafka-clients is named although kafka_2.13 depends on it: left alone, the resolver settles on an older one.
         f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
         f"org.apache.kafka:kafka-clients:{KAFKA_VERSION}",
         "org.apache.logging.log4j:log4j-slf4j2-impl:2.25.2",
-    )
+    ),
+    45_200_000,
 )
-
-DOWNLOAD_BYTES = 45_200_000
-"""About what a first download comes to: the scale of the progress bar."""
 
 Advance = Callable[[str, int], None]
 """Is told the file being downloaded and how many of its bytes just came."""
@@ -32,20 +40,25 @@ _CHUNK_BYTES = 1 << 16
 
 
 def kafka_jars() -> list[Path]:
-    """Return the class path of Kafka, downloading what is missing (about 45 MB the first time).
+    """Return the class path of Kafka: see `jars_of`."""
+    return jars_of(KAFKA)
+
+
+def jars_of(library: Library) -> list[Path]:
+    """Return the class path of a library, downloading what is missing the first time.
 
     A download shows a progress bar if standard error is a terminal. Raises BrokerStartError when the `broker` extra is
     not installed, or a jar is missing and cannot be fetched.
     """
     jgo = _import_jgo()
     try:
-        with _only_one_process(), _progress_bar() as advance:
-            return _resolve(jgo, advance)
+        with _only_one_process(), _progress_bar(library) as advance:
+            return _resolve(jgo, "+".join(library.coordinates), advance)
     except BrokerStartError:
         raise
     except (OSError, RuntimeError, ValueError) as error:  # requests' errors are OSErrors, jgo's are RuntimeErrors
         raise BrokerStartError(
-            f"the jars of Kafka {KAFKA_VERSION} are not all on this machine and could not be downloaded "
+            f"the jars of {library.name} are not all on this machine and could not be downloaded "
             f"({_first_line(error)}). Connect to the internet (HTTPS_PROXY is honoured) and run the command again; "
             f"after one complete download no network is needed. Offline, copy {_cache_folders()} from a machine that "
             "has them, or use a Kafka of your own."
@@ -60,12 +73,12 @@ def _import_jgo() -> Any:
     return jgo
 
 
-def _resolve(jgo: Any, advance: Advance) -> list[Path]:
+def _resolve(jgo: Any, coordinates: str, advance: Advance) -> list[Path]:
     resolver = _checked_resolver(advance)
-    environment = jgo.build(COORDINATES, resolver=resolver)
+    environment = jgo.build(coordinates, resolver=resolver)
     # The lock file is written last. Without it an earlier run was interrupted half-way, and jgo would not notice.
     if not environment.lock_path.exists():
-        environment = jgo.build(COORDINATES, resolver=resolver, update=True)
+        environment = jgo.build(coordinates, resolver=resolver, update=True)
     return list(environment.all_jars)
 
 
@@ -121,14 +134,14 @@ def _cache_folders() -> tuple[Path, Path]:
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Advance]:
+def _progress_bar(library: Library) -> Iterator[Advance]:
     """Yield a function that draws a progress bar, from the first byte that is downloaded."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     console = Console(stderr=True)
     progress = Progress(
-        TextColumn(f"Downloading Kafka {KAFKA_VERSION}"),
+        TextColumn(f"Downloading {library.name}"),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -136,7 +149,7 @@ def _progress_bar() -> Iterator[Advance]:
         console=console,
         transient=True,
     )
-    task = progress.add_task("", total=DOWNLOAD_BYTES)
+    task = progress.add_task("", total=library.download_bytes)
     started = False
 
     def advance(file: str, size: int) -> None:
@@ -146,7 +159,7 @@ def _progress_bar() -> Iterator[Advance]:
             if console.is_terminal:
                 progress.start()
             else:
-                console.print(f"Downloading Kafka {KAFKA_VERSION} (about {DOWNLOAD_BYTES // 1_000_000} MB, once)")
+                console.print(f"Downloading {library.name} (about {library.download_bytes // 1_000_000} MB, once)")
         progress.update(task, advance=size, description=file)
 
     try:

@@ -1,0 +1,99 @@
+"""Reading one range of offsets to its end.
+
+The end is a position, not a record: markers of transactions, what aborted transactions left, and what compaction took
+away are offsets without a record. A range ends with the first record past it, or where the log is said to end.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from .options import ReadOptions
+from .ranges import OffsetRange
+from .silence import SILENT
+
+Message = Any
+"""confluent_kafka's: its types allow for None everywhere."""
+
+_CHUNK = 10_000
+_POLL_S = 0.05
+_TIMEOUT_S = 30.0
+_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+_GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+
+# Spark uses a worker process for many tasks: connecting anew for each would cost as much as a small range.
+_idle: dict[tuple[int, str], Consumer] = {}
+
+
+class DataLossError(RuntimeError):
+    """Offsets that were to be read are no longer in the log."""
+
+
+def read_range(options: ReadOptions, wanted: OffsetRange) -> Iterator[list[Message]]:
+    """Yield the records of a range, in order and in chunks.
+
+    Raises DataLossError (unless `failOnDataLoss` is false), TimeoutError if nothing comes for the poll time-out, and
+    KafkaException.
+    """
+    if len(wanted) <= 0:
+        return
+    place = os.getpid(), repr(sorted(options.client.items()))
+    consumer = _idle.pop(place, None) or Consumer(options.client, logger=SILENT)
+    try:
+        consumer.assign([TopicPartition(wanted.topic, wanted.partition, wanted.start)])
+        yield from _chunks(consumer, options, wanted)
+    except BaseException:
+        consumer.close()
+        raise
+    consumer.unassign()
+    _idle[place] = consumer
+
+
+def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Iterator[list[Message]]:
+    heard_at = time.monotonic()
+    ended = False
+    while not ended:
+        chunk: list[Message] = consumer.consume(_CHUNK, _POLL_S)
+        if not chunk:
+            if time.monotonic() - heard_at > options.patience_ms / 1_000:
+                raise TimeoutError(f"{wanted}: nothing came for {options.patience_ms} ms")
+            continue
+        heard_at = time.monotonic()
+        inside: list[Message] = []
+        for message in chunk:
+            error = message.error()
+            if error is None:
+                if message.offset() >= wanted.end:
+                    ended = True
+                    break
+                inside.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended = message.offset() >= wanted.end
+            elif error.code() in _GONE:
+                ended = not _skip_lost(consumer, options, wanted)
+            elif error.code() not in _PASSING and not error.retriable():
+                raise KafkaException(error)
+        if inside:
+            # Most ranges end in a record: no need to wait until the log is said to end.
+            ended = ended or inside[-1].offset() + 1 >= wanted.end
+            yield inside
+
+
+def _skip_lost(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> bool:
+    """Go on with what is left of a range; return whether anything is."""
+    part = TopicPartition(wanted.topic, wanted.partition)
+    low, high = consumer.get_watermark_offsets(part, timeout=_TIMEOUT_S, cached=False)
+    if options.fail_on_data_loss:
+        raise DataLossError(
+            f"{wanted} is not all in the log, which holds [{low}, {high}): records were deleted before they were read. "
+            "Set the option failOnDataLoss to false to go on with what is left."
+        )
+    if low >= wanted.end or high <= wanted.start:
+        return False
+    consumer.assign([TopicPartition(wanted.topic, wanted.partition, max(low, wanted.start))])
+    return True

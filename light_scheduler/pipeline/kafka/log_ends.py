@@ -1,0 +1,98 @@
+"""Looking up where logs begin and end, under the isolation level that they will be read with.
+
+For a reader of committed records a log ends at its last stable offset: a range beyond it would wait for whoever has a
+transaction open.
+"""
+
+from __future__ import annotations
+
+import re
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from .options import EARLIEST, LATEST, Place, ReadOptions, TopicPart
+from .silence import SILENT
+
+TIMEOUT_S = 30.0
+
+Offsets = dict[TopicPart, int]
+
+
+class LogEnds:
+    """Asks a cluster about the logs that options choose. A context manager."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._consumer = Consumer(options.client, logger=SILENT)
+
+    def earliest(self) -> Offsets:
+        """Return the first offset of each log."""
+        return {part: low for part, (low, _) in self._marks().items()}
+
+    def latest(self) -> Offsets:
+        """Return the offset past the last one that a reader of each log gets."""
+        return {part: high for part, (_, high) in self._marks().items()}
+
+    def starts(self) -> Offsets:
+        """Return where the options begin. Raises ValueError if they do not say it for every partition."""
+        return self._resolved(self._options.starting, "starting")
+
+    def ends(self) -> Offsets:
+        """Return where the options end. Raises ValueError if they do not say it for every partition."""
+        return self._resolved(self._options.ending, "ending")
+
+    def _resolved(self, place: Place, end: str) -> Offsets:
+        marks = self._marks()
+        if place.timestamp is not None:
+            return self._at(place.timestamp, marks)
+        if place.everywhere is not None:
+            return {part: low if place.everywhere == EARLIEST else high for part, (low, high) in marks.items()}
+        if place.offsets.keys() != marks.keys():
+            different = sorted(place.offsets.keys() ^ marks.keys())
+            raise ValueError(
+                f"option {end}Offsets must name exactly the partitions that are read; it differs in {different}"
+            )
+        named = {EARLIEST: 0, LATEST: 1}
+        return {
+            part: marks[part][named[offset]] if offset in named else offset for part, offset in place.offsets.items()
+        }
+
+    def _at(self, timestamp: int, marks: dict[TopicPart, tuple[int, int]]) -> Offsets:
+        asked = [TopicPartition(topic, partition, timestamp) for topic, partition in marks]
+        found = {(one.topic, one.partition): one.offset for one in self._consumer.offsets_for_times(asked, TIMEOUT_S)}
+        # No record as late as that: the end. Records of open transactions count as found, but are not read.
+        return {part: min(high, found[part]) if found[part] >= 0 else high for part, (_, high) in marks.items()}
+
+    def _marks(self) -> dict[TopicPart, tuple[int, int]]:
+        ask = self._consumer.get_watermark_offsets
+        return {part: ask(TopicPartition(*part), timeout=TIMEOUT_S, cached=False) for part in self._parts()}
+
+    def _parts(self) -> list[TopicPart]:
+        if self._options.partitions:
+            return sorted(self._options.partitions)
+        parts: list[TopicPart] = []
+        for name in self._topics():
+            topic = self._consumer.list_topics(name, timeout=TIMEOUT_S).topics[name]
+            if topic.error is not None:
+                raise KafkaException(topic.error)
+            parts += [(name, partition) for partition in sorted(topic.partitions)]
+        return parts
+
+    def _topics(self) -> list[str]:
+        if self._options.pattern is None:
+            return list(self._options.topics)
+        pattern = re.compile(self._options.pattern)
+        return sorted(filter(pattern.fullmatch, self._consumer.list_topics(timeout=TIMEOUT_S).topics))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

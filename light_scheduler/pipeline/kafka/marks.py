@@ -1,0 +1,83 @@
+"""Transactions that remember: each moves a mark on together with its records, so that nothing is written twice.
+
+A mark is a position and a note, kept as the committed offset, and its metadata, of a consumer group that has no
+members, for partition 0 of the topic that is written to. It commits with the records or not at all. The broker forgets
+it `offsets.retention.minutes` (a week by default) after it last moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from .silence import SILENT
+
+TIMEOUT_S = 60.0
+
+_CONNECTION = ("bootstrap.servers", "security.", "sasl.", "ssl.")
+
+
+class Mark(NamedTuple):
+    """How far a writer has come. No position (-1): nothing has been written."""
+
+    position: int
+    note: str
+
+
+NOTHING_WRITTEN = Mark(-1, "")
+
+
+class MarkedProducer:
+    """A transactional producer and its mark, which both bear one name. A context manager.
+
+    Making one ends what an earlier producer of the name had open, and fences that producer.
+    """
+
+    def __init__(self, client: Mapping[str, Any], name: str, topic: str) -> None:
+        self.producer = Producer({**client, "transactional.id": name}, logger=SILENT)
+        self._place = topic, 0
+        self._consumer = Consumer(
+            {
+                **{key: value for key, value in client.items() if key.startswith(_CONNECTION)},
+                "group.id": name,
+                "isolation.level": "read_committed",  # asks for marks of decided transactions only
+                "enable.auto.commit": False,
+            },
+            logger=SILENT,
+        )
+        try:
+            self.producer.init_transactions(TIMEOUT_S)
+            self.mark = self._committed()
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    @contextmanager
+    def transaction(self, mark: Mark) -> Iterator[Producer]:
+        """Commit what is produced inside together with a mark, or abort both if an error leaves the block."""
+        self.producer.begin_transaction()
+        try:
+            yield self.producer
+            place = TopicPartition(*self._place, offset=mark.position, metadata=mark.note)
+            self.producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), TIMEOUT_S)
+            self.producer.commit_transaction(TIMEOUT_S)
+        except BaseException:
+            self.producer.abort_transaction(TIMEOUT_S)
+            raise
+        self.mark = mark
+
+    def _committed(self) -> Mark:
+        (place,) = self._consumer.committed([TopicPartition(*self._place)], timeout=TIMEOUT_S)
+        return Mark(place.offset, place.metadata or "") if place.offset >= 0 else NOTHING_WRITTEN
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._consumer.close()

@@ -1,0 +1,110 @@
+"""The writers: a task's rows, without a transaction or as one.
+
+Without the option `transactionalId` rows are written by an idempotent producer: at least once, as a task that is tried
+again writes again. With it, a task's rows and a mark that they are written are one transaction, and a task whose mark
+is there already writes nothing. A job is not atomic over its tasks: readers see them one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from confluent_kafka import Producer
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from .marks import Mark, MarkedProducer
+from .options import WriteOptions
+from .producing import Delivery, check_columns, send_batches
+from .silence import SILENT
+
+BATCH_ID = "streaming.sql.batchId"
+"""The local property that says which micro-batch a task belongs to."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task has to say: how many records it wrote, and whether they had been written before."""
+
+    task: int
+    records: int
+    repeated: bool = False
+
+
+class KafkaBatchWriter(DataSourceArrowWriter):
+    """Writes a table once.
+
+    Its mark is the option `writeId`, or one made up for this write. A later write with the same id, partitioned in the
+    same way, adds only what the first one did not come to.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = WriteOptions.parse(options)
+        check_columns(schema, self._options.topic)
+        self._mark = Mark(1, self._options.write_id or str(uuid.uuid4()))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        task = _task()
+        if self._options.transactional_id is None:
+            return Written(task.partitionId(), _write(self._options, iterator))
+        return _write_once(self._options, task, iterator, self._mark, lambda there: there.note == self._mark.note)
+
+
+class KafkaStreamWriter(DataSourceStreamArrowWriter):
+    """Writes micro-batches; with a transactional id exactly once. Its mark is the number of the micro-batch."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = WriteOptions.parse(options)
+        check_columns(schema, self._options.topic)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        task = _task()
+        if self._options.transactional_id is None:
+            return Written(task.partitionId(), _write(self._options, iterator))
+        batch = int(task.getLocalProperty(BATCH_ID) or 0)
+        return _write_once(self._options, task, iterator, Mark(batch, ""), lambda there: there.position >= batch)
+
+
+# A worker process of Spark takes many tasks of a stream: connecting for each would cost as much as a small batch.
+_idle: dict[tuple[int, str], Producer] = {}
+
+
+def _write(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> int:
+    place = os.getpid(), repr(sorted(options.client.items()))
+    delivery = Delivery(_idle.pop(place) if place in _idle else Producer(options.client, logger=SILENT))
+    send_batches(delivery, batches, options.topic)
+    delivery.finish()
+    _idle[place] = delivery.producer
+    return delivery.count
+
+
+def _write_once(
+    options: WriteOptions,
+    task: TaskContext,
+    batches: Iterator[pa.RecordBatch],
+    mark: Mark,
+    is_past: Callable[[Mark], bool],
+) -> Written:
+    number = task.partitionId()
+    assert options.topic is not None, "WriteOptions holds that a transactional id comes with a topic"
+    with MarkedProducer(options.client, f"{options.transactional_id}-{number}", options.topic) as marked:
+        if is_past(marked.mark):
+            for _ in batches:  # Spark waits until its rows are taken
+                pass
+            return Written(number, 0, repeated=True)
+        with marked.transaction(mark) as producer:
+            delivery = Delivery(producer)
+            send_batches(delivery, batches, options.topic)
+            delivery.finish()
+        return Written(number, delivery.count)
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "writers run in tasks"
+    return task

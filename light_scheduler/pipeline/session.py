@@ -1,0 +1,96 @@
+"""Spark sessions for the jobs: the cluster's own under `spark-submit`, else one on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from light_scheduler.errors import ConfigurationError
+
+from .delta import delta_jars
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""`spark-submit` sets it: the JVM runs already, with a master and sizes of its own."""
+
+_COMMON = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+}
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "8",
+    # Delta reads its own log with Spark jobs of 50 tasks by default: too many for one machine.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """What a job needs of Spark. `memory` is the JVM's; Python workers and the page cache come on top.
+
+    `master`, `memory` and `jars` have no effect under `spark-submit`, which has options of its own for them.
+    """
+
+    master: str = "local[*]"
+    memory: str = "3g"
+    delta: bool = False
+    jars: tuple[Path, ...] = ()
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def spark_session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
+    """Yield a session and stop it in the end. Raises ConfigurationError if there is no Java."""
+    spark = start_session(name, options)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def start_session(name: str, options: SessionOptions) -> SparkSession:
+    """Start a session, or get the one that `spark-submit` made. Raises ConfigurationError if there is no Java."""
+    configs = {**_COMMON, **(_DELTA if options.delta else {})}
+    builder = SparkSession.builder.appName(name)
+    if _SUBMITTED not in os.environ:
+        _require_java()
+        # Python workers are started by Spark: the same Python, and nothing bound to an outer address.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        jars = (*options.jars, *(delta_jars() if options.delta else ()))
+        builder = builder.master(options.master)
+        configs |= {**_LOCAL, "spark.driver.memory": options.memory}
+        if jars:
+            configs["spark.jars"] = ",".join(map(str, jars))
+    for key, value in {**configs, **options.configs}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def java_is_here() -> bool:
+    """Tell whether Spark would find a Java."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") is not None or (home is not None and (Path(home) / "bin" / "java").exists())
+
+
+def _require_java() -> None:
+    if not java_is_here():
+        raise ConfigurationError(
+            "JAVA_HOME", "Spark needs a Java 17 or newer: install one, or set JAVA_HOME to where it is"
+        )

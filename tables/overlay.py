@@ -15,6 +15,7 @@ from light_scheduler.model import Entry
 from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, decode_entry, decode_position, identity_of
 
 from . import layout
+from .layout import PRIMARY
 from .table import ScheduleTable
 
 _NOT_ASKED = b""
@@ -46,7 +47,10 @@ class Overlay:
 
     def get(self, identity: bytes) -> Entry | None:
         """Return one schedule as it is with the changes so far."""
-        index_key = self._index_key_of(layout.PRIMARY + identity)
+        primary = PRIMARY + identity
+        index_key = self._primaries.get(primary, _NOT_ASKED)
+        if index_key is _NOT_ASKED:
+            index_key = self._primaries[primary] = self._stored(primary)
         if index_key is None:
             return None
         value = self._changes[index_key] if index_key in self._fresh else self._stored(index_key)
@@ -56,8 +60,10 @@ class Overlay:
 
     def put(self, identity: bytes, entry: Entry, record: bytes) -> None:
         """Store a schedule and its state record, in place of the one of its identity if there is one."""
-        primary = layout.PRIMARY + identity
-        old = self._index_key_of(primary)
+        primary = PRIMARY + identity
+        old = self._primaries.get(primary, _NOT_ASKED)
+        if old is _NOT_ASKED:
+            old = self._stored(primary)
         if old is None:
             self.pending += 1
         else:
@@ -70,7 +76,7 @@ class Overlay:
 
     def remove(self, identity: bytes) -> None:
         """Forget a schedule, if there is one."""
-        primary = layout.PRIMARY + identity
+        primary = PRIMARY + identity
         old = self._index_key_of(primary)
         if old is not None:
             self.pending -= 1
@@ -103,7 +109,7 @@ class Overlay:
             if key not in self._changes:  # else it was replaced or cancelled in this cycle
                 entry = decode_entry(value)
                 taken.append(entry)
-                self._primaries[layout.PRIMARY + identity_of(entry)] = key
+                self._primaries[PRIMARY + identity_of(entry)] = key
                 size += len(value)
         room = max(0, limit - len(taken)) if size <= max_bytes else 0
         taken += [self._fresh_entry(key) for key in fresh[next_fresh : next_fresh + room]]

@@ -43,7 +43,10 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def is_json_command(content_type: bytes | None) -> bool:
     """Tell whether a content type, parameters aside, is the one of JSON commands."""
-    return content_type is not None and content_type.split(b";", 1)[0].strip().lower() == JSON_COMMAND
+    if content_type is None:
+        return False
+    lower = content_type.lower()
+    return JSON_COMMAND in lower and lower.split(b";", 1)[0].strip() == JSON_COMMAND
 
 
 def json_path(field: str) -> str:

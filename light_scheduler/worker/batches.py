@@ -119,9 +119,10 @@ class RecordBatches:
         """
         batch = self._open.get(target)
         if batch is not None:
-            if batch.builder.put(self._timestamp, key, value, headers) is not None:
+            builder, origins = batch
+            if builder.put(self._timestamp, key, value, headers) is not None:
                 if origin is not None:
-                    batch.origins.append(origin)
+                    origins.append(origin)
                 return
             self._full.append((target, batch))
             del self._open[target]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from light_scheduler.engine import FiringDecision, Limits, MissedPolicy, decide, decide_firing
+from light_scheduler.engine import FiringDecision, Limits, MissedPolicy, decide, decide_firing, plain_entry
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     DeadLetter,
@@ -36,6 +36,7 @@ from light_scheduler.wire import (
     partition_for,
     result_headers,
 )
+from light_scheduler.wire.native import NativeDialect
 from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity, identity_of
 
 from .batches import Origin, RecordBatches, RecordTooLargeError
@@ -87,6 +88,7 @@ class Cycle:
         self._overlay = overlay
         self._batches = batches
         self._now = now
+        self._is_native = isinstance(context.dialect, NativeDialect)
         self._decode = context.dialect.decode
         self._limits = context.limits
         self._changelog = context.changelog
@@ -115,6 +117,13 @@ class Cycle:
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""
         try:
+            if self._is_native and (entry := plain_entry(record, self._now, self._limits)) is not None:
+                name = identity_of(entry)
+                if self._overlay.get(name) is None:
+                    self._keep(name, entry)
+                    self.outcomes[Outcome.SCHEDULED] += 1
+                    self._record(EventType.SCHEDULED, entry, None)
+                    return
             command = self._decode(record)
             name = identity(command.tenant, command.id)
             decision = decide(command, self._overlay.get(name), self._now, self._limits)

@@ -202,7 +202,7 @@ class LaneConsumer(driver.Consumer):
                 tp.partition,
                 last.offset,
                 last.timestamp / 1_000,
-                last.timestamp_type,
+                0,
                 [],
                 None,
                 batch,  # type: ignore[arg-type]  # Faust hands it on as it is: the topic's serializer is raw

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import calc_crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from light_scheduler.model import Headers
+from light_scheduler.worker.fetching import UNREADABLE, CommandReader
+
+TP = TopicPartition("commands", 2)
+AT = 1_767_225_600_000
+CONTROL, TRANSACTIONAL = 0x20, 0x10
+ABORT, COMMIT = struct.pack(">HH", 0, 0), struct.pack(">HH", 0, 1)
+
+
+def batch(first: int, *records: tuple[bytes | None, bytes | None, Headers], producer: int = 7, flags: int = 0) -> bytes:
+    """Write a record batch from an offset on, as a broker has it."""
+    builder = DefaultRecordBatchBuilder(2, 0, flags & TRANSACTIONAL, producer, 0, 0, 1 << 20)
+    for number, (key, value, headers) in enumerate(records):
+        builder.append(number, AT + number, key, value, headers)
+    data = builder.build()
+    struct.pack_into(">q", data, 0, first)
+    (attributes,) = struct.unpack_from(">h", data, 21)
+    struct.pack_into(">h", data, 21, attributes | flags)
+    struct.pack_into(">I", data, 17, calc_crc32c(data[21:]))
+    return bytes(data)
+
+
+def fetched(data: bytes, position: int, aborted: list[tuple[int, int]]) -> PartitionRecords:
+    return PartitionRecords(TP, MemoryRecords(data), aborted, position, None, None, True, READ_COMMITTED)
+
+
+def fields(record: Any) -> tuple[Any, ...]:
+    return record.partition, record.offset, record.timestamp, record.key, record.value, list(record.headers)
+
+
+content = st.tuples(
+    st.none() | st.binary(max_size=3),
+    st.none() | st.binary(max_size=3),
+    st.lists(st.tuples(st.text("ab", max_size=2), st.none() | st.binary(max_size=2)), max_size=2),
+)
+kinds = st.sampled_from(["plain", "transactional", "abort", "commit"])
+
+
+@given(st.lists(st.tuples(kinds, st.integers(1, 2), st.lists(content, min_size=1, max_size=4)), max_size=6), st.data())
+def test_commands_are_what_aiokafka_reads_less_what_it_leaves_out(
+    log: list[tuple[str, int, list[tuple[bytes | None, bytes | None, Headers]]]], data: st.DataObject
+) -> None:
+    written, end = b"", 0
+    for kind, producer, records in log:
+        if kind in ("abort", "commit"):
+            marker = ABORT if kind == "abort" else COMMIT
+            written += batch(end, (marker, b"", []), producer=producer, flags=CONTROL | TRANSACTIONAL)
+            end += 1
+        else:
+            flags = TRANSACTIONAL if kind == "transactional" else 0
+            written += batch(end, *records, producer=producer, flags=flags)
+            end += len(records)
+    position = data.draw(st.integers(0, end))
+    aborted = data.draw(st.lists(st.tuples(st.integers(1, 2), st.integers(0, end)), max_size=2))
+    theirs, reader = fetched(written, position, aborted), CommandReader(fetched(written, position, aborted))
+    assert [fields(command) for command in reader] == [fields(record) for record in theirs]
+    assert reader.next_fetch_offset == theirs.next_fetch_offset
+
+
+def test_a_header_name_that_is_not_utf_8_hides_its_record_and_nothing_before_it() -> None:
+    bad = batch(4, (b"a", b"1", []), (b"b", b"2", [("name", b"")]), (b"c", b"3", []))
+    data = batch(3, (b"z", b"0", [])) + resealed(bad, lambda content: content.replace(b"name", b"\xff\xffme"))
+    reader = CommandReader(fetched(data, 3, []))
+    assert [(command.offset, command.key, command.headers == UNREADABLE) for command in reader] == [
+        (3, b"z", False),
+        (4, b"a", False),
+        (5, None, True),
+    ]
+    assert reader.next_fetch_offset == 6
+
+
+def test_a_batch_with_a_wrong_checksum_is_an_error() -> None:
+    good, bad = batch(0, (b"a", b"1", [])), bytearray(batch(1, (b"b", b"2", [])))
+    bad[-1] ^= 1
+    with pytest.raises(CorruptRecordException):
+        list(CommandReader(fetched(good + bytes(bad), 0, [])))
+
+
+def resealed(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """Change the content of a batch and give it the checksum of what it holds then."""
+    content = change(data[21:])
+    return data[:17] + struct.pack(">I", calc_crc32c(content)) + content

@@ -45,7 +45,7 @@ from .targets import Targets
 LONGEST_TOLD = 10_000
 """Characters of a sender's own text that are repeated to tell what was wrong with it; no legal id is longer."""
 
-OriginKey = tuple[str, str | None, int | None]
+OriginKey = tuple[str, str | None, int | None, int]
 
 Refusals = dict[OriginKey, str]
 """What a topic of the user's refuses, and why."""
@@ -54,8 +54,9 @@ Refusals = dict[OriginKey, str]
 def origin_key(origin: Origin) -> OriginKey:
     """Name a schedule's next firing, or a command's answer, over several tries of a cycle."""
     if isinstance(origin, Entry):
-        return origin.schedule.tenant, origin.schedule.id, origin.progress.due
-    return "", None, origin.offset
+        schedule = origin.schedule  # another version may be due at the same instant, and be nothing to refuse
+        return schedule.tenant, schedule.id, origin.progress.due, schedule.version
+    return "", None, origin.offset, 0
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from .cycle import Cycle, LaneContext, OriginKey, Refusals, origin_key
 from .intake import Intake
 from .life import LaneState
 from .producer import LaneProducer
-from .recovery import ChangelogFacts, open_table, restore
+from .recovery import ChangelogFacts, is_stale, open_table, restore
 from .status import Lateness
 
 MAX_COMMANDS = 5_000
@@ -117,6 +117,7 @@ class Lane:
         self.counters = LaneCounters(Counter(), Counter(), Lateness())
         self._services = services
         self._state_path = state_path
+        self._facts: ChangelogFacts | None = None
         self._producer: LaneProducer | None = None
         self._wake = asyncio.Event()
         self.intake = Intake(self._wake.set, services.make_room)
@@ -153,6 +154,14 @@ class Lane:
         return self.state in (LaneState.CLOSING, LaneState.CLOSED)
 
     async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
+        """No lane dies quietly: what it cannot recover from ends the worker."""
+        try:
+            await self._live(predecessor)
+        except Exception as error:
+            log.exception("lane %s-%d gives up", *self.tp)
+            await self._services.fail(error)
+
+    async def _live(self, predecessor: asyncio.Task[None] | None) -> None:
         if predecessor is not None:
             await asyncio.wait([predecessor])
         retry_s = FIRST_RETRY_S
@@ -195,9 +204,12 @@ class Lane:
         self._move(LaneState.FENCED)
         self._move(LaneState.RESTORING)
         changelog = TopicPartition(*self.context.changelog)
+        now = self._services.clock.now()
+        if self.table is not None and self._facts is not None and is_stale(self.table, self._facts, now):
+            self._close_table()
         if self.table is None:
-            facts = await self._services.changelog_facts(changelog.topic)
-            self.table = open_table(self._services.stores, self._state_path, facts, self._services.clock.now())
+            self._facts = await self._services.changelog_facts(changelog.topic)
+            self.table = open_table(self._services.stores, self._state_path, self._facts, self._services.clock.now())
         restored = await restore(
             self.table,
             changelog,

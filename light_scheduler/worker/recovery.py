@@ -52,7 +52,7 @@ def open_table(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> S
     checkpoint = table.checkpoint
     if checkpoint.changelog_id:
         foreign = checkpoint.changelog_id != facts.id
-        stale = now - checkpoint.written_at > facts.delete_retention_ms
+        stale = is_stale(table, facts, now)
         if foreign or stale:
             log.warning("throwing away %s: %s", path, "its changelog was made anew" if foreign else "it is too old")
             table.close()
@@ -60,6 +60,14 @@ def open_table(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> S
             table = ScheduleTable(stores(path))
     table.checkpoint = msgspec.structs.replace(table.checkpoint, changelog_id=facts.id)
     return table
+
+
+def is_stale(table: ScheduleTable, facts: ChangelogFacts, now: int) -> bool:
+    """Tell whether a table was last written longer ago than its changelog keeps tombstones.
+
+    A lane that was frozen for as long and goes on has a table as dangerous as one that was found on disk.
+    """
+    return now - table.checkpoint.written_at > facts.delete_retention_ms
 
 
 async def restore(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import ConsumerStoppedError, IllegalStateError
+from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 
@@ -91,7 +91,11 @@ class _Thread(driver.AIOKafkaConsumerThread):
         """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
         coordinator = self._ensure_consumer()._coordinator
         generation = coordinator.generation
-        return bool(await coordinator._do_heartbeat()) and coordinator.generation == generation
+        try:
+            is_accepted = bool(await coordinator._do_heartbeat())
+        except KafkaError:  # an answer that aiokafka does not know what to do about: its own heartbeat will see to it
+            return False
+        return is_accepted and coordinator.generation == generation
 
 
 class LaneConsumer(driver.Consumer):

@@ -634,7 +634,9 @@ async def test_a_firing_that_its_topic_refused_before_is_not_sent_again(partitio
         command(due_at(AT), *TO_REMINDERS, key=b"fine", offset=43),
         now=AT - 1,
     )
-    await partition.run(refusals={("default", "refused", AT): "the broker said no", ("other", "fine", AT): "not mine"})
+    await partition.run(
+        refusals={("default", "refused", AT, 1): "the broker said no", ("other", "fine", AT, 1): "not mine"}
+    )
     assert [record.key for record in partition.sent("reminders")] == [b"fine"]
     assert [(letter.id, letter.reason) for letter in partition.dead_letters] == [("refused", "the broker said no")]
 

@@ -1,1 +1,13 @@
-"""Shared fixtures: one embedded broker per run (see `light_scheduler.devkit.pytest_plugin`)."""
+"""Shared fixtures, and how much of what can be repeated without end is done.
+
+One embedded broker per run: see `light_scheduler.devkit.pytest_plugin`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("light-scheduler: how much is tried")
+    group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")

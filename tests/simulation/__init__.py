@@ -1,0 +1,12 @@
+"""Lanes in a simulated world: the real lane, engine, table and recovery on a Kafka, a group and a clock that are not.
+
+    loop      an event loop whose time jumps to the next thing that happens
+    kafka     logs, transactions, fencing, markers, compaction; the clients that lanes use
+    group     who owns which partition, and who believes to
+    node      a worker process on a machine: its lanes, its fetcher, its disk; where faults strike
+    history   what happens in one run: commands and faults, drawn from a seed; running and shrinking it
+    model     what must have been delivered, from the commands and the commits alone
+    mutants   planted bugs, each of which the model must catch
+
+A history depends on its seed only. `python -m simulation --seed N` (with `tests` on the path) plays one again.
+"""

@@ -1,0 +1,282 @@
+"""Histories: what is sent and what goes wrong, when; drawn from a seed, played, and made smaller if they fail."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from random import Random
+from typing import NamedTuple
+
+from aiokafka import TopicPartition
+
+from light_scheduler.worker.lane import Lane
+
+from . import loop as simulated
+from .group import SESSION_TIMEOUT_S, Group
+from .kafka import POISON, Kafka
+from .model import Partition, Violation
+from .node import COMMANDS, KINDS, NAMES, REPLIES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
+
+EPOCH_MS = 1_767_225_600_000
+SETTLE_S = 40.0
+"""How long (s) after everything has happened it is looked at what came of it."""
+
+IDS = ("a", "b", "c", "d")
+
+
+class Send(NamedTuple):
+    """A command: sent `at` (s), due `wait` ms later. `aborted` is None unless it is sent in a transaction."""
+
+    at: float
+    partition: int
+    kind: str
+    id: str
+    wait: int
+    payload: bytes | None
+    aborted: bool | None
+
+
+@dataclass(frozen=True)
+class History:
+    """One run. `faults` strike when a process reaches a point outside of itself for the n-th time, over all processes;
+    `compactions` are times (s). `seed` decides what is left open: delays, and sizes of fetches."""
+
+    seed: int
+    machines: int
+    partitions: int
+    sends: tuple[Send, ...]
+    faults: tuple[tuple[int, Fault], ...]
+    compactions: tuple[float, ...]
+
+
+class Verdict(NamedTuple):
+    """What came of a history: what was wrong, where which faults struck, and how much was delivered."""
+
+    violation: str | None
+    struck: frozenset[tuple[str, str]]
+    fired: int
+    steps: int
+
+
+def draw(seed: int) -> History:
+    """Make a history up."""
+    random = Random(seed)
+    partitions = 1 if random.random() < 0.8 else 2
+    sends = []
+    at = 0.0
+    for _ in range(random.randint(1, 9)):
+        at += random.choice((0.0, 0.0, 0.1, 1.0, 3.0)) * random.random()
+        kind = random.choices(("schedule", "cancel", "keep", "fail", "invalid"), (12, 4, 1, 1, 1))[0]
+        id = random.choice(IDS)
+        payload = POISON if random.random() < 0.06 else random.choice((b"", b"x", b"\x00\xff" * 20, None))
+        if kind == "cancel":
+            payload = None
+        sends.append(
+            Send(
+                at,
+                IDS.index(id) % partitions,
+                kind,
+                id,
+                random.choice((-500, 0, 50, 300, 1_000, 3_000, 8_000)),
+                payload,
+                random.choice((None, None, None, None, False, True)),
+            )
+        )
+    faults = []
+    for _ in range(random.choices((0, 1, 2, 3, 4), (1, 6, 5, 3, 1))[0]):
+        kind = random.choices(KINDS, (8, 3, 2, 5, 6, 4, 2, 3, 2))[0]
+        longest = {"stall": 12.0, "outage": 12.0}.get(kind, random.choice((1.0, 9.0, 9.0, 20.0, 60.0)))
+        faults.append((random.randint(1, random.choice((30, 80, 160))), Fault(kind, random.random() * longest)))
+    compactions = tuple(random.random() * 60 for _ in range(random.choice((0, 0, 1, 3))))
+    return History(seed, random.choice((1, 2, 2)), partitions, tuple(sends), tuple(sorted(faults)), compactions)
+
+
+class World:
+    """Everything of one history while it is played."""
+
+    def __init__(self, history: History, lane_type: type[Lane] = Lane) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.random = Random(history.seed)
+        self.history = history
+        self.lane_type = lane_type
+        self.clock = _Clock(self.loop)
+        self.kafka = Kafka(self.random, self.clock.now)
+        self.kafka.changed = self._wake_fetchers
+        self.partitions = [TopicPartition(COMMANDS, number) for number in range(history.partitions)]
+        self.group = Group(self.random, self.partitions)
+        self.outage_until = 0.0
+        self.steps = 0
+        self.struck: set[tuple[str, str]] = set()
+        self.trace: Callable[[str], None] | None = None
+        self.busy_until = 0.0
+        self._faults = dict(history.faults)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._nodes: dict[str, Node] = {}
+        self._failure: str | None = None
+
+    async def play(self) -> Verdict:
+        """Let it all happen; then compare with the model."""
+        history = self.history
+        for number in range(history.machines):
+            self._start(f"machine {number}", Disk())
+        for send in history.sends:
+            self.loop.call_at(send.at, self._send, send)
+            self._lasts_until(send.at + max(0, send.wait) / 1_000)
+        for at in history.compactions:
+            self.loop.call_at(at, self._compact)
+            self._lasts_until(at)
+        while (rest := self.busy_until + SETTLE_S - self.loop.time()) > 0:
+            await asyncio.sleep(rest)
+        models = [Partition(self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40)) for tp in self.partitions]
+        return Verdict(
+            self._violation(models), frozenset(self.struck), sum(model.fired for model in models), self.steps
+        )
+
+    # -- what nodes tell and ask --------------------------------------------------------------------------------------
+
+    def strike(self, node: Node, point: str) -> Fault | None:
+        """Count a point reached; return the fault that strikes there."""
+        self.steps += 1
+        fault = self._faults.get(self.steps)
+        if self.trace is not None:
+            self.trace(f"{self.loop.time():8.3f} {self.steps:4} {node} {point} {fault or ''}")
+        if fault is not None:
+            self.struck.add((fault.kind, point))
+            self._lasts_until(self.loop.time() + fault.seconds + SESSION_TIMEOUT_S)
+        return fault
+
+    def start_later(self, machine: str, disk: Disk, seconds: float) -> None:
+        self._lasts_until(self.loop.time() + seconds)
+        self.loop.call_later(seconds, self._start, machine, disk)
+
+    def thaw_later(self, node: Node, seconds: float) -> None:
+        self.loop.call_later(seconds, node.thaw)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def fail(self, error: BaseException) -> None:
+        """A lane gave up for good."""
+        self._failure = f"a lane gave up: {error!r}"
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _start(self, machine: str, disk: Disk) -> None:
+        self._nodes[machine] = Node(self, machine, disk)
+
+    def _wake_fetchers(self) -> None:
+        for node in self._nodes.values():
+            node.wake()
+
+    def _lasts_until(self, at: float) -> None:
+        self.busy_until = max(self.busy_until, at)
+
+    def _send(self, send: Send) -> None:
+        due = self.clock.now() + send.wait
+        self.kafka.send((COMMANDS, send.partition), [_Command(send, due)], aborted=send.aborted)
+
+    def _compact(self) -> None:
+        for tp in self.partitions:
+            log = self.kafka.log((NAMES.changelog(COMMANDS), tp.partition))
+            log.compact(self.clock.now() - TOMBSTONES_KEPT_MS)
+
+    # -- judgement ----------------------------------------------------------------------------------------------------
+
+    def _violation(self, models: list[Partition]) -> str | None:
+        if self._failure or self.group.usurped:
+            return self._failure or self.group.usurped
+        changelog = NAMES.changelog(COMMANDS)
+        try:
+            for number, commit in enumerate(self.kafka.commits):
+                partition = next((place[1] for place in commit.places if place[0] == changelog), None)
+                if partition is None:
+                    raise Violation(f"a commit of {commit.transactional_id} changes no state")
+                now = EPOCH_MS + int(commit.decided_at * 1_000)
+                models[partition].follow(number, commit, now, (COMMANDS, partition))
+            for tp, model in zip(self.partitions, models, strict=True):
+                model.finish(self.clock.now())
+                offset = self.kafka.group_offsets.get(tp, 0)
+                if model.commands and offset != model.commands[-1].offset + 1:
+                    raise Violation(f"the group's offset is {offset} after command {model.commands[-1].offset}")
+        except Violation as violation:
+            return str(violation)
+        return None
+
+
+class _Clock:
+    """The time of day in the simulated world."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> int:
+        return EPOCH_MS + int(self._loop.time() * 1_000)
+
+
+class _Command:
+    """A record to be sent. The headers `kind` and `due` tell the model; to the scheduler they are the user's."""
+
+    def __init__(self, send: Send, due: int) -> None:
+        self.key = send.id.encode()
+        self.value = send.payload
+        self.headers = [
+            ("kind", send.kind.encode()),
+            ("due", b"%d" % due),
+            ("schedule-reply-topic", REPLIES.encode()),
+            ("schedule-command", b"cancel" if send.kind == "cancel" else b"schedule"),
+        ]
+        if send.kind != "cancel":
+            self.headers.append(("schedule-target-topic", TARGET.encode()))
+            if send.wait >= 0 and send.wait % 100:
+                self.headers.append(("schedule-after", b"%d" % send.wait))
+            else:
+                self.headers.append(("schedule-at", b"%d" % due))
+        if send.kind in ("keep", "fail"):
+            self.headers.append(("schedule-on-conflict", send.kind.encode()))
+        if send.kind == "invalid":
+            self.headers.append(("schedule-ta", b"?"))
+
+
+Mutation = Callable[[], AbstractContextManager[type[Lane]]]
+"""Plants a bug for as long as its context lasts; the lanes are then of this type."""
+
+
+def unchanged() -> AbstractContextManager[type[Lane]]:
+    """Plant nothing."""
+    return nullcontext(Lane)
+
+
+def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str], None] | None = None) -> Verdict:
+    """Play a history, with a bug planted or without."""
+
+    async def main(lane_type: type[Lane]) -> Verdict:
+        world = World(history, lane_type)
+        world.trace = trace
+        return await world.play()
+
+    logging.disable(logging.CRITICAL)
+    try:
+        with mutation() as lane_type:
+            return simulated.run(main(lane_type))
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def shrunk(history: History, mutation: Mutation = unchanged) -> History:
+    """Leave out of a failing history what it fails without."""
+    smaller = next((h for h in _smaller(history) if play(h, mutation).violation is not None), None)
+    return history if smaller is None else shrunk(smaller, mutation)
+
+
+def _smaller(history: History) -> Iterator[History]:
+    for number in range(len(history.faults)):
+        yield replace(history, faults=history.faults[:number] + history.faults[number + 1 :])
+    for number in range(len(history.sends)):
+        yield replace(history, sends=history.sends[:number] + history.sends[number + 1 :])
+    for number in range(len(history.compactions)):
+        yield replace(history, compactions=history.compactions[:number] + history.compactions[number + 1 :])

@@ -1,0 +1,369 @@
+"""A Kafka of one process: logs, transactions and what can be seen of them.
+
+It is as unhelpful as the protocol allows. A commit is decided when its request arrives, but its markers are written
+later; until then read_committed readers and the group's offsets see what was before. Markers take offsets, and so do
+aborted records. Compaction leaves holes. A request whose sender gave up may still arrive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiokafka import TopicPartition
+from aiokafka.errors import InvalidProducerEpoch, InvalidTxnState, KafkaError, MessageSizeTooLargeError, ProducerFenced
+from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.structs import RecordMetadata
+
+if TYPE_CHECKING:
+    from .node import Node
+
+POISON = b"poison"
+"""A value that the broker refuses, although nothing told so beforehand."""
+
+TRANSACTION_TIMEOUT_S = 10.0
+
+Place = tuple[str, int]
+"""(topic, partition)."""
+
+
+class Record(NamedTuple):
+    """A record in a log, with the names that aiokafka's records have; `timestamp` is UTC epoch ms."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Any
+
+
+class State(Enum):
+    OPEN = auto()
+    COMMITTED = auto()
+    ABORTED = auto()
+
+
+@dataclass(eq=False)
+class Transaction:
+    """One transaction. `decided_at` (s) is when its outcome was, `backlog_end` what its owner found on taking over."""
+
+    transactional_id: str
+    epoch: int
+    backlog_end: dict[Place, int]
+    state: State = State.OPEN
+    decided_at: float = 0.0
+    places: set[Place] = field(default_factory=set)
+    records: list[Record] = field(default_factory=list)
+    group_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+class Log:
+    """One partition. `end` is its high watermark."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[Transaction | None, Record]] = {}  # neither markers nor what was compacted
+        self.end = 0
+        self.open: dict[Transaction, int] = {}  # transaction -> its first offset here
+
+    @property
+    def last_stable(self) -> int:
+        return min(self.open.values(), default=self.end)
+
+    def append(self, place: Place, transaction: Transaction | None, record: Any, now_ms: int) -> Record:
+        if transaction is not None:
+            self.open.setdefault(transaction, self.end)
+        kept = Record(*place, self.end, now_ms, record.key, record.value, list(record.headers))
+        self.entries[self.end] = (transaction, kept)
+        self.end += 1
+        return kept
+
+    def mark(self, transaction: Transaction) -> None:
+        """Write the marker that ends a transaction."""
+        if self.open.pop(transaction, None) is not None:
+            self.end += 1
+
+    def committed(self, start: int, end: int) -> list[Record]:
+        """Return what a read_committed reader sees between two offsets."""
+        visible = []
+        for offset in range(start, min(end, self.last_stable)):
+            entry = self.entries.get(offset)
+            if entry is not None and (entry[0] is None or entry[0].state is State.COMMITTED):
+                visible.append(entry[1])
+        return visible
+
+    def compact(self, forget_tombstones_before: int) -> None:
+        """Keep the last committed record of each key; of tombstones, those written after an instant (ms)."""
+        stable = self.last_stable
+        last = {record.key: record.offset for record in self.committed(0, stable)}
+        for offset in [offset for offset in self.entries if offset < stable]:
+            _, record = self.entries[offset]
+            superseded = last.get(record.key) != offset
+            if superseded or (record.value is None and record.timestamp < forget_tombstones_before):
+                del self.entries[offset]
+
+
+class Kafka:
+    """The cluster. `changed` is called when read_committed readers can see more."""
+
+    def __init__(self, random: Random, now_ms: Callable[[], int]) -> None:
+        self.random = random
+        self.now_ms = now_ms
+        self.logs: dict[Place, Log] = {}
+        self.commits: list[Transaction] = []
+        self.group_offsets: dict[TopicPartition, int] = {}
+        self.changed: Callable[[], None] = lambda: None
+        self._epochs: dict[str, int] = {}
+        self._current: dict[str, Transaction] = {}
+        self._unmarked: dict[str, Transaction] = {}
+
+    def log(self, place: Place) -> Log:
+        log = self.logs.get(place)
+        if log is None:
+            log = self.logs[place] = Log()
+        return log
+
+    def last_stable(self, place: Place) -> int:
+        return self.log(place).last_stable
+
+    def epoch(self, transactional_id: str) -> int:
+        return self._epochs.get(transactional_id, 0)
+
+    def take_over(self, transactional_id: str) -> int:
+        """InitProducerId: abort the former owner's transaction, fence it, and have all markers written."""
+        open_transaction = self._current.pop(transactional_id, None)
+        if open_transaction is not None:
+            self._abort(open_transaction)
+        self._write_markers(transactional_id)
+        self._epochs[transactional_id] = self.epoch(transactional_id) + 1
+        return self._epochs[transactional_id]
+
+    def begin(self, transactional_id: str, epoch: int, backlog_end: dict[Place, int]) -> None:
+        self._check(transactional_id, epoch)
+        self._write_markers(transactional_id)  # the broker would answer CONCURRENT_TRANSACTIONS until they are
+        transaction = Transaction(transactional_id, epoch, backlog_end)
+        self._current[transactional_id] = transaction
+        asyncio.get_running_loop().call_later(TRANSACTION_TIMEOUT_S, self._time_out, transaction)
+
+    def write(self, transactional_id: str, epoch: int, place: Place, records: list[Any]) -> int:
+        """Append a batch; return its first offset."""
+        transaction = self._open_transaction(transactional_id, epoch)
+        if any(record.value == POISON for record in records) and place[0] == "targets":
+            raise MessageSizeTooLargeError
+        log, now_ms = self.log(place), self.now_ms()
+        first = log.end
+        transaction.places.add(place)
+        for record in records:
+            transaction.records.append(log.append(place, transaction, record, now_ms))
+        return first
+
+    def add_offsets(self, transactional_id: str, epoch: int, offsets: dict[TopicPartition, int]) -> None:
+        self._open_transaction(transactional_id, epoch).group_offsets.update(offsets)
+
+    def commit(self, transactional_id: str, epoch: int) -> None:
+        transaction = self._open_transaction(transactional_id, epoch)
+        del self._current[transactional_id]
+        transaction.state = State.COMMITTED
+        transaction.decided_at = asyncio.get_running_loop().time()
+        self.commits.append(transaction)
+        self._unmarked[transactional_id] = transaction
+        if self.random.random() < 0.4:
+            asyncio.get_running_loop().call_later(self.random.random() * 0.2, self._write_markers, transactional_id)
+        else:
+            self._write_markers(transactional_id)
+
+    def abort(self, transactional_id: str, epoch: int) -> None:
+        transaction = self._open_transaction(transactional_id, epoch)
+        del self._current[transactional_id]
+        self._abort(transaction)
+
+    def send(self, place: Place, records: list[Any], *, aborted: bool | None = None) -> None:
+        """Write as an outside producer does: plainly, or (`aborted` given) in a transaction of its own."""
+        log, now_ms = self.log(place), self.now_ms()
+        transaction = None if aborted is None else Transaction("outside", 0, {})
+        for record in records:
+            log.append(place, transaction, record, now_ms)
+        if transaction is not None:
+            transaction.state = State.ABORTED if aborted else State.COMMITTED
+            log.mark(transaction)
+        self.changed()
+
+    def _open_transaction(self, transactional_id: str, epoch: int) -> Transaction:
+        self._check(transactional_id, epoch)
+        transaction = self._current.get(transactional_id)
+        if transaction is None:
+            raise InvalidTxnState
+        return transaction
+
+    def _check(self, transactional_id: str, epoch: int) -> None:
+        if epoch != self.epoch(transactional_id):
+            raise ProducerFenced
+
+    def _time_out(self, transaction: Transaction) -> None:
+        if self._current.get(transaction.transactional_id) is transaction:
+            del self._current[transaction.transactional_id]
+            self._epochs[transaction.transactional_id] += 1
+            self._abort(transaction)
+
+    def _abort(self, transaction: Transaction) -> None:
+        transaction.state = State.ABORTED
+        transaction.decided_at = asyncio.get_running_loop().time()
+        for place in transaction.places:
+            self.log(place).mark(transaction)
+        self.changed()
+
+    def _write_markers(self, transactional_id: str) -> None:
+        transaction = self._unmarked.pop(transactional_id, None)
+        if transaction is not None:
+            for place in transaction.places:
+                self.log(place).mark(transaction)
+            self.group_offsets.update(transaction.group_offsets)
+            self.changed()
+
+
+class _Client:
+    """What a lane's producer and reader ask their client for."""
+
+    async def add_topic(self, topic: str) -> None:
+        """All topics are followed."""
+
+    async def close(self) -> None:
+        """There are no connections."""
+
+
+class Producer:
+    """A transactional producer, with the methods of aiokafka's that lanes use."""
+
+    def __init__(self, lane: Clients, transactional_id: str) -> None:
+        self.client = _Client()
+        self._lane = lane
+        self._node = lane.node
+        self._kafka = lane.node.world.kafka
+        self._id = transactional_id
+        self._epoch = -1
+        self._backlog_end: dict[Place, int] = {}
+
+    async def start(self) -> None:
+        await self._request("0.fence", self._fence)
+
+    def _fence(self) -> None:
+        self._node.world.group.watch_fence(self._lane, self._id)
+        self._epoch = self._kafka.take_over(self._id)
+        self._backlog_end = {place: self._kafka.last_stable(place) for place in self._lane.watched}
+
+    async def begin_transaction(self) -> None:
+        await self._request("3.begin", lambda: self._kafka.begin(self._id, self._epoch, self._backlog_end))
+
+    async def send_batch(self, builder: Any, topic: str, *, partition: int) -> asyncio.Future[RecordMetadata]:
+        place = topic, partition
+        records = list(MemoryRecords(bytes(builder._build())).next_batch())
+        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        try:
+            first = await self._request("3.send", lambda: self._kafka.write(self._id, self._epoch, place, records))
+        except KafkaError as error:
+            future.set_exception(error)
+        else:
+            future.set_result(RecordMetadata(topic, partition, TopicPartition(*place), first, 0, 0, 0))
+        return future
+
+    async def send_offsets_to_transaction(self, offsets: dict[TopicPartition, int], group: str) -> None:
+        await self._request("3.offsets", lambda: self._kafka.add_offsets(self._id, self._epoch, offsets))
+
+    async def commit_transaction(self) -> None:
+        await self._request("3.commit", lambda: self._kafka.commit(self._id, self._epoch))
+
+    async def abort_transaction(self) -> None:
+        await self._request("5.abort", lambda: self._kafka.abort(self._id, self._epoch))
+
+    async def stop(self) -> None:
+        await self._node.reach("5.stop")
+
+    async def _request(self, point: str, effect: Callable[[], Any]) -> Any:
+        try:
+            await self._node.reach(point + " sent")
+        except asyncio.CancelledError:
+            if self._node.world.random.random() < 0.5:  # it is under way, and arrives when its sender has given up
+                delay = self._node.world.random.random()
+                asyncio.get_running_loop().call_later(delay, _unless_refused, effect)
+            raise
+        try:
+            answer = effect()
+        except (ProducerFenced, InvalidProducerEpoch):
+            self._node.world.group.watch_fenced(self._lane, self._id)
+            raise
+        await self._node.reach(point + " answered")
+        return answer
+
+
+def _unless_refused(effect: Callable[[], Any]) -> None:
+    try:
+        effect()
+    except KafkaError:
+        return
+
+
+class Reader:
+    """A read_committed consumer without a group, with the methods of aiokafka's that a restore uses."""
+
+    visible = staticmethod(Log.committed)
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._kafka = node.world.kafka
+        self._at: dict[TopicPartition, int] = {}
+
+    async def start(self) -> None:
+        await self._node.reach("0.connect")
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        await self._node.reach("0.ends")
+        return {tp: self._kafka.last_stable((tp.topic, tp.partition)) for tp in partitions}
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self._at = dict.fromkeys(partitions, 0)
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        self._at[tp] = offset
+
+    async def position(self, tp: TopicPartition) -> int:
+        return self._at[tp]
+
+    async def getmany(self, *, timeout_ms: int) -> dict[TopicPartition, list[Record]]:
+        await self._node.reach("0.read")
+        random = self._node.world.random
+        if random.random() < 0.2:  # nothing came in time
+            await asyncio.sleep(timeout_ms / 1_000)
+            return {}
+        fetched = {}
+        for tp, at in self._at.items():
+            log = self._kafka.log((tp.topic, tp.partition))
+            reached = min(log.last_stable, at + random.choice((1, 3, 10, 50)))
+            self._at[tp] = reached
+            if records := self.visible(log, at, reached):
+                fetched[tp] = records
+        if not fetched:
+            await asyncio.sleep(timeout_ms / 1_000)
+        return fetched
+
+    async def stop(self) -> None:
+        await self._node.reach("0.disconnect")
+
+
+@dataclass(frozen=True, eq=False)
+class Clients:
+    """Makes a lane's clients; `watched` is the commands partition that the lane reads."""
+
+    node: Node
+    watched: list[Place]
+    transaction_timeout_ms: int = int(TRANSACTION_TIMEOUT_S * 1_000)
+
+    def producer(self, transactional_id: str) -> Producer:
+        return Producer(self, transactional_id)
+
+    def reader(self) -> Reader:
+        return Reader(self.node)

@@ -1,0 +1,418 @@
+"""Planted bugs: what the commit protocol would be with one step wrong. Each must be caught by the model.
+
+A mutant is the real lane with one thing replaced, for as long as its context lasts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from aiokafka.errors import KafkaError
+
+from light_scheduler.errors import SchedulerError
+from light_scheduler.tables import Overlay, layout
+from light_scheduler.worker import batches as batches_module
+from light_scheduler.worker import lane as lane_module
+from light_scheduler.worker.batches import RecordBatches
+from light_scheduler.worker.cycle import Cycle
+from light_scheduler.worker.intake import Intake
+from light_scheduler.worker.lane import Lane
+from light_scheduler.worker.producer import LaneProducer
+from light_scheduler.worker.recovery import Restored, open_table, restore
+
+from .kafka import Log, Reader, Record
+from .node import Node
+
+Plant = Callable[[], AbstractContextManager[type[Lane]]]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug. `step` of the protocol is where it is; `within` that many histories it must be caught."""
+
+    step: int
+    what: str
+    plant: Plant
+    within: int = 2_000
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def _mutant(step: int, what: str) -> Callable[[Callable[[], Iterator[Any]]], None]:
+    def register(plant: Callable[[], Iterator[Any]]) -> None:
+        @contextmanager
+        def planted() -> Iterator[type[Lane]]:
+            with contextmanager(plant)() as lane_type:
+                yield lane_type or Lane
+
+        MUTANTS[plant.__name__.strip("_").replace("_", "-")] = Mutant(step, what, planted)
+
+    return register
+
+
+def _replaced(owner: Any, name: str, value: Any) -> Any:
+    return patch.object(owner, name, value)
+
+
+UNUSED = b"\x7f", b""
+"""Key and value of a changelog record that means nothing."""
+
+
+@contextmanager
+def _unused_records_are_skipped() -> Iterator[None]:
+    replay = Overlay.replay
+    with _replaced(Overlay, "replay", lambda self, key, value: key == UNUSED[0] or replay(self, key, value)):
+        yield
+
+
+@contextmanager
+def _known_overlays() -> Iterator[tuple[type[Lane], Callable[[LaneProducer], Overlay]]]:
+    """Provide lanes of which the overlay that a producer is about to commit can be found."""
+    latest: dict[Any, Overlay] = {}
+    lanes: dict[LaneProducer | None, Lane] = {}
+
+    class Remembered(Overlay):
+        def __init__(self, table: Any) -> None:
+            super().__init__(table)
+            latest[table] = self
+
+    class Known(Lane):
+        async def _take_over(self) -> None:
+            await super()._take_over()
+            lanes[self._producer] = self
+
+    with _replaced(lane_module, "Overlay", Remembered):
+        yield Known, lambda producer: latest[lanes[producer].table]
+
+
+def _apply(overlay: Overlay) -> None:
+    checkpoint = overlay._table.checkpoint
+    overlay.apply(changelog_offset=checkpoint.changelog_offset, written_at=checkpoint.written_at)
+
+
+@_mutant(0, "The table is restored before the former owner is fenced.")
+def _read_before_fencing() -> Iterator[Any]:
+    fence = LaneProducer.fence
+
+    async def restore_then_fence(*args: Any) -> Restored:
+        restored = await restore(*args)
+        await fence(producers[-1])
+        return restored
+
+    producers: list[LaneProducer] = []
+
+    async def remember(self: LaneProducer) -> None:
+        producers.append(self)
+
+    with _replaced(LaneProducer, "fence", remember), _replaced(lane_module, "restore", restore_then_fence):
+        yield None
+
+
+@_mutant(0, "A restore ends when a fetch brings nothing, instead of at the end offset.")
+def _restore_to_last_record() -> Iterator[Any]:
+    getmany = Reader.getmany
+
+    async def all_there_is(self: Reader, *, timeout_ms: int) -> Any:
+        fetched = await getmany(self, timeout_ms=timeout_ms)
+        if not fetched:
+            self._at = dict.fromkeys(self._at, 1 << 40)
+        return fetched
+
+    with _replaced(Reader, "getmany", all_there_is):
+        yield None
+
+
+@_mutant(0, "A restore waits for a record at the end offset, where there may be a marker.")
+def _restore_waits_for_the_last_record() -> Iterator[Any]:
+    async def after_the_last_record(self: Reader, tp: Any) -> int:
+        seen = self._kafka.log((tp.topic, tp.partition)).committed(0, self._at[tp])
+        return seen[-1].offset + 1 if seen else 0
+
+    with _replaced(Reader, "position", after_the_last_record):
+        yield None
+
+
+@_mutant(0, "A restore reads what was aborted, too.")
+def _restore_uncommitted() -> Iterator[Any]:
+    def everything(log: Log, start: int, end: int) -> list[Record]:
+        return [log.entries[offset][1] for offset in range(start, end) if offset in log.entries]
+
+    with _replaced(Reader, "visible", staticmethod(everything)):
+        yield None
+
+
+@_mutant(0, "What was committed but not applied is not applied when the lane starts again.")
+def _no_replay() -> Iterator[Any]:
+    async def only_into_empty_tables(table: Any, *args: Any) -> Restored:
+        if table.checkpoint.changelog_offset:
+            with _replaced(Overlay, "replay", lambda *_: None):
+                return await restore(table, *args)
+        return await restore(table, *args)
+
+    with _replaced(lane_module, "restore", only_into_empty_tables):
+        yield None
+
+
+@_mutant(0, "The lane reads on from the group's offset, looked up before it fenced, instead of the restored one.")
+def _seek_to_the_groups_offset() -> Iterator[Any]:
+    take_over, open_intake = Lane._take_over, Intake.open
+
+    class Misled(Lane):
+        async def _take_over(self) -> None:
+            services: Any = self._services
+            offset = services.clients.node.world.kafka.group_offsets.get(self.tp, 0)
+            with _replaced(self.intake, "open", lambda _, end: open_intake(self.intake, offset, end)):
+                await take_over(self)
+
+    yield Misled
+
+
+@_mutant(0, "A local copy is used however old it is.")
+def _stale_table() -> Iterator[Any]:
+    def never_stale(stores: Any, path: Any, facts: Any, now: int) -> Any:
+        return open_table(stores, path, facts._replace(delete_retention_ms=1 << 60), now)
+
+    with _replaced(lane_module, "open_table", never_stale):
+        yield None
+
+
+@_mutant(0, "Lanes have transactional ids of their process, so nobody is fenced.")
+def _nobody_is_fenced() -> Iterator[Any]:
+    make = LaneProducer.__init__
+
+    def own_id(self: LaneProducer, clients: Any, transactional_id: str) -> None:
+        make(self, clients, f"{id(clients.node)}-{transactional_id}")
+
+    with _replaced(LaneProducer, "__init__", own_id):
+        yield None
+
+
+@_mutant(1, "What is due is fired before the commands that waited were read.")
+def _fire_before_the_backlog() -> Iterator[Any]:
+    class Hasty(Lane):
+        def _take_due(self, overlay: Overlay, now: int) -> Any:
+            self.intake.backlog_taken = True
+            return super()._take_due(overlay, now)
+
+    yield Hasty
+
+
+@_mutant(1, "The backlog counts as taken when its first commands have been.")
+def _backlog_ends_too_soon() -> Iterator[Any]:
+    def opened(self: Intake, position: int, backlog_end: int) -> None:
+        begin(self, position, min(backlog_end, position + 1))
+
+    begin = Intake.open
+    with _replaced(Intake, "open", opened):
+        yield None
+
+
+@_mutant(1, "A batch is taken wherever it begins.")
+def _gaps_are_taken() -> Iterator[Any]:
+    offer = Intake.offer
+
+    def anywhere(self: Intake, epoch: int, first: int, records: Any) -> None:
+        offer(self, epoch, self.next_offset, records)
+
+    with _replaced(Intake, "offer", anywhere):
+        yield None
+
+
+@_mutant(1, "Batches from before the lane started again are taken.")
+def _void_batches_are_taken() -> Iterator[Any]:
+    offer = Intake.offer
+
+    def ever(self: Intake, epoch: int, first: int, records: Any) -> None:
+        offer(self, self.epoch, self.next_offset, records)
+
+    with _replaced(Intake, "offer", ever):
+        yield None
+
+
+@_mutant(2, "An update leaves the old time in the index.")
+def _update_keeps_the_old_time() -> Iterator[Any]:
+    put = Overlay.put
+
+    def beside_the_old(self: Overlay, *args: Any) -> None:
+        with _replaced(Overlay, "_index_key_of", lambda *_: None):
+            put(self, *args)
+
+    with _replaced(Overlay, "put", beside_the_old):
+        yield None
+
+
+@_mutant(2, "The scan cursor moves up to now, past what is put in the same cycle.")
+def _cursor_overtakes() -> Iterator[Any]:
+    apply = Overlay.apply
+
+    def past_now(self: Overlay, *, changelog_offset: int, written_at: int) -> None:
+        self._cursor, self._fresh = max(self._cursor, layout.index_from(written_at)), set()
+        apply(self, changelog_offset=changelog_offset, written_at=written_at)
+
+    with _replaced(Overlay, "apply", past_now):
+        yield None
+
+
+@_mutant(2, "A firing does not remove its schedule from the changelog.")
+def _no_tombstone() -> Iterator[Any]:
+    add = RecordBatches.add
+
+    def silent(self: RecordBatches, target: Any, key: Any, value: Any, *args: Any, **options: Any) -> None:
+        if value is None and target[0].endswith("changelog"):
+            key, value = UNUSED
+        add(self, target, key, value, *args, **options)
+
+    with _replaced(RecordBatches, "add", silent), _unused_records_are_skipped():
+        yield None
+
+
+@_mutant(3, "The answer to one batch of each transaction is not awaited.")
+def _one_future_is_skipped() -> Iterator[Any]:
+    async def all_but_the_last(producer: Any, target: Any, batches: Any) -> int:
+        if target[0] != "targets":
+            return await send_in_order(producer, target, batches)
+        end = 0
+        for builder, _ in batches:
+            future = await producer.send_batch(builder, target[0], partition=target[1])
+            future.exception()
+        return end
+
+    send_in_order = batches_module._send_in_order
+    with _replaced(batches_module, "_send_in_order", all_but_the_last):
+        yield None
+
+
+@_mutant(3, "The state does not say how far commands have been read.")
+def _no_position_in_the_state() -> Iterator[Any]:
+    def forgotten(self: Cycle, position: int) -> None:
+        self._batches.add(self._changelog, b"\x00", b"\x01" + bytes(8))
+
+    with _replaced(Cycle, "moved_to", forgotten):
+        yield None
+
+
+@_mutant(3, "The input offsets are left out of the transaction.")
+def _commit_without_offsets() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def without(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+        return await commit(self, batches, group, {})
+
+    with _replaced(LaneProducer, "commit", without):
+        yield None
+
+
+@_mutant(3, "A commit that failed is taken for done.")
+def _failed_commit_is_done() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def shrug(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+        try:
+            return await commit(self, batches, group, offsets)
+        except (KafkaError, SchedulerError):
+            return {("app-schedules-changelog", partition): 1 << 40 for partition in range(2)}
+
+    with _replaced(LaneProducer, "commit", shrug):
+        yield None
+
+
+@_mutant(3, "Firings, with their history, are delivered in a transaction before that of the state.")
+def _firings_before_their_state() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+        firings = RecordBatches(batches._timestamp)
+        for target in [target for target in batches._open if target[0] in ("targets", "app-history")]:
+            firings._open[target] = batches._open.pop(target)
+        if firings._open:
+            firings.add(next(target for target in batches._open if target[0].endswith("changelog")), *UNUSED)
+            await commit(self, firings, group, {})
+        return await commit(self, batches, group, offsets)
+
+    with _replaced(LaneProducer, "commit", twice), _unused_records_are_skipped():
+        yield None
+
+
+@_mutant(4, "The table is written before the commit.")
+def _apply_before_commit() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def early(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+        _apply(overlay_of(self))
+        return await commit(self, batches, group, offsets)
+
+    with _known_overlays() as (lane_type, overlay_of), _replaced(LaneProducer, "commit", early):
+        yield lane_type
+
+
+@_mutant(4, "The table notes a changelog offset that it has not reached.")
+def _checkpoint_too_far() -> Iterator[Any]:
+    apply = Overlay.apply
+
+    def too_far(self: Overlay, *, changelog_offset: int, written_at: int) -> None:
+        apply(self, changelog_offset=changelog_offset + 3, written_at=written_at)
+
+    with _replaced(Overlay, "apply", too_far):
+        yield None
+
+
+@_mutant(5, "What a failed cycle would have changed is kept in the table.")
+def _overlay_survives_an_abort() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def kept(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+        try:
+            return await commit(self, batches, group, offsets)
+        except (KafkaError, SchedulerError):
+            _apply(overlay_of(self))
+            raise
+
+    with _known_overlays() as (lane_type, overlay_of), _replaced(LaneProducer, "commit", kept):
+        yield lane_type
+
+
+@_mutant(5, "A fenced lane goes straight back to fencing, without asking whether the partition is still its own.")
+def _zombie_without_confirmation() -> Iterator[Any]:
+    async def unasked(self: Node, tp: Any) -> None:
+        await asyncio.sleep(0)
+
+    with _replaced(Node, "_confirm", unasked):
+        yield None
+
+
+@_mutant(5, "After an error the lane goes on with what it has, without fencing and restoring.")
+def _no_return_to_zero() -> Iterator[Any]:
+    take_over, recover = Lane._take_over, Lane._recover
+
+    class Careless(Lane):
+        async def _take_over(self) -> None:
+            if self.table is None or self._producer is None:
+                await take_over(self)
+
+        async def _recover(self, error: BaseException) -> None:
+            if self.table is None or self._producer is None:
+                await recover(self, error)
+            else:
+                self._producer._in_transaction = False
+
+    yield Careless
+
+
+@_mutant(6, "A lane that went elsewhere is left running.")
+def _lost_lanes_go_on() -> Iterator[Any]:
+    make = LaneProducer.__init__
+
+    def own_id(self: LaneProducer, clients: Any, transactional_id: str) -> None:
+        make(self, clients, f"{id(clients)}-{transactional_id}")
+
+    async def deaf(self: Lane) -> None:
+        await asyncio.sleep(0)
+
+    with _replaced(Lane, "close", deaf), _replaced(LaneProducer, "__init__", own_id):
+        yield None

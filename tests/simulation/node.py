@@ -1,0 +1,396 @@
+"""A worker process: real lanes, and what a machine does to them.
+
+Everything that a lane does outside of its own memory passes `reach`. There a fault can strike: before a request has any
+effect, or after it, when the answer is not known yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
+
+from light_scheduler.agents import DueTimer
+from light_scheduler.engine import Limits, MissedPolicy
+from light_scheduler.errors import BrokerError
+from light_scheduler.model import TopicNames
+from light_scheduler.tables import MemoryStore
+from light_scheduler.wire import dialect_named
+from light_scheduler.worker.cycle import LaneContext
+from light_scheduler.worker.intake import Intake
+from light_scheduler.worker.lane import Lane, LaneServices, Timer
+from light_scheduler.worker.lanes import Lanes
+from light_scheduler.worker.recovery import ChangelogFacts
+from light_scheduler.worker.targets import Targets, TargetTopic
+
+from .kafka import Clients, Record
+
+if TYPE_CHECKING:
+    from .history import World
+
+NAMES = TopicNames("app")
+COMMANDS = NAMES.commands
+TARGET = "targets"
+TARGET_PARTITIONS = 2
+REPLIES = "replies"
+TICK_MS = 20_000
+TOMBSTONES_KEPT_MS = 30_000
+LOST_BATCH_S = 1.0
+POLL_S = 0.05
+
+
+class Killed(BaseException):
+    """The process is gone; nothing of it runs on. Not an Exception: nobody handles it."""
+
+
+class Fault(NamedTuple):
+    """What strikes, and for how long (s) it lasts or how long the process stays away."""
+
+    kind: str
+    seconds: float
+
+
+KINDS = ("kill", "power", "wipe", "freeze", "lose", "stall", "outage", "rebalance", "stop")
+"""kill: SIGKILL, restarted on the same disk. power: the last writes are gone, too. wipe: all of the disk is.
+freeze: SIGSTOP and SIGCONT. lose: this one request, or its answer, is. stall: it takes long. outage: all do.
+rebalance: partitions change hands. stop: the worker leaves in order and comes back."""
+
+
+class Disk:
+    """The stores of a machine, by path; they outlive processes."""
+
+    def __init__(self) -> None:
+        self._writes: dict[Path, list[Any]] = {}
+        self.stores: dict[Path, MemoryStore] = {}
+
+    def wipe(self) -> None:
+        self._writes.clear()
+        self.stores.clear()
+
+    def lose_last_write(self) -> None:
+        for path, writes in self._writes.items():
+            del writes[-1:]
+            store = self.stores[path] = MemoryStore()
+            for changes in writes:
+                store.write(changes)
+
+    def write(self, path: Path, changes: Any) -> None:
+        self._writes.setdefault(path, []).append(changes)
+        self.stores[path].write(changes)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """What lanes open their stores with."""
+
+    node: Node
+
+    def __call__(self, path: Path) -> Store:
+        self.node.reach_at_once("0.open")
+        memory = self.node.disk.stores.setdefault(path, MemoryStore())
+        return Store(self.node, path, memory)
+
+    def destroy(self, path: Path) -> None:
+        self.node.disk.stores.pop(path, None)
+        self.node.disk._writes.pop(path, None)
+
+
+class Store:
+    """A store on a machine's disk."""
+
+    def __init__(self, node: Node, path: Path, memory: MemoryStore) -> None:
+        self._node = node
+        self._path = path
+        self.get = memory.get
+        self.scan: Callable[[bytes, bytes], Iterator[tuple[bytes, bytes]]] = memory.scan
+
+    def write(self, changes: Any) -> None:
+        self._node.reach_at_once("4.write begun")
+        self._node.disk.write(self._path, changes)
+        self._node.reach_at_once("4.write done")
+
+    def close(self) -> None:
+        """The disk keeps it."""
+
+
+class KnownTopics:
+    """What the lanes know of topics; they all exist."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __getitem__(self, topic: str) -> TargetTopic:
+        return TargetTopic(TARGET_PARTITIONS if topic == TARGET else 1, 1_000_000, None, 0.0)
+
+    async def resolve(self, topics: set[str]) -> None:
+        try:
+            await self._node.reach("1.resolve")
+        except KafkaConnectionError as error:
+            raise BrokerError("nobody answers") from error
+
+    def forget_all(self) -> None:
+        """Nothing changes."""
+
+    async def close(self) -> None:
+        """There are no connections."""
+
+
+class _Feed:
+    """Where the fetcher reads a lane's commands, and how far it has handed them on."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.fetched_to = -1
+        self.handed_at = self.arrives_at = 0.0
+
+
+class Node:
+    """One process on a machine, from its start to its end."""
+
+    def __init__(self, world: World, machine: str, disk: Disk) -> None:
+        self.world = world
+        self.machine = machine
+        self.disk = disk
+        self.generation = 0
+        self.is_dead = False
+        self._frozen: asyncio.Event | None = None
+        self._frozen_at = 0.0
+        self._room = asyncio.Event()
+        self._feeds: dict[Lane, _Feed] = {}
+        self._rebalances: asyncio.Queue[tuple[int, set[TopicPartition]]] = asyncio.Queue()
+        self._commands = dialect_named("native")
+        self.lanes = Lanes(self._new_lane, self._room, release=self._release)
+        self._tasks = [asyncio.create_task(self._follow_group()), asyncio.create_task(self._fetch())]
+        world.group.join(self)
+
+    def __repr__(self) -> str:
+        return self.machine
+
+    # -- faults -------------------------------------------------------------------------------------------------------
+
+    async def reach(self, point: str) -> None:
+        """Get to a point outside of the process' own memory, if it gets there."""
+        if self.is_dead:
+            raise Killed
+        world = self.world
+        fault = world.strike(self, point)
+        if self._frozen is not None:
+            await self._frozen.wait()
+        if fault is not None:
+            await self._suffer(fault)
+        elif world.random.random() < 0.15:
+            await asyncio.sleep(world.random.random() * 0.05)
+        if world.outage_until > world.loop.time():
+            await asyncio.sleep(world.outage_until - world.loop.time())
+        if self._frozen is not None:
+            await self._frozen.wait()
+        if self.is_dead:
+            raise Killed
+
+    def reach_at_once(self, point: str) -> None:
+        """The same where nothing can be waited for."""
+        if self.is_dead:
+            raise Killed
+        fault = self.world.strike(self, point)
+        if fault is None:
+            return
+        if fault.kind in ("kill", "power", "wipe", "stop"):
+            self.die("kill" if fault.kind == "stop" else fault.kind, fault.seconds)
+            raise Killed
+        if fault.kind == "freeze":
+            self.freeze(fault.seconds)
+        if fault.kind == "lose":
+            raise OSError("the disk does not answer")
+
+    async def _suffer(self, fault: Fault) -> None:
+        kind, seconds = fault
+        if kind in ("kill", "power", "wipe"):
+            self.die(kind, seconds)
+            raise Killed
+        if kind == "freeze":
+            self.freeze(seconds)
+        elif kind == "lose":
+            raise KafkaConnectionError("the connection broke")
+        elif kind == "stall":
+            await asyncio.sleep(seconds)
+        elif kind == "outage":
+            self.world.outage_until = self.world.loop.time() + seconds
+        elif kind == "rebalance":
+            self.world.group.rebalance()
+        elif kind == "stop":
+            self.world.spawn(self._stop(seconds))
+
+    def die(self, kind: str, seconds: float) -> None:
+        """End at once; the machine starts another process after a while."""
+        self.is_dead = True
+        if self._frozen is not None:
+            self._frozen.set()
+        for task in self._tasks:
+            task.cancel()
+        if kind == "wipe":
+            self.disk.wipe()
+        if kind == "power":
+            self.disk.lose_last_write()
+        self.world.group.watch(self)
+        self.world.start_later(self.machine, self.disk, seconds)
+
+    async def _stop(self, seconds: float) -> None:
+        """Close the lanes, leave the group, end."""
+        if self.is_dead:
+            return
+        for task in self._tasks:
+            task.cancel()
+        try:
+            await self.lanes.close()
+        except Killed:
+            return
+        if not self.is_dead:
+            self.is_dead = True
+            self.world.group.leave(self)
+            self.world.start_later(self.machine, self.disk, seconds)
+
+    def freeze(self, seconds: float) -> None:
+        if self._frozen is None:
+            self._frozen = asyncio.Event()
+            self._frozen_at = self.world.loop.time()
+            self.world.group.watch(self)
+            self.world.thaw_later(self, seconds)
+
+    def thaw(self) -> None:
+        if self._frozen is not None:
+            self._frozen.set()
+            self._frozen = None
+            if not self.is_dead and not self.world.group.is_member(self):
+                delay = self.world.random.random()  # until a heartbeat tells it
+                self.world.loop.call_later(delay, self.world.group.join, self)
+
+    def silent_for(self) -> float:
+        """How long (s) the group has heard nothing."""
+        return 0.0 if self._frozen is None else self.world.loop.time() - self._frozen_at
+
+    # -- lanes --------------------------------------------------------------------------------------------------------
+
+    def _new_lane(self, tp: TopicPartition) -> Lane:
+        services = LaneServices(
+            clients=cast(Any, Clients(self, [(tp.topic, tp.partition)])),
+            group=NAMES.app_id,
+            clock=self.world.clock,
+            confirm=self._confirm,
+            changelog_facts=self._changelog_facts,
+            new_timer=self._new_timer,
+            make_room=self._room.set,
+            fail=self.world.fail,
+            stores=Stores(self),
+        )
+        context = LaneContext(
+            tp.topic,
+            tp.partition,
+            self._commands,
+            NAMES,
+            Limits(1_000, 100),
+            MissedPolicy(),
+            cast(Targets, KnownTopics(self)),
+        )
+        lane = self.world.lane_type(context, services, Path(f"{tp.topic}-{tp.partition}"))
+        self._feeds[lane] = _Feed()
+        return lane
+
+    def _new_timer(self, tick: Callable[[], None]) -> Timer:
+        return DueTimer(self.world.clock, TICK_MS, tick)
+
+    async def _changelog_facts(self, topic: str) -> ChangelogFacts:
+        await self.reach("0.facts")
+        return ChangelogFacts("id", TOMBSTONES_KEPT_MS)
+
+    async def _confirm(self, tp: TopicPartition) -> None:
+        """As `LaneConsumer.confirm`."""
+        while self.lanes.get(tp) is not None:
+            await self._reach_stubbornly("5.confirm")
+            if self.world.group.accepts(self):
+                self.world.group.forget_fences(self)
+                return
+            await asyncio.sleep(0.1)
+
+    async def _release(self) -> None:
+        """Nothing is shared."""
+
+    # -- group and fetching -------------------------------------------------------------------------------------------
+
+    def told(self, generation: int, partitions: set[TopicPartition]) -> None:
+        """The coordinator's answer to a rebalance."""
+        self._rebalances.put_nowait((generation, partitions))
+
+    async def _follow_group(self) -> None:
+        while True:
+            generation, partitions = await self._rebalances.get()
+            await self._reach_stubbornly("6.assign")
+            self.generation = generation
+            await self.lanes.assign(partitions)
+
+    async def _fetch(self) -> None:
+        """As `LaneConsumer._drain_messages` and the agent after it."""
+        while True:
+            self._room.clear()
+            fetched = [await self._fetch_for(lane) for lane in self.lanes]
+            if not any(fetched):
+                if any(self._waits(lane) for lane in self.lanes):
+                    self.world.loop.call_later(POLL_S, self._room.set)
+                await self._room.wait()
+
+    def wake(self) -> None:
+        """There may be something to fetch."""
+        self._room.set()
+
+    def _waits(self, lane: Lane) -> bool:
+        intake = lane.intake
+        return intake.is_open and (intake.needs_seek or self._feeds[lane].fetched_to != intake.next_offset)
+
+    async def _fetch_for(self, lane: Lane) -> bool:
+        """Hand on, or lose, one batch; tell whether there is reason to try again at once."""
+        world, feed, intake = self.world, self._feeds[lane], lane.intake
+        if not intake.is_open:
+            return False
+        if feed.fetched_to != intake.next_offset and world.loop.time() - feed.handed_at > LOST_BATCH_S:
+            intake.needs_seek = True
+        if intake.needs_seek:
+            feed.position = feed.fetched_to = intake.next_offset
+            intake.needs_seek = False
+        log, epoch, start = world.kafka.log((lane.tp.topic, lane.tp.partition)), intake.epoch, feed.position
+        end = min(log.last_stable, start + world.random.choice((1, 2, 5, 50)))
+        if end <= start or intake.is_full:
+            if feed.fetched_to == intake.next_offset:
+                intake.reached(feed.position)
+            return False
+        await self._reach_stubbornly("1.fetch")
+        if epoch != intake.epoch or intake.needs_seek:
+            intake.needs_seek = True
+            return True
+        feed.position = end
+        if records := log.committed(start, end):
+            batch = (intake, epoch, feed.fetched_to, records)
+            feed.fetched_to, feed.handed_at = records[-1].offset + 1, world.loop.time()
+            chance = world.random.random()
+            if chance < 0.6 and feed.arrives_at <= world.loop.time():
+                self._offer(*batch)
+            elif chance < 0.9:
+                feed.arrives_at = max(feed.arrives_at, world.loop.time() + world.random.random() * 0.3)
+                world.loop.call_at(feed.arrives_at, self._offer, *batch)
+        return True
+
+    def _offer(self, intake: Intake, epoch: int, first: int, records: list[Record]) -> None:
+        intake.offer(epoch, first, cast(Any, records))
+        self._room.set()
+
+    async def _reach_stubbornly(self, point: str) -> None:
+        """Get there, however often the connection breaks: clients try again by themselves."""
+        while True:
+            try:
+                await self.reach(point)
+            except KafkaConnectionError:
+                continue
+            return

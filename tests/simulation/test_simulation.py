@@ -1,0 +1,109 @@
+"""Thousands of histories with crashes between any two steps: each delivers what the model says, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import pytest
+
+from light_scheduler.worker.lane import Lane
+from simulation.campaign import campaign
+from simulation.history import History, Send, draw, play
+from simulation.kafka import POISON
+from simulation.mutants import MUTANTS
+from simulation.node import Fault, Node
+
+POINTS = {
+    "0.fence sent",
+    "0.fence answered",
+    "0.facts",
+    "0.open",
+    "0.connect",
+    "0.ends",
+    "0.read",
+    "0.disconnect",
+    "1.fetch",
+    "1.resolve",
+    "3.begin sent",
+    "3.begin answered",
+    "3.send sent",
+    "3.send answered",
+    "3.offsets sent",
+    "3.offsets answered",
+    "3.commit sent",
+    "3.commit answered",
+    "4.write begun",
+    "4.write done",
+    "5.abort sent",
+    "5.abort answered",
+    "5.stop",
+    "5.confirm",
+    "6.assign",
+}
+"""Where a process can be outside of its own memory: nothing of step 2 is, it ends where step 3 begins."""
+
+
+@pytest.mark.timeout(3_600)
+def test_whatever_strikes_the_commits_are_those_of_a_scheduler_that_nothing_happens_to(
+    pytestconfig: pytest.Config,
+) -> None:
+    result = campaign(pytestconfig.getoption("--histories"))
+
+    assert result.failures == {}, (
+        "python -m simulation --shrink --seed N, with `tests` on the path, shows what happened"
+    )
+    assert result.fired > result.histories
+    assert {point for _, point in result.struck} == POINTS
+    killed_at = {point for kind, point in result.struck if kind == "kill"}
+    assert killed_at == POINTS, "a process was killed between any two steps"
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_caught(name: str, record_property: Callable[[str, object], None]) -> None:
+    mutant = MUTANTS[name]
+
+    caught = next((n for n in range(mutant.within) if play(draw(n), mutant.plant).violation is not None), None)
+
+    assert caught is not None, f"step {mutant.step}: {mutant.what}"
+    record_property("histories", caught + 1)
+
+
+def test_a_history_is_the_same_each_time() -> None:
+    history = next(history for history in map(draw, range(100)) if len(history.faults) > 2 and len(history.sends) > 5)
+    traces: list[list[str]] = [[], []]
+    for trace in traces:
+        play(history, trace=trace.append)
+
+    assert traces[0] == traces[1]
+    assert len(traces[0]) > 50
+
+
+def test_a_schedule_is_not_refused_for_what_another_version_with_the_same_due_time_held() -> None:
+    sends = [Send(1.0, 0, "schedule", "d", -500, payload, None) for payload in (b"fine", POISON, b"fine")]
+    for seed in range(50):
+        verdict = play(History(seed, 1, 1, tuple(sends), (), ()))
+        assert verdict.violation is None
+
+
+def test_a_machine_that_was_away_for_longer_than_tombstones_are_kept_does_not_fire_again() -> None:
+    sends = (Send(0.5, 0, "schedule", "a", 3_000, b"x", None), Send(20.0, 0, "cancel", "a", 0, None, None))
+    for step in range(20, 60):
+        verdict = play(History(step, 2, 1, sends, ((step, Fault("freeze", 60.0)),), (45.0, 55.0)))
+        assert verdict.violation is None
+
+
+def test_a_lane_that_cannot_recover_ends_its_worker_instead_of_dying_quietly() -> None:
+    @contextmanager
+    def unanswerable() -> Iterator[type[Lane]]:
+        async def confirm(_node: Node, _tp: object) -> None:
+            raise ValueError("who is asking?")
+
+        with patch.object(Node, "_confirm", confirm):
+            yield Lane
+
+    sends = (Send(1.0, 0, "schedule", "a", 0, b"x", None),)
+    verdict = play(History(0, 1, 1, sends, ((2, Fault("lose", 0.0)),), ()), unanswerable)
+
+    assert verdict.violation == "a lane gave up: ValueError('who is asking?')"

@@ -240,8 +240,14 @@ def _update_keeps_the_old_time() -> Iterator[Any]:
     put = Overlay.put
 
     def beside_the_old(self: Overlay, *args: Any) -> None:
-        with _replaced(Overlay, "_index_key_of", lambda *_: None):
-            put(self, *args)
+        before = dict(self._changes)
+        put(self, *args)
+        for key in [key for key, value in self._changes.items() if value is None and before.get(key, b"") is not None]:
+            if key in before:
+                self._changes[key] = before[key]
+                self._fresh.add(key)
+            else:
+                del self._changes[key]
 
     with _replaced(Overlay, "put", beside_the_old):
         yield None

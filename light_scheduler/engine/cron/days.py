@@ -1,0 +1,112 @@
+"""The days of a month that a rule picks.
+
+A rule sees only a month's shape, of which there are 28: so what it picks is worked out once for each, when an
+expression is compiled. A set of days is an integer with bit n set for day n; a set of weekdays has bit 0 for Sunday.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+SUNDAY, SATURDAY = 0, 6
+
+_EVERY_WEEK = sum(1 << 7 * week for week in range(6))
+
+
+class Shape(NamedTuple):
+    """What matters of a month: the weekday of its first day (Sunday is 0), and how many days it has."""
+
+    first: int
+    length: int
+
+    @property
+    def days(self) -> int:
+        """All days."""
+        return (1 << self.length + 1) - 2
+
+    def weekday(self, day: int) -> int:
+        return (self.first + day - 1) % 7
+
+
+Rule = Callable[[Shape], int]
+
+SHAPES = [Shape(first, length) for length in (28, 29, 30, 31) for first in range(7)]
+
+
+@lru_cache(maxsize=10_000)
+def shape_index(year: int, month: int) -> int:
+    """Return where in SHAPES the shape of a month is."""
+    monday_first, length = calendar.monthrange(year, month)
+    return (length - 28) * 7 + (monday_first + 1) % 7
+
+
+def days(of_month: int) -> Rule:
+    """Pick days by their numbers."""
+    return lambda shape: of_month & shape.days
+
+
+def weekdays(of_week: int) -> Rule:
+    """Pick weekdays."""
+    return lambda shape: (of_week * _EVERY_WEEK >> shape.first) << 1 & shape.days
+
+
+def last(before: int = 0) -> Rule:
+    """Pick the last day, or the one so many days before it; none if that lies in another month."""
+    return lambda shape: _day(shape.length - before)
+
+
+def nearest_weekday(to: Rule, *, sunday_at_the_end_goes_back: bool) -> Rule:
+    """Pick the day from Monday to Friday that is nearest to a day and in its month.
+
+    A Sunday that ends the month becomes the Friday before it, or nothing.
+    """
+
+    def rule(shape: Shape) -> int:
+        day = to(shape).bit_length() - 1
+        if day < 1:
+            return 0
+        weekday = shape.weekday(day)
+        if weekday == SATURDAY:
+            return _day(day - 1 if day > 1 else 3)
+        if weekday == SUNDAY:
+            if day < shape.length:
+                return _day(day + 1)
+            return _day(day - 2) if sunday_at_the_end_goes_back else 0
+        return _day(day)
+
+    return rule
+
+
+def nth_weekday(weekday: int, nth: int) -> Rule:
+    """Pick the nth of a weekday; none if the month has not so many."""
+    return lambda shape: _day(1 + (weekday - shape.first) % 7 + 7 * (nth - 1)) & shape.days if nth <= 5 else 0
+
+
+def last_weekday(weekday: int) -> Rule:
+    """Pick the last of a weekday."""
+    return lambda shape: _day(shape.length - (shape.weekday(shape.length) - weekday) % 7)
+
+
+def either(rules: Iterable[Rule]) -> Rule:
+    """Pick what any of the rules picks."""
+    rules = tuple(rules)
+
+    def union(shape: Shape) -> int:
+        picked = 0
+        for rule in rules:
+            picked |= rule(shape)
+        return picked
+
+    return union
+
+
+def both(one: Rule, other: Rule) -> Rule:
+    """Pick what both rules pick."""
+    return lambda shape: one(shape) & other(shape)
+
+
+def _day(day: int) -> int:
+    return 1 << day if day > 0 else 0

@@ -1,0 +1,25 @@
+"""What is wrong with an expression or a time zone, and where."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+CronDialect = Literal["unix", "cron4j", "quartz", "spring"]
+
+
+class CronError(ValueError):
+    """An expression or a time zone is not one.
+
+    `field` is what is wrong: `cron` or `timezone`. `position` is the 0-based place of the fault in the expression; the
+    message gives it as a column, counted from 1. None where no one place is at fault.
+    """
+
+    def __init__(self, message: str, *, field: Literal["cron", "timezone"] = "cron", position: int | None = None):
+        super().__init__(message)
+        self.field = field
+        self.position = position
+
+
+def fault(dialect: CronDialect, position: int, problem: str) -> CronError:
+    """Return the error for a fault at a 0-based position of an expression."""
+    return CronError(f"not a {dialect} cron expression: {problem} (column {position + 1})", position=position)

@@ -1,0 +1,114 @@
+"""The common form of all dialects, and the search for the next time that fits it, on a clock without a time zone.
+
+Times are wall seconds: what a wall clock shows, counted in seconds since it showed 1970-01-01 00:00:00.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from . import days
+from .fields import bits
+
+ALL_YEARS = (1 << 10_000) - 2
+ONCE_A_MINUTE = 1
+"""The seconds of a dialect that has none: 0."""
+
+_DAY = 86_400
+_EPOCH = date(1970, 1, 1).toordinal()
+_LAST_DAY = date.max.toordinal() - _EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When something fires. Sets are integers with bit n set for value n; none is empty but `months`."""
+
+    seconds: int
+    minutes: int
+    hours: int
+    days: tuple[int, ...]
+    """The days for each of `days.SHAPES`."""
+    months: int
+    years: int
+    fixed: bool
+    """Hours and minutes are plain values: it is bound to the wall clock, not to elapsed time."""
+
+    def next_wall(self, wall: int) -> int | None:
+        """Return the first wall second at or after one that fits, or None if there is none up to the year 9999."""
+        day, second = divmod(wall, _DAY)
+        found = self._first_day(day)
+        if found is None:
+            return None
+        if found == day:
+            time = self._first_time(second)
+            if time is not None:
+                return day * _DAY + time
+            found = self._first_day(day + 1)
+            if found is None:
+                return None
+        time = self._first_time(0)
+        assert time is not None
+        return found * _DAY + time
+
+    def _first_time(self, second_of_day: int) -> int | None:
+        minute_of_day, second = divmod(second_of_day, 60)
+        hour, minute = divmod(minute_of_day, 60)
+        if self.hours >> hour & 1:
+            if self.minutes >> minute & 1:
+                found = _first(self.seconds, second)
+                if found >= 0:
+                    return hour * 3600 + minute * 60 + found
+            found = _first(self.minutes, minute + 1)
+            if found >= 0:
+                return hour * 3600 + found * 60 + _first(self.seconds, 0)
+        found = _first(self.hours, hour + 1)
+        if found < 0:
+            return None
+        return found * 3600 + _first(self.minutes, 0) * 60 + _first(self.seconds, 0)
+
+    def _first_day(self, day: int) -> int | None:
+        """Return the first day at or after one (days since 1970) that fits."""
+        if day > _LAST_DAY or not self.months:
+            return None
+        start = date.fromordinal(day + _EPOCH)
+        year, month, day_of_month = start.year, start.month, start.day
+        while (fitting := _first(self.years, year)) >= 0:
+            if fitting != year:
+                year, month, day_of_month = fitting, 1, 1
+            while (fitting := _first(self.months, month)) >= 0:
+                if fitting != month:
+                    month, day_of_month = fitting, 1
+                found = _first(self.days[days.shape_index(year, month)], day_of_month)
+                if found >= 0:
+                    return date(year, month, found).toordinal() - _EPOCH
+                month, day_of_month = month + 1, 1
+            year, month, day_of_month = year + 1, 1, 1
+        return None
+
+
+def make_rule(
+    *,
+    seconds: int = ONCE_A_MINUTE,
+    minutes: int,
+    hours: int,
+    day: days.Rule,
+    months: int,
+    years: int = ALL_YEARS,
+    fixed: bool,
+) -> Rule:
+    """Return a rule. A month that never has any of the days is left out, so that no search goes on for it."""
+    by_shape = tuple(map(day, days.SHAPES))
+    lengths = dict.fromkeys(range(1, 13), (31,)) | dict.fromkeys((4, 6, 9, 11), (30,)) | {2: (28, 29)}
+    possible = bits(
+        month
+        for month, of_length in lengths.items()
+        if any(picked for shape, picked in zip(days.SHAPES, by_shape, strict=True) if shape.length in of_length)
+    )
+    return Rule(seconds, minutes, hours, by_shape, months & possible, years, fixed)
+
+
+def _first(values: int, least: int) -> int:
+    """Return the first value of a set that is not below another, or -1."""
+    rest = values >> least
+    return least + (rest & -rest).bit_length() - 1 if rest else -1

@@ -1,0 +1,73 @@
+"""Time zones from the tzdata package, never from the machine: with the same package installed, all nodes agree."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from zoneinfo import ZoneInfo
+
+from .errors import CronError
+
+_EPOCH = datetime(1970, 1, 1)
+_SECOND = timedelta(seconds=1)
+_LAST = int((datetime.max - _EPOCH) / _SECOND) - 2 * 86_400
+"""Later times are taken for it: in another zone they may be past what a datetime can hold."""
+
+
+class Zone:
+    """The offset of a zone from UTC (in s, east is positive) at instants (epoch s) and at wall times (wall seconds)."""
+
+    __slots__ = ("_zone", "key")
+
+    def __init__(self, key: str, zone: ZoneInfo) -> None:
+        self.key = key
+        self._zone = zone
+
+    def offset_at(self, instant: int) -> int:
+        """Return the offset at an instant."""
+        offset = datetime.fromtimestamp(min(instant, _LAST), self._zone).utcoffset()
+        assert offset is not None
+        return offset.days * 86_400 + offset.seconds
+
+    def offsets_of(self, wall: int) -> tuple[int, int]:
+        """Return the offsets that a wall time has.
+
+        Both are the same for one that comes once. The first is larger for one that comes twice: in its first and second
+        pass. The first is smaller for one that is skipped: before and after the gap.
+        """
+        naive = _EPOCH + timedelta(seconds=min(wall, _LAST))
+        first, second = self._zone.utcoffset(naive), self._zone.utcoffset(naive.replace(fold=1))
+        assert first is not None
+        assert second is not None
+        return first.days * 86_400 + first.seconds, second.days * 86_400 + second.seconds
+
+    def transition(self, wall: int) -> int:
+        """Return the instant at which the clock skips or goes back over a wall time that does not come just once."""
+        first, second = self.offsets_of(wall)
+        before, after = wall - max(first, second) - 1, wall - min(first, second)
+        while after - before > 1:
+            middle = (before + after) // 2
+            if self.offset_at(middle) == first:
+                before = middle
+            else:
+                after = middle
+        return after
+
+
+@cache
+def load_zone(key: str) -> Zone:
+    """Return an IANA time zone. Raises CronError for one that the tzdata package does not have."""
+    if key not in _keys():
+        by_lower = {name.lower(): name for name in _keys()}
+        near = difflib.get_close_matches(key.lower(), by_lower, n=1, cutoff=0.8)
+        hint = f"; is it {by_lower[near[0]]}?" if near else ""
+        raise CronError(f"{key!r} is not an IANA time zone{hint}", field="timezone")
+    with files("tzdata").joinpath("zoneinfo", *key.split("/")).open("rb") as file:
+        return Zone(key, ZoneInfo.from_file(file, key))
+
+
+@cache
+def _keys() -> frozenset[str]:
+    return frozenset(files("tzdata").joinpath("zones").read_text(encoding="utf-8").split())

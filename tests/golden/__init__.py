@@ -1,0 +1,1 @@
+"""Answers of other implementations, recorded by running them."""

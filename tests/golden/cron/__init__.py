@@ -1,0 +1,1 @@
+"""What the Java originals of the cron dialects answer, and where ours differ and why."""

@@ -7,6 +7,7 @@ week `L` (Saturday), `nL` and `n#k`. As in Quartz, a step after a name is ignore
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from . import days
 from .errors import fault
@@ -16,6 +17,7 @@ from .rule import ALL_YEARS, Rule, make_rule
 _GRAMMAR = Grammar(
     "quartz", wraps=True, skips_empty=True, bare_step=True, value_step_runs_on=True, limits_range_steps=False
 )
+_YEAR_GRAMMAR = replace(_GRAMMAR, wraps=False)
 _SECOND = Field("second", 0, 59, largest_step=59)
 _MINUTE = Field("minute", 0, 59, largest_step=59)
 _HOUR = Field("hour", 0, 23, largest_step=23)
@@ -99,10 +101,4 @@ def _named(element: Part, field: Field) -> list[int]:
 
 
 def _years(part: Part) -> int:
-    if part.text == "*":
-        return ALL_YEARS
-    for element in _GRAMMAR.elements(part):
-        start, dash, end = element.text.partition("-")
-        if dash and start.isdigit() and end.isdigit() and int(start) > int(end):
-            raise fault("quartz", element.at, f"year range {element.text} ends before it begins")
-    return _GRAMMAR.values(part, _YEAR)
+    return ALL_YEARS if part.text == "*" else _YEAR_GRAMMAR.values(part, _YEAR)

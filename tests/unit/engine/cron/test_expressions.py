@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 from croniter import croniter
+from hypothesis import given
+from hypothesis import strategies as st
 
 from light_scheduler.engine.cron import CronDialect, CronError, compile_cron
 from light_scheduler.model import LATEST_INSTANT
@@ -88,6 +90,20 @@ def test_a_fault_is_named_with_its_place(expression: str, dialect: CronDialect, 
     assert str(raised.value).startswith(f"not a {dialect} cron expression: ")
     assert str(raised.value).endswith(f" (column {position + 1})")
     assert problem in str(raised.value)
+
+
+@given(
+    st.sampled_from(["unix", "cron4j", "quartz", "spring"]),
+    st.lists(st.text(st.sampled_from("0123456789*/-,?LW#|+@JANFRIjan²"), max_size=6) | st.just("*"), max_size=8),
+)
+def test_any_text_is_an_expression_or_refused_with_a_place_in_it(dialect: CronDialect, fields: list[str]) -> None:
+    expression = " ".join(fields)
+    try:
+        compile_cron(expression, dialect).next_after(START)
+    except CronError as error:
+        assert error.field == "cron"
+        assert error.position is not None
+        assert 0 <= error.position <= len(expression)
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../../etc/passwd", "/etc/localtime", "localtime"])

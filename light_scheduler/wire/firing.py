@@ -29,8 +29,22 @@ _NAMES = (
 )
 _HEADERS = frozenset(CONTROL_PREFIX + name for name in _NAMES)
 
-# Most versions, sequences, attempts and partitions are small: looking a number up costs half of writing it.
-_SMALL = [b"%d" % number for number in range(256)]
+
+class _NumberHeader(dict[int, tuple[str, bytes]]):
+    """A header by the number that it holds: most numbers are small, and their headers are made once."""
+
+    def __init__(self, field: str) -> None:
+        self._name = CONTROL_PREFIX + field
+        super().__init__((number, self[number]) for number in range(256))
+
+    def __missing__(self, number: int) -> tuple[str, bytes]:
+        return self._name, b"%d" % number
+
+
+_SEQUENCE = _NumberHeader("sequence")
+_ATTEMPT = _NumberHeader("attempt")
+_VERSION = _NumberHeader("version")
+_SOURCE_PARTITION = _NumberHeader("source-partition")
 
 
 def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
@@ -39,7 +53,6 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
     progress = entry.progress
     identity = schedule.id.encode()
     due = b"%d" % progress.due
-    partition = schedule.source_partition
     return [
         *schedule.headers,
         ("schedule-id", identity),
@@ -47,11 +60,11 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
         ("schedule-firing-id", b"%b@%b" % (identity, due)),
         ("schedule-due", due),
         ("schedule-fired-at", b"%d" % fired_at),
-        ("schedule-sequence", _decimal(progress.sequence)),
-        ("schedule-attempt", _decimal(progress.attempt)),
-        ("schedule-version", _decimal(schedule.version)),
+        _SEQUENCE[progress.sequence],
+        _ATTEMPT[progress.attempt],
+        _VERSION[schedule.version],
         ("schedule-source-topic", source_topic),
-        ("schedule-source-partition", _decimal(partition)),
+        _SOURCE_PARTITION[schedule.source_partition],
         ("schedule-source-offset", b"%d" % schedule.source_offset),
     ]
 
@@ -97,7 +110,3 @@ def parse_firing(record: CommandRecord) -> Firing:
         payload=record.value,
         headers=user,
     )
-
-
-def _decimal(number: int) -> bytes:
-    return _SMALL[number] if 0 <= number < 256 else b"%d" % number

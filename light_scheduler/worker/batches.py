@@ -70,19 +70,17 @@ class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
 
     def __init__(self, batch_size: int) -> None:
         super().__init__(batch_size, 0, is_transactional=1)
-        self._write = self._builder.append
+        self.write = self._builder.append
 
     def put(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
         """Add a record and return its metadata, or None if it does not fit."""
-        metadata = self._write(self._relative_offset, timestamp, key, value, headers)
-        if metadata is None:
-            self._closed = True
-        else:
+        metadata = self.write(self._relative_offset, timestamp, key, value, headers)
+        if metadata is not None:
             self._relative_offset += 1
         return metadata
 
     def _build(self) -> Any:
-        self._write = None  # it would keep the records a second time, beside what is built from them
+        self.write = None  # it would keep the records a second time, beside what is built from them
         return super()._build()
 
 
@@ -120,7 +118,9 @@ class RecordBatches:
         batch = self._open.get(target)
         if batch is not None:
             builder, origins = batch
-            if builder.put(self._timestamp, key, value, headers) is not None:
+            # This is `put`, without the call.
+            if builder.write(builder._relative_offset, self._timestamp, key, value, headers) is not None:
+                builder._relative_offset += 1
                 if origin is not None:
                     origins.append(origin)
                 return

@@ -189,7 +189,7 @@ class Cycle:
         if refusal is None and refusals:
             refusal = refusals.get(origin_key(entry))
         decision = decide_firing(entry, self._now, self._context.missed, refusal)
-        if decision.delivers:
+        if decision.event is EventType.FIRED:
             partition = target.partition
             if partition is None:
                 key = target.key if target.partition_key is None else target.partition_key

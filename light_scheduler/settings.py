@@ -154,6 +154,12 @@ class Settings:
         "What happens to a firing that is due before the lookback.",
         "fire|dead-letter",
     )
+    delivery_retries: int = _setting(
+        1,
+        _integer(0, 100_000),
+        "How often a firing that its target refuses is tried again, once a minute, before it is a dead letter.",
+        "N",
+    )
     tick: int = _setting(1_000, _duration(10), "Longest time between two scans of a partition.", "DURATION")
     session_timeout: int = _setting(
         6_000, _duration(1_000), "Silence after which the broker gives a worker's partitions to others.", "DURATION"

@@ -1,11 +1,16 @@
 """Keys of the table. Numbers are big-endian, so the order of bytes is the order of time.
 
     time index   't' | minute u32 | ms in minute u16 | priority u8 | arrival u64 | identity  -> schedule record
-    primary      'p' | identity                                                              -> its time-index key
-    checkpoint   'm'                                                                         -> see `table.Checkpoint`
+                                                                                             or 0x00 | progress record
+    primary      'p' | identity                            -> its time-index key, with 0xff after it if it is split
+    definition   'd' | identity                            -> schedule record, if it is split
+    checkpoint   'm'                                       -> see `table.Checkpoint`
 
 `identity` is `tenant | 0x00 | id` (see `wire.state`). The minute is the storage bucket: it never shows outside.
-A due scan is one sequential read of the time index; an update or a cancel is one get of the primary key.
+A due scan is one sequential read of the time index; an update or a cancel is one get of the primary key. The time is
+the one at which a schedule wakes, and lies past the year 9999 for one that does not.
+
+A large schedule that moves on is split: its definition stays where it is, and only its progress is written anew.
 """
 
 from __future__ import annotations
@@ -19,6 +24,13 @@ CHECKPOINT_KEY = b"m"
 INDEX_START = b"t"
 INDEX_END = b"u"
 PRIMARY = b"p"
+DEFINITION = b"d"
+
+SPLIT = b"\xff"
+"""Follows the time-index key of a split schedule; no identity ends in it, being UTF-8."""
+
+PROGRESS_ONLY = b"\x00"
+"""Begins a time-index value that holds progress only; no format version is 0."""
 
 MINUTE_MS = 60_000
 
@@ -29,7 +41,7 @@ _DUE = struct.Struct(">cIH")
 def index_key(entry: Entry, identity: bytes) -> bytes:
     """Return the time-index key of a pending schedule of this identity."""
     progress = entry.progress
-    minute, ms = divmod(progress.due, MINUTE_MS)
+    minute, ms = divmod(progress.wakes_at, MINUTE_MS)
     return _INDEX.pack(INDEX_START, minute, ms, entry.schedule.priority, progress.arrival) + identity
 
 
@@ -43,7 +55,12 @@ def index_from(due: int) -> bytes:
     return _DUE.pack(INDEX_START, *divmod(due, MINUTE_MS))
 
 
+def identity_in(index_key: bytes) -> bytes:
+    """Return the identity that a time-index key ends in."""
+    return index_key[_INDEX.size :]
+
+
 def due_of(key: bytes) -> int:
-    """Return the due time (ms) that a time-index key holds."""
+    """Return the time (ms) that a time-index key holds."""
     _, minute, ms = _DUE.unpack_from(key)
     return int(minute) * MINUTE_MS + int(ms)

@@ -11,15 +11,23 @@ from typing import NamedTuple
 import msgspec
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Entry
-from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, decode_entry, decode_position, identity_of
+from light_scheduler.model import NEVER, Entry
+from light_scheduler.wire.state import (
+    POSITION_KEY,
+    PROGRESS_KIND,
+    SCHEDULE_KIND,
+    decode_entry,
+    decode_position,
+    decode_progress,
+    identity_of,
+)
 
 from . import layout
 from .layout import PRIMARY
-from .table import ScheduleTable
+from .table import ScheduleTable, stored_entry
 
 _NOT_ASKED = b""
-"""Stands for what the store has not been asked for yet; no index key is empty."""
+"""Stands for what is not known here; no value is empty."""
 
 
 class DueScan(NamedTuple):
@@ -48,41 +56,54 @@ class Overlay:
     def get(self, identity: bytes) -> Entry | None:
         """Return one schedule as it is with the changes so far."""
         primary = PRIMARY + identity
-        index_key = self._primaries.get(primary, _NOT_ASKED)
-        if index_key is _NOT_ASKED:
-            index_key = self._primaries[primary] = self._stored(primary)
-        if index_key is None:
+        found = self._primaries.get(primary, _NOT_ASKED)
+        if found is _NOT_ASKED:
+            found = self._primaries[primary] = self._stored(primary)
+        if found is None:
             return None
-        value = self._changes[index_key] if index_key in self._fresh else self._stored(index_key)
+        index_key = found.removesuffix(layout.SPLIT)
+        value = self._value_of(index_key)
         if value is None:
             raise FormatError(f"the table's index has no record for {identity!r}")
-        return decode_entry(value)
+        return stored_entry(index_key, value, self._value_of)
 
-    def put(self, identity: bytes, entry: Entry, record: bytes) -> None:
-        """Store a schedule and its state record, in place of the one of its identity if there is one."""
+    def put(self, identity: bytes, entry: Entry, record: bytes) -> bool:
+        """Store a schedule and its state record, in place of the one of its identity if there is one.
+
+        Returns whether that one was split: whether its progress has a record of its own in the changelog.
+        """
         primary = PRIMARY + identity
-        old = self._primaries.get(primary, _NOT_ASKED)
-        if old is _NOT_ASKED:
-            old = self._stored(primary)
-        if old is None:
-            self.pending += 1
-        else:
-            self._changes[old] = None
-            self._fresh.discard(old)
+        was_split = self._forget(primary, identity)
         index_key = layout.index_key(entry, identity)
+        self.pending += 1
         self._changes[index_key] = record
         self._fresh.add(index_key)
         self._changes[primary] = self._primaries[primary] = index_key
+        return was_split
 
-    def remove(self, identity: bytes) -> None:
-        """Forget a schedule, if there is one."""
+    def advance(self, identity: bytes, entry: Entry, record: bytes) -> None:
+        """Store how far a schedule has come, as its progress record; its definition stays as it is.
+
+        Without a definition it is the progress of a schedule that compaction has removed from the changelog: nothing.
+        """
         primary = PRIMARY + identity
-        old = self._index_key_of(primary)
-        if old is not None:
-            self.pending -= 1
-            self._changes[old] = None
-            self._fresh.discard(old)
+        old = self._primary_of(primary)
+        if old is None:
+            return
+        if not old.endswith(layout.SPLIT):
+            self._changes[layout.DEFINITION + identity] = self._value_of(old)
+        self._drop(old.removesuffix(layout.SPLIT))
+        index_key = layout.index_key(entry, identity)
+        self._changes[index_key] = layout.PROGRESS_ONLY + record
+        self._fresh.add(index_key)
+        self._changes[primary] = self._primaries[primary] = index_key + layout.SPLIT
+
+    def remove(self, identity: bytes) -> bool:
+        """Forget a schedule, if there is one. Returns whether it was split."""
+        primary = PRIMARY + identity
+        was_split = self._forget(primary, identity)
         self._changes[primary] = self._primaries[primary] = None
+        return was_split
 
     def due(self, until: int, limit: int, max_bytes: int) -> DueScan:
         """Take what is due at or before `until` (ms), in order of (due, priority, arrival).
@@ -107,22 +128,30 @@ class Overlay:
                 break
             self._cursor = key + b"\0"
             if key not in self._changes:  # else it was replaced or cancelled in this cycle
-                entry = decode_entry(value)
+                entry = stored_entry(key, value, self._value_of)
                 taken.append(entry)
-                self._primaries[PRIMARY + identity_of(entry)] = key
-                size += len(value)
+                is_split = value.startswith(layout.PROGRESS_ONLY)
+                self._primaries[PRIMARY + identity_of(entry)] = key + layout.SPLIT if is_split else key
+                size += len(value) + (len(entry.schedule.payload or b"") if is_split else 0)
         room = max(0, limit - len(taken)) if size <= max_bytes else 0
         taken += [self._fresh_entry(key) for key in fresh[next_fresh : next_fresh + room]]
         taken_fresh = set(fresh[: next_fresh + room])
         left = min(self._fresh - taken_fresh if taken_fresh else self._fresh, default=None)
         if left is not None:
             next_due = layout.due_of(left) if next_due is None else min(next_due, layout.due_of(left))
-        return DueScan(taken, next_due)
+        return DueScan(taken, None if next_due == NEVER else next_due)
+
+    def leave(self, entry: Entry) -> None:
+        """Give a schedule back that was taken as due and not dealt with; so are all that were taken after it."""
+        self._cursor = min(self._cursor, layout.index_key(entry, identity_of(entry)))
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one changelog record. Raises FormatTooNew or FormatError."""
         if key == POSITION_KEY:
             self.position = decode_position(value or b"")
+        elif key[:1] == PROGRESS_KIND:
+            if value is not None:
+                self._replay_progress(key[1:], value)
         elif key[:1] == SCHEDULE_KIND:
             if value is None:
                 self.remove(key[1:])
@@ -146,10 +175,38 @@ class Overlay:
         )
 
     def _fresh_entry(self, index_key: bytes) -> Entry:
-        return decode_entry(self._changes[index_key] or b"")
+        return stored_entry(index_key, self._changes[index_key] or b"", self._value_of)
 
-    def _index_key_of(self, primary: bytes) -> bytes | None:
-        index_key = self._primaries.get(primary, _NOT_ASKED)
-        if index_key is _NOT_ASKED:
-            index_key = self._primaries[primary] = self._stored(primary)
-        return index_key
+    def _replay_progress(self, identity: bytes, record: bytes) -> None:
+        progress = decode_progress(record)
+        entry = self.get(identity)
+        if entry is not None:
+            self.advance(identity, Entry(entry.schedule, progress), record)
+
+    def _forget(self, primary: bytes, identity: bytes) -> bool:
+        old = self._primaries.get(primary, _NOT_ASKED)
+        if old is _NOT_ASKED:
+            old = self._stored(primary)
+        if old is None:
+            return False
+        self.pending -= 1
+        was_split = old.endswith(layout.SPLIT)
+        if was_split:
+            old = old.removesuffix(layout.SPLIT)
+            self._changes[layout.DEFINITION + identity] = None
+        self._drop(old)
+        return was_split
+
+    def _drop(self, index_key: bytes) -> None:
+        self._changes[index_key] = None
+        self._fresh.discard(index_key)
+
+    def _value_of(self, key: bytes) -> bytes | None:
+        value = self._changes.get(key, _NOT_ASKED)
+        return self._stored(key) if value is _NOT_ASKED else value
+
+    def _primary_of(self, primary: bytes) -> bytes | None:
+        found = self._primaries.get(primary, _NOT_ASKED)
+        if found is _NOT_ASKED:
+            found = self._primaries[primary] = self._stored(primary)
+        return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import Entry
-from light_scheduler.wire.state import decode_entry, identity
+from light_scheduler.wire.state import decode_entry, decode_progress, identity
 
 from . import layout
 from .store import Changes, Store
@@ -35,6 +35,19 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
 _VERSION = bytes([CHECKPOINT_VERSION])
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Checkpoint).decode
+
+
+def stored_entry(index_key: bytes, value: bytes, get: Callable[[bytes], bytes | None]) -> Entry:
+    """Return the schedule of a time-index key and its value; `get` looks its definition up if it is split.
+
+    Raises FormatTooNew or FormatError.
+    """
+    if not value.startswith(layout.PROGRESS_ONLY):
+        return decode_entry(value)
+    definition = get(layout.DEFINITION + layout.identity_in(index_key))
+    if definition is None:
+        raise FormatError(f"there is no definition for {layout.identity_in(index_key)!r}")
+    return Entry(decode_entry(definition).schedule, decode_progress(value[1:]))
 
 
 class ScheduleTable:
@@ -65,26 +78,23 @@ class ScheduleTable:
 
     def get(self, tenant: str, id: str) -> Entry | None:
         """Return one schedule."""
-        index_key = self.store.get(layout.primary_key(tenant, id))
-        if index_key is None:
-            return None
-        value = self.store.get(index_key)
-        return None if value is None else decode_entry(value)
+        primary = self.store.get(layout.primary_key(tenant, id))
+        return None if primary is None else self._at(primary.removesuffix(layout.SPLIT))
 
     def by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[Entry]:
         """Yield a tenant's schedules whose id starts with `prefix`, in id order, from the first one after `after`."""
         space = layout.PRIMARY + identity(tenant, prefix)
         start = max(space, layout.primary_key(tenant, after) + b"\0") if after else space
-        for _, index_key in self.store.scan(start, space + b"\xff"):
-            value = self.store.get(index_key)
-            if value is not None:
-                yield decode_entry(value)
+        for _, primary in self.store.scan(start, space + b"\xff"):
+            entry = self._at(primary.removesuffix(layout.SPLIT))
+            if entry is not None:
+                yield entry
 
     def by_due(self, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
         """Yield (position, schedule) of all tenants by (due, priority, arrival), from the first after a position."""
         start = max(after + b"\0", self.checkpoint.cursor)
         for key, value in self.store.scan(start, layout.INDEX_END):
-            yield key, decode_entry(value)
+            yield key, stored_entry(key, value, self.store.get)
 
     def position_at(self, due: int) -> bytes:
         """Return the position in `by_due` before everything that is due at or after an instant (ms)."""
@@ -94,6 +104,10 @@ class ScheduleTable:
         """Apply changes and the checkpoint they reach: all, or none."""
         self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
         self.checkpoint = checkpoint
+
+    def _at(self, index_key: bytes) -> Entry | None:
+        value = self.store.get(index_key)
+        return None if value is None else stored_entry(index_key, value, self.store.get)
 
     def close(self) -> None:
         """Release the store."""

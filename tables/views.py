@@ -18,7 +18,7 @@ from typing import Literal, Protocol, get_args
 import msgspec
 
 from light_scheduler.errors import SchedulerError
-from light_scheduler.model import Entry
+from light_scheduler.model import NEVER, Entry
 
 DEFAULT_LIMIT = 300
 MAX_LIMIT = 1_000
@@ -27,9 +27,11 @@ Lane = tuple[str, int]
 """(commands topic, partition)."""
 
 Sort = Literal["id", "due"]
-"""`id`: by id in UTF-8 byte order. `due`: by (due, priority, arrival). Tables keep these two orders, ascending only."""
+"""`id`: by id in UTF-8 byte order. `due`: by (when it wakes, priority, arrival). It wakes when it is due, unless it is
+tried again, waits for a completion, or is paused: those come last. Tables keep these two orders, ascending only."""
 
-State = Literal["pending"]
+State = Literal["pending", "paused", "awaiting"]
+"""`pending`: a firing is to come. `paused`: not before it is resumed. `awaiting`: a firing is not completed."""
 
 _PAYLOAD_BYTES_PER_ROW = 4_096
 """Reading this much payload costs about as much as reading one row more."""
@@ -122,8 +124,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
             and schedule.id.startswith(self.id_prefix)
             and (self.target_topic is None or schedule.target.topic == self.target_topic)
             and (self.state is None or state_of(entry) == self.state)
-            and (self.due_from is None or entry.progress.due >= self.due_from)
-            and (self.due_to is None or entry.progress.due < self.due_to)
+            and (self.due_from is None or entry.progress.wakes_at >= self.due_from)
+            and (self.due_to is None or entry.progress.wakes_at < self.due_to)
             and (not self.labels or self.labels.items() <= (schedule.labels or {}).items())
         )
 
@@ -196,7 +198,7 @@ def _by_due(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) 
     if after is not None:
         start = max(start, after.key if lane <= after.lane else _just_before(after.key))
     for position, entry in table.by_due(start):
-        if query.due_to is not None and entry.progress.due >= query.due_to:
+        if query.due_to is not None and entry.progress.wakes_at >= query.due_to:
             return
         yield Mark(position, *lane), entry
 
@@ -217,5 +219,7 @@ def _one_of(field: str, value: str, choices: tuple[str, ...]) -> None:
 
 def state_of(entry: Entry) -> State:
     """Return the state of a stored schedule."""
-    del entry  # The table holds pending schedules only.
-    return "pending"
+    progress = entry.progress
+    if progress.paused:
+        return "paused"
+    return "awaiting" if progress.awaited and progress.due == NEVER else "pending"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 from msgspec import UNSET
 from rich.console import Console
 from rich.table import Table
@@ -33,8 +34,6 @@ def command(settings: Settings, id: str, tenant: str, url: str | None, as_json: 
     if schedule is None:
         raise ClientError(f"tenant {tenant} has no pending schedule {id!r}")
     if as_json:
-        import msgspec
-
         click.echo(msgspec.json.encode(schedule))
     else:
         _show(schedule)
@@ -49,7 +48,8 @@ def _show(schedule: ScheduleDetail) -> None:
         "tenant": schedule.tenant,
         "state": schedule.state,
         "version": str(schedule.version),
-        "due": instant_text(schedule.due, now),
+        "due": "open" if schedule.due is None else instant_text(schedule.due, now),
+        "trigger": " ".join(f"{name}={rule}" for name, rule in msgspec.to_builtins(schedule.trigger).items()),
         "sequence": f"{schedule.sequence}, attempt {schedule.attempt}",
         "target": target.topic if target.partition is None else f"{target.topic}[{target.partition}]",
         "key": "(null)" if key is None else key,

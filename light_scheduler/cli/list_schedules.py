@@ -64,8 +64,8 @@ def _show(page: SchedulePage) -> None:
     for schedule in page.schedules:
         table.add_row(
             shown(schedule.id),
-            format_instant(schedule.due),
-            relative(schedule.due - now),
+            schedule.state if schedule.due is None else format_instant(schedule.due),
+            "" if schedule.due is None else relative(schedule.due - now),
             str(schedule.version),
             shown(schedule.target.topic),
             shown(",".join(f"{name}={value}" for name, value in schedule.labels.items())),

@@ -3,9 +3,11 @@
 The same functions run in the worker, in test doubles, in dry runs and in audits.
 """
 
-from .commands import Decision, decide
-from .firing import FiringDecision, MissedPolicy, decide_firing
+from .commands import decide
+from .decision import Decision
+from .firing import FiringRules, Skipped, Turn, take_turn
 from .limits import Limits
 from .plain import plain_entry
+from .preview import preview
 
-__all__ = ["Decision", "FiringDecision", "Limits", "MissedPolicy", "decide", "decide_firing", "plain_entry"]
+__all__ = ["Decision", "FiringRules", "Limits", "Skipped", "Turn", "decide", "plain_entry", "preview", "take_turn"]

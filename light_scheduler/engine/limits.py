@@ -32,3 +32,7 @@ class Limits:
                 raise InvalidCommand(
                     "schedule-target-topic", f"{command.target.topic} is written by the scheduler only"
                 )
+
+
+NO_LIMITS = Limits(max_payload_bytes=1 << 62, max_id_bytes=1 << 62)
+"""For questions that no command will follow from."""

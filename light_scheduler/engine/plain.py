@@ -12,6 +12,7 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import CONTROL_PREFIX, parse_topic
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import header_name
@@ -53,7 +54,7 @@ def plain_entry(record: CommandRecord, now: int, limits: Limits) -> Entry | None
         id = key.decode()
     except ValueError:  # UnicodeDecodeError is one
         return None
-    if not id.isprintable() or len(key) > limits.max_id_bytes:
+    if not id.isprintable() or id.endswith(ANY) or len(key) > limits.max_id_bytes:
         return None
     if payload is not None and len(payload) > limits.max_payload_bytes:
         return None

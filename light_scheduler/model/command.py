@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .schedule import DEFAULT_PRIORITY, Headers, Target
+from .schedule import DEFAULT_PRIORITY, Acknowledgement, Bounds, Headers, Target
 from .trigger import Timing
 
 OnConflict = Literal["replace", "keep", "fail"]
@@ -20,6 +20,13 @@ class ReplyTo(msgspec.Struct, frozen=True, gc=False):
 
     topic: str
     correlation_id: bytes | None = None
+
+
+class Selection(msgspec.Struct, frozen=True, gc=False):
+    """Which of a tenant's schedules a command is for: those whose id has a prefix, and that have all of the labels."""
+
+    id_prefix: str = ""
+    labels: dict[str, str] | None = None
 
 
 class ScheduleCommand(msgspec.Struct, frozen=True, gc=False):
@@ -45,15 +52,22 @@ class ScheduleCommand(msgspec.Struct, frozen=True, gc=False):
     on_conflict: OnConflict = "replace"
     expected_version: int | None = None
     reply_to: ReplyTo | None = None
+    bounds: Bounds | None = None
+    acknowledgement: Acknowledgement | None = None
+    paused: bool = False
 
     @property
     def name(self) -> str:
         return "schedule"
 
 
-class CancelCommand(msgspec.Struct, frozen=True, gc=False):
-    """Forget a schedule."""
+ControlName = Literal["cancel", "pause", "resume", "trigger"]
 
+
+class ControlCommand(msgspec.Struct, frozen=True, gc=False):
+    """Cancel, pause, resume or trigger a schedule: or, if `selection` is given, all that it selects."""
+
+    name: ControlName
     tenant: str
     id: str
     key: bytes | None
@@ -62,10 +76,48 @@ class CancelCommand(msgspec.Struct, frozen=True, gc=False):
     recorded_at: int
     expected_version: int | None = None
     reply_to: ReplyTo | None = None
+    selection: Selection | None = None
+
+
+class RescheduleCommand(msgspec.Struct, frozen=True, gc=False):
+    """Give a schedule, or all that `selection` selects, another time rule; everything else of it stays."""
+
+    tenant: str
+    id: str
+    key: bytes | None
+    timing: Timing
+    partition: int
+    offset: int
+    recorded_at: int
+    on_past: int | None = None
+    expected_version: int | None = None
+    reply_to: ReplyTo | None = None
+    bounds: Bounds | None = None
+    selection: Selection | None = None
 
     @property
     def name(self) -> str:
-        return "cancel"
+        return "reschedule"
 
 
-Command = ScheduleCommand | CancelCommand
+class CompleteCommand(msgspec.Struct, frozen=True, gc=False):
+    """Say how the consumer of a firing fared, which `firing_due` (UTC epoch ms) and `attempt` name."""
+
+    tenant: str
+    id: str
+    key: bytes | None
+    firing_due: int
+    attempt: int
+    succeeded: bool
+    partition: int
+    offset: int
+    recorded_at: int
+    expected_version: int | None = None
+    reply_to: ReplyTo | None = None
+
+    @property
+    def name(self) -> str:
+        return "complete"
+
+
+Command = ScheduleCommand | ControlCommand | RescheduleCommand | CompleteCommand

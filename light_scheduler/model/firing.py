@@ -13,7 +13,10 @@ def firing_id(schedule_id: str, due: int) -> str:
 
 
 class Firing(msgspec.Struct, frozen=True, gc=False):
-    """What a consumer receives: the payload, the user's headers, and where they come from. Times are UTC epoch ms."""
+    """What a consumer receives: the payload, the user's headers, and where they come from. Times are UTC epoch ms.
+
+    `original_due` is when the first attempt of a backoff series was due; None for other schedules.
+    """
 
     tenant: str
     id: str
@@ -28,6 +31,7 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None
     payload: bytes | None
     headers: Headers
+    original_due: int | None = None
 
     @property
     def firing_id(self) -> str:

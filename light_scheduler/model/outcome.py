@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from .schedule import Headers
 
@@ -62,6 +63,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     field: str | None = None
     partition: int | None = None
     offset: int | None = None
+    count: int | UnsetType = UNSET
+    """How many schedules a command for many has changed."""
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +81,8 @@ class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
     target_topic: str | None
     reason: str | None
     partition: int
+    count: int | UnsetType = UNSET
+    """How many firings it stands for, where that is not one."""
 
 
 class DeadLetterCause(StrEnum):
@@ -86,6 +91,7 @@ class DeadLetterCause(StrEnum):
     REJECTED = "rejected"
     REFUSED = "refused"
     MISSED = "missed"
+    UNACKNOWLEDGED = "unacknowledged"
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):

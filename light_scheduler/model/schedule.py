@@ -6,9 +6,11 @@ Fields are only ever appended, with a default: the state record is these structs
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from .trigger import Trigger
+from .trigger import NEVER, Trigger
 
 Headers = list[tuple[str, bytes | None]]
 """Kafka record headers, in order; names may repeat."""
@@ -31,6 +33,41 @@ class Target(msgspec.Struct, frozen=True, array_like=True, gc=False):
     partition_key: bytes | None = None
 
 
+Misfire = Literal["coalesce", "skip", "all"]
+Overlap = Literal["allow", "skip", "queue"]
+
+
+class Bounds(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What limits and spreads a schedule's firings. Instants are UTC epoch ms, durations ms.
+
+    No firing is planned before `start` or after `end`, nor more than `max_firings`. `jitter` is the most by which a
+    firing is due later than planned, `window` the most by which it may be delivered later than due. A firing that is
+    later than `misfire_grace` is a misfire, and `misfire` says what becomes of it.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    max_firings: int | None = None
+    jitter: int = 0
+    window: int = 0
+    misfire: Misfire = "coalesce"
+    misfire_grace: int = 30_000
+
+
+NO_BOUNDS = Bounds()
+
+
+class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """That firings are to be completed: each is delivered again `timeout` ms after it was, `max_attempts` times in all.
+
+    `overlap` says what becomes of a series' next firing while one before it is not completed.
+    """
+
+    timeout: int
+    max_attempts: int
+    overlap: Overlap = "allow"
+
+
 class Schedule(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The stored intent: what to deliver, where, and when.
 
@@ -50,18 +87,58 @@ class Schedule(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ttl: int | None = None
     priority: int = DEFAULT_PRIORITY
     labels: dict[str, str] | None = None
+    bounds: Bounds | None = None
+    acknowledgement: Acknowledgement | None = None
+
+
+class Awaited(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A firing that was delivered and is not completed. `until` is when it is delivered again."""
+
+    due: int
+    sequence: int
+    attempt: int
+    until: int
+    fired_at: int
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How far a schedule has come: what its next firing is.
+    """How far a schedule has come: what its next firing is, and what else is to be done. Instants are UTC epoch ms.
 
-    `arrival` orders schedules that are due in the same instant: the offset of the command that set the due time.
+    `due` is NEVER if nothing more is planned. `arrival` orders schedules that are due in the same instant: the offset
+    of the command that set the due time. `wake` is when the schedule is to be looked at, if that is not when it is due.
     """
 
     due: int
     arrival: int
     sequence: int = 1
     attempt: int = 1
+    wake: int | None = None
+    planned: int | None = None
+    """When the next firing was planned, if jitter moved it."""
+    first_due: int | None = None
+    """When the first attempt of a backoff series was due."""
+    refusals: int = 0
+    """How often the target has refused what is to be delivered next."""
+    retry_at: int | None = None
+    """When what was refused is tried again."""
+    paused: bool = False
+    triggered: tuple[int, ...] = ()
+    """Due times of firings that were asked for besides those planned: when they were asked for."""
+    queued: int | None = None
+    """Due time of a firing that waits for the completion of the one before it."""
+    awaited: tuple[Awaited, ...] = ()
+
+    @property
+    def wakes_at(self) -> int:
+        """When the schedule is to be looked at."""
+        return self.due if self.wake is None else self.wake
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next firing is due, if that is known: not while the schedule is paused or waits for a completion."""
+        planned = NEVER if self.paused else self.due
+        due = min((planned, *self.triggered)) if self.triggered else planned
+        return None if due == NEVER else due
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):

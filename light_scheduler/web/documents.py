@@ -6,12 +6,25 @@ Times are UTC epoch ms, durations ms. Bytes are text where that loses nothing, b
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from light_scheduler.model import Entry
+from light_scheduler.model import (
+    NEVER,
+    NO_BOUNDS,
+    Acknowledgement,
+    Awaited,
+    Cron,
+    Entry,
+    FixedDelay,
+    FixedRate,
+    Once,
+    Schedule,
+    Trigger,
+    firing_id,
+)
 from light_scheduler.tables.views import State, state_of
 from light_scheduler.worker.status import LaneStatus
 
@@ -31,10 +44,49 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True):
             return cls(base64=b64encode(value).decode())
 
 
-class TriggerView(msgspec.Struct, frozen=True, omit_defaults=True):
+class BackoffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Growing intervals: either given one by one, or as a rule."""
+
+    intervals: Annotated[list[int], Meta(description="Each interval, ms.")] | UnsetType = UNSET
+    initial: Annotated[int, Meta(description="The first interval, ms.")] | UnsetType = UNSET
+    factor: Annotated[float, Meta(description="How much longer each interval is.")] | UnsetType = UNSET
+    max: Annotated[int, Meta(description="The longest interval, ms.")] | UnsetType = UNSET
+    attempts: Annotated[int, Meta(description="How many attempts there are; absent: no end.")] | UnsetType = UNSET
+    jitter: Annotated[float, Meta(description="Share of an interval by which it may be longer.")] | UnsetType = UNSET
+
+
+class TriggerView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="kebab"):
     """The time rule, as the JSON form of a command writes it."""
 
     at: Annotated[int, Meta(description="One-shot: the instant, UTC epoch ms.")] | UnsetType = UNSET
+    every: Annotated[int, Meta(description="Series: from one firing to the next, ms.")] | UnsetType = UNSET
+    mode: Annotated[str, Meta(description="How every counts: fixed-rate or fixed-delay.")] | UnsetType = UNSET
+    cron: Annotated[str, Meta(description="Series: the cron expression.")] | UnsetType = UNSET
+    cron_dialect: Annotated[str, Meta(description="How cron is written.")] | UnsetType = UNSET
+    timezone: Annotated[str, Meta(description="IANA time zone of cron.")] | UnsetType = UNSET
+    backoff: Annotated[BackoffView, Meta(description="Series: growing intervals.")] | UnsetType = UNSET
+    start: Annotated[int, Meta(description="A series does not fire before it, UTC epoch ms.")] | UnsetType = UNSET
+    end: Annotated[int, Meta(description="A series does not fire after it, UTC epoch ms.")] | UnsetType = UNSET
+    max_firings: Annotated[int, Meta(description="A series fires no oftener than that.")] | UnsetType = UNSET
+    jitter: Annotated[int, Meta(description="A firing is due later by that at most, ms.")] | UnsetType = UNSET
+    window: Annotated[int, Meta(description="A firing comes that long after due at most, ms.")] | UnsetType = UNSET
+
+
+class AcknowledgementView(msgspec.Struct, frozen=True, kw_only=True):
+    """How firings are to be completed."""
+
+    timeout: Annotated[int, Meta(description="A firing that is not completed comes again after it, ms.")]
+    max_attempts: Annotated[int, Meta(description="How often a firing is delivered at most.")]
+    overlap: Annotated[str, Meta(description="What becomes of the next firing meanwhile: allow, skip or queue.")]
+
+
+class AwaitedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A firing that was delivered and is not completed."""
+
+    firing_id: str
+    attempt: int
+    fired_at: Annotated[int, Meta(description="When it was delivered last, UTC epoch ms.")]
+    until: Annotated[int | None, Meta(description="When it is delivered again, UTC epoch ms; null: never.")]
 
 
 class TargetView(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +113,10 @@ class ScheduleSummary(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     version: Annotated[int, Meta(description="1 for the first definition, one more for each replacement.")]
     state: State
-    due: Annotated[int, Meta(description="When its next firing is due, UTC epoch ms.")]
+    due: Annotated[
+        int | None,
+        Meta(description="When its next firing is due, UTC epoch ms; null while that is open: paused, or awaiting."),
+    ]
     sequence: Annotated[int, Meta(description="Number of its next firing, from 1.")]
     attempt: Annotated[int, Meta(description="Attempt of its next firing, from 1.")]
     trigger: TriggerView
@@ -72,6 +127,10 @@ class ScheduleSummary(msgspec.Struct, frozen=True, kw_only=True):
     source: SourceView
     accepted_at: Annotated[int, Meta(description="When this version was accepted, UTC epoch ms.")]
     payload_bytes: Annotated[int | None, Meta(description="Size of the payload; null if the payload is null.")]
+    misfire: Annotated[str, Meta(description="What becomes of a series' firings that were missed.")]
+    misfire_grace: Annotated[int, Meta(description="How late a firing may be before it counts as missed, ms.")]
+    acknowledgement: Annotated[AcknowledgementView | None, Meta(description="null: firings are not completed.")]
+    awaiting: Annotated[list[AwaitedView], Meta(description="Firings that were delivered and are not completed.")]
 
 
 class HeaderView(msgspec.Struct, frozen=True):
@@ -97,10 +156,10 @@ def summary(entry: Entry, topic: str) -> ScheduleSummary:
         id=schedule.id,
         version=schedule.version,
         state=state_of(entry),
-        due=progress.due,
+        due=progress.next_due,
         sequence=progress.sequence,
         attempt=progress.attempt,
-        trigger=TriggerView(at=schedule.trigger.at),
+        trigger=_trigger(schedule),
         target=TargetView(
             topic=target.topic,
             key=None if key is None or key.text is UNSET else key.text,
@@ -113,6 +172,63 @@ def summary(entry: Entry, topic: str) -> ScheduleSummary:
         source=SourceView(topic=topic, partition=schedule.source_partition, offset=schedule.source_offset),
         accepted_at=schedule.accepted_at,
         payload_bytes=None if schedule.payload is None else len(schedule.payload),
+        misfire=(schedule.bounds or NO_BOUNDS).misfire,
+        misfire_grace=(schedule.bounds or NO_BOUNDS).misfire_grace,
+        acknowledgement=_acknowledgement(schedule.acknowledgement),
+        awaiting=[_awaited(schedule.id, each) for each in progress.awaited],
+    )
+
+
+def _trigger(schedule: Schedule) -> TriggerView:
+    bounds = schedule.bounds or NO_BOUNDS
+    return TriggerView(
+        **_rule(schedule.trigger),
+        start=_given(bounds.start),
+        end=_given(bounds.end),
+        max_firings=_given(bounds.max_firings),
+        jitter=bounds.jitter or UNSET,
+        window=bounds.window or UNSET,
+    )
+
+
+def _rule(trigger: Trigger) -> dict[str, Any]:
+    if isinstance(trigger, Once):
+        return {"at": trigger.at}
+    if isinstance(trigger, FixedRate):
+        return {"every": trigger.interval, "mode": "fixed-rate"}
+    if isinstance(trigger, FixedDelay):
+        return {"every": trigger.delay, "mode": "fixed-delay"}
+    if isinstance(trigger, Cron):
+        return {"cron": trigger.expression, "cron_dialect": trigger.dialect, "timezone": trigger.timezone}
+    if trigger.intervals:
+        return {"backoff": BackoffView(intervals=list(trigger.intervals))}
+    return {
+        "backoff": BackoffView(
+            initial=trigger.initial,
+            factor=trigger.factor,
+            max=_given(trigger.longest),
+            attempts=_given(trigger.attempts),
+            jitter=trigger.spread or UNSET,
+        )
+    }
+
+
+def _given(value: int | None) -> int | UnsetType:
+    return UNSET if value is None else value
+
+
+def _acknowledgement(asked: Acknowledgement | None) -> AcknowledgementView | None:
+    if asked is None:
+        return None
+    return AcknowledgementView(timeout=asked.timeout, max_attempts=asked.max_attempts, overlap=asked.overlap)
+
+
+def _awaited(id: str, each: Awaited) -> AwaitedView:
+    return AwaitedView(
+        firing_id=firing_id(id, each.due),
+        attempt=each.attempt,
+        fired_at=each.fired_at,
+        until=None if each.until == NEVER else each.until,
     )
 
 

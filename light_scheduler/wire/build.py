@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     DEFAULT_PRIORITY,
     DEFAULT_TENANT,
-    NOW,
-    After,
-    CancelCommand,
     Command,
+    CompleteCommand,
+    ControlCommand,
     Headers,
-    Once,
     ReplyTo,
+    RescheduleCommand,
     ScheduleCommand,
+    Selection,
     Target,
-    Timing,
 )
 
 from .dialect import Envelope
-from .fields import COMMANDS, COMMANDS_NOT_BUILT, parse_id, parse_tenant, parse_topic
+from .fields import COMMANDS, parse_id, parse_tenant, parse_topic
 from .ids import record_id
 from .record import CommandRecord
+from .rhythm import OF_SERIES, RHYTHM, TRIGGERS, Spell, acknowledgement, bounds, timing
 
-Spell = Callable[[str], str]
-"""Turns a field's name into what its sender called it."""
+ANY = "*"
+"""What the id of a command for many schedules ends in: everything before it is a prefix."""
 
-_OF_CANCEL = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "correlation-id"})
-_TRIGGERS = ("at", "after")
+_COMMON = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "correlation-id"})
+_OF_MANY = _COMMON | {"labels"}
+_OF_COMPLETION = frozenset({"firing-id", "attempt", "completion"})
+_FIELDS_OF = {
+    "cancel": _OF_MANY,
+    "pause": _OF_MANY,
+    "resume": _OF_MANY,
+    "trigger": _OF_MANY,
+    "reschedule": _OF_MANY | RHYTHM | {"on-past"},
+    "complete": _COMMON | _OF_COMPLETION,
+}
 
 
 def command_from(
@@ -51,16 +60,19 @@ def command_from(
         raise InvalidCommand(spell("correlation-id"), f"needs {spell('reply-topic')}: where the result goes")
     else:
         reply_to = None
-    if name == "cancel":
-        return _cancel(given, record, key, reply_to, spell)
+    if name != "schedule":
+        return _control(name, given, record, key, reply_to, spell)
     topic = get("target-topic")
     if topic is None:
         raise InvalidCommand(spell("target-topic"), "is required: the topic that the message goes to")
+    if not _OF_COMPLETION.isdisjoint(given):
+        raise _misplaced(given, _OF_COMPLETION, "schedule", spell)
+    has_series_fields = not OF_SERIES.isdisjoint(given)
     return ScheduleCommand(
         get("tenant", DEFAULT_TENANT),
-        given["id"] if "id" in given else _id_from_key(key, spell) or _generated_id(record),
+        _id_of_one(given, spell) if "id" in given else _id_from_key(key, spell) or _generated_id(record),
         key,
-        _timing(given, spell),
+        timing(given, spell),
         Target(topic, _target_key(given, key, spell), *_target_partition(given, spell)),
         payload,
         headers,
@@ -74,12 +86,15 @@ def command_from(
         get("on-conflict", "replace"),
         get("expected-version"),
         reply_to,
+        bounds(given, spell) if has_series_fields else None,
+        acknowledgement(given, spell) if has_series_fields else None,
+        get("paused", False),
     )
 
 
 def implied_command(given: Mapping[str, Any], payload: bytes | None) -> str:
     """Return the command of a record that names none: null without a trigger is a cancel."""
-    return "cancel" if payload is None and "at" not in given and "after" not in given else "schedule"
+    return "cancel" if payload is None and TRIGGERS.isdisjoint(given) else "schedule"
 
 
 def envelope_from(
@@ -87,7 +102,7 @@ def envelope_from(
 ) -> Envelope:
     """Tell what can be told from fields' texts, any of which may be wrong."""
     command = texts.get("command")
-    if command not in COMMANDS and command not in COMMANDS_NOT_BUILT:
+    if command not in COMMANDS:
         command = implied_command(texts, payload)
     reply_topic = _legal(parse_topic, texts.get("reply-topic"))
     return Envelope(
@@ -98,26 +113,85 @@ def envelope_from(
     )
 
 
-def _cancel(
-    given: dict[str, Any], record: CommandRecord, key: bytes | None, reply_to: ReplyTo | None, spell: Spell
-) -> CancelCommand:
-    if not given.keys() <= _OF_CANCEL:
-        field = next(field for field in given if field not in _OF_CANCEL)
-        why = "" if "command" in given else ", which a null value without a trigger is"
-        raise InvalidCommand(spell(field), f"has no meaning for a cancel{why}")
-    identity = given.get("id") or _id_from_key(key, spell)
-    if identity is None:
+def _control(
+    name: str,
+    given: dict[str, Any],
+    record: CommandRecord,
+    key: bytes | None,
+    reply_to: ReplyTo | None,
+    spell: Spell,
+) -> Command:
+    if not given.keys() <= _FIELDS_OF[name]:
+        raise _misplaced(given, given.keys() - _FIELDS_OF[name], name, spell)
+    tenant = given.get("tenant", DEFAULT_TENANT)
+    version = given.get("expected-version")
+    source = (record.partition, record.offset, record.timestamp)
+    if name == "complete":
+        return _complete(tenant, given, key, source, version, reply_to, spell)
+    selection = _selection(given, spell)
+    id = given.get("id") or _id_from_key(key, spell)
+    if id is None:
         raise InvalidCommand(spell("id"), "is required: the record has no key that could stand for it")
-    return CancelCommand(
-        given.get("tenant", DEFAULT_TENANT),
-        identity,
-        key,
-        record.partition,
-        record.offset,
-        record.timestamp,
-        given.get("expected-version"),
-        reply_to,
-    )
+    if name == "reschedule":
+        if TRIGGERS.isdisjoint(given):
+            raise InvalidCommand(spell("at"), f"is required, or one of {', '.join(map(spell, sorted(TRIGGERS)))}")
+        return RescheduleCommand(
+            tenant,
+            id,
+            key,
+            timing(given, spell),
+            *source,
+            given.get("on-past"),
+            version,
+            reply_to,
+            bounds(given, spell),
+            selection,
+        )
+    return ControlCommand(name, tenant, id, key, *source, version, reply_to, selection)  # type: ignore[arg-type]
+
+
+def _complete(
+    tenant: str,
+    given: dict[str, Any],
+    key: bytes | None,
+    source: tuple[int, int, int],
+    version: int | None,
+    reply_to: ReplyTo | None,
+    spell: Spell,
+) -> CompleteCommand:
+    for field in ("firing-id", "attempt"):
+        if field not in given:
+            raise InvalidCommand(spell(field), "is required: the message that is completed has it")
+    id, due = given["firing-id"]
+    if given.get("id", id) != id:
+        raise InvalidCommand(spell("firing-id"), f"is not one of schedule {given['id']}")
+    succeeded = given.get("completion", "success") == "success"
+    return CompleteCommand(tenant, id, key, due, given["attempt"], succeeded, *source, version, reply_to)
+
+
+def _selection(given: dict[str, Any], spell: Spell) -> Selection | None:
+    """Tell which schedules a command is for, if it is for many: its id ends in `*`."""
+    id = given.get("id", "")
+    if not id.endswith(ANY):
+        if "labels" in given:
+            raise InvalidCommand(spell("labels"), f"selects among many: give {spell('id')} {ANY} or a prefix and {ANY}")
+        return None
+    if "expected-version" in given:
+        raise InvalidCommand(spell("expected-version"), "has no meaning for many schedules")
+    return Selection(id.removesuffix(ANY), given.get("labels") or None)
+
+
+def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, spell: Spell) -> InvalidCommand:
+    field = next(field for field in given if field in fields)
+    why = "" if "command" in given or command == "schedule" else ", which a null value without a trigger is"
+    return InvalidCommand(spell(field), f"has no meaning for a {command}{why}")
+
+
+def _id_of_one(given: dict[str, Any], spell: Spell) -> str:
+    id: str = given["id"]
+    if id.endswith(ANY):
+        raise InvalidCommand(spell("id"), f"must not end in {ANY}: that stands for many schedules")
+    return id
 
 
 def _id_from_key(key: bytes | None, spell: Spell) -> str | None:
@@ -135,17 +209,6 @@ def _id_from_key(key: bytes | None, spell: Spell) -> str | None:
 
 def _generated_id(record: CommandRecord) -> str:
     return record_id(record.timestamp, record.partition, record.offset)
-
-
-def _timing(given: dict[str, Any], spell: Spell) -> Timing:
-    at = given.get("at")
-    after = given.get("after")
-    if at is None:
-        return NOW if after is None else After(after)
-    if after is not None:
-        first, second = (spell(field) for field in given if field in _TRIGGERS)
-        raise InvalidCommand(second, f"is given together with {first}: a schedule has one trigger")
-    return Once(at)
 
 
 def _target_key(given: dict[str, Any], key: bytes | None, spell: Spell) -> bytes | None:

@@ -11,22 +11,20 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from light_scheduler.durations import parse_duration
-from light_scheduler.model import REJECT_PAST
+from light_scheduler.model import REJECT_PAST, CronDialect, Misfire, Overlap
 
+from .backoff import parse_backoff
 from .instants import parse_instant
+from .spans import MAX_SHOWN, parse_span, shown
 
 CONTROL_PREFIX = "schedule-"
 """What the names of all headers that are the scheduler's begin with."""
 
 Parse = Callable[[str], Any]
 
-LONGEST_DURATION = 10_000 * 31_557_600_000
-"""10,000 years, in ms."""
-
-_MAX_SHOWN = 100
+_LONGEST_EXPRESSION = 1_000
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -84,25 +82,13 @@ def labels_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return labels
 
 
-def shown(text: str) -> str:
-    """Return text as an error message shows it: quoted, and cut short if it is long."""
-    return repr(text) if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]!r}..."
-
-
-def _span(text: str) -> int:
-    ms = parse_duration(text)
-    if ms > LONGEST_DURATION:
-        raise ValueError(f"{shown(text)} is longer than 10000 years")
-    return ms
-
-
 def _on_past(text: str) -> int | None:
     if text == "fire":
         return None
     if text == "reject":
         return REJECT_PAST
     try:
-        return _span(text)
+        return parse_span(text)
     except ValueError as error:
         raise ValueError(f"use fire, reject or a duration of grace: {error}") from None
 
@@ -127,11 +113,38 @@ def _choice(*choices: str) -> Parse:
     return parse
 
 
+def _flag(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"{shown(text)} must be true or false")
+    return text == "true"
+
+
+def _positive_span(text: str) -> int:
+    ms = parse_span(text)
+    if ms == 0:
+        raise ValueError("must be at least 1 ms")
+    return ms
+
+
+def _plain_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    if len(text) > _LONGEST_EXPRESSION:
+        raise ValueError(f"has {len(text)} characters; at most {_LONGEST_EXPRESSION} are allowed")
+    return text
+
+
+def parse_firing_id(text: str) -> tuple[str, int]:
+    """Return the schedule's id and the due time (ms) that a firing's id is made of. Raises ValueError."""
+    id, at, due = text.rpartition("@")
+    if not at or not (due.isascii() and due.isdigit() and len(due) <= 15):
+        raise ValueError(f"{shown(text)} is not a firing's id: it is the schedule's id, @, and the due time in ms")
+    return parse_id(id), int(due)
+
+
 def _command(text: str) -> str:
     if text in COMMANDS:
         return text
-    if text in COMMANDS_NOT_BUILT:
-        raise ValueError(f"this version does not have the command {text}; it has {' and '.join(COMMANDS)}")
     raise ValueError(f"{shown(text)} is not a command; there are {', '.join(COMMANDS)}{closest(text, COMMANDS)}")
 
 
@@ -150,7 +163,7 @@ def parse_base64(text: str) -> bytes:
 def closest(name: str, known: Collection[str]) -> str:
     """Return `; did you mean X?` if something known is like a name, or ends in it as a path does, else nothing."""
     matches = [one for one in known if one.endswith(f".{name}")] or difflib.get_close_matches(
-        name[:_MAX_SHOWN], known, n=1
+        name[:MAX_SHOWN], known, n=1
     )
     return f"; did you mean {matches[0]}?" if matches else ""
 
@@ -167,18 +180,50 @@ class Rule(NamedTuple):
     summary: str
 
 
-COMMANDS = ("schedule", "cancel")
-COMMANDS_NOT_BUILT = ("pause", "resume", "trigger", "reschedule", "complete")
+COMMANDS = ("schedule", "cancel", "pause", "resume", "trigger", "reschedule", "complete")
 
 _STRING = ("string",)
 _NUMBER = ("integer", "string")
 
 RULES: dict[str, Rule] = {
-    "command": Rule(_command, "command", _STRING, "schedule (default) or cancel"),
+    "command": Rule(_command, "command", _STRING, f"{', '.join(COMMANDS)}; default: schedule."),
     "id": Rule(parse_id, "id", _STRING, "Identity within the tenant; default: the key."),
     "tenant": Rule(parse_tenant, "tenant", _STRING, "Whose schedule it is; default: default."),
     "at": Rule(parse_instant, "trigger.at", _NUMBER, "Instant: UTC epoch ms, or RFC 3339 with an offset."),
-    "after": Rule(_span, "trigger.after", _NUMBER, "Duration from the record's timestamp: ms, 15m, PT15M."),
+    "after": Rule(parse_span, "trigger.after", _NUMBER, "Duration from the record's timestamp: ms, 15m, PT15M."),
+    "every": Rule(_positive_span, "trigger.every", _NUMBER, "Duration from one firing to the next."),
+    "mode": Rule(
+        _choice("fixed-rate", "fixed-delay"),
+        "trigger.mode",
+        _STRING,
+        "How every counts: fixed-rate (default, start to start) or fixed-delay (completion to start).",
+    ),
+    "cron": Rule(_plain_text, "trigger.cron", _STRING, "Cron expression."),
+    "cron-dialect": Rule(
+        _choice(*get_args(CronDialect)),
+        "trigger.cron-dialect",
+        _STRING,
+        "How cron is written: unix (default), cron4j, quartz, spring.",
+    ),
+    "timezone": Rule(_plain_text, "trigger.timezone", _STRING, "IANA time zone of cron; default: UTC."),
+    "backoff": Rule(
+        parse_backoff,
+        "trigger.backoff",
+        ("string", "array", "object"),
+        "Growing intervals: 1s,2s,4s or initial=5s factor=2 max=1h attempts=50 jitter=0.1.",
+    ),
+    "start": Rule(parse_instant, "trigger.start", _NUMBER, "Instant before which a series does not fire."),
+    "end": Rule(parse_instant, "trigger.end", _NUMBER, "Instant after which a series does not fire."),
+    "max-firings": Rule(_integer(1, 2**53), "trigger.max-firings", _NUMBER, "How often a series fires at most."),
+    "jitter": Rule(parse_span, "trigger.jitter", _NUMBER, "Duration by which a firing is due later, at most."),
+    "window": Rule(parse_span, "trigger.window", _NUMBER, "Duration after due within which a firing may be delivered."),
+    "misfire": Rule(
+        _choice(*get_args(Misfire)),
+        "misfire",
+        _STRING,
+        "What becomes of a series' firings that were missed: coalesce (default), skip, all.",
+    ),
+    "misfire-grace": Rule(parse_span, "misfire-grace", _NUMBER, "Duration after which a firing counts as missed."),
     "target-topic": Rule(parse_topic, "target.topic", _STRING, "Topic that the message goes to."),
     "target-key": Rule(str.encode, "target.key", ("string", "null"), "Key of the message; default: the entity key."),
     "target-key-base64": Rule(parse_base64, "target.key-base64", _STRING, "Key of the message, as base64."),
@@ -186,9 +231,10 @@ RULES: dict[str, Rule] = {
     "target-partition-key": Rule(
         str.encode, "target.partition-key", _STRING, "Key that chooses the partition in place of the message's own."
     ),
-    "ttl": Rule(_span, "ttl", _NUMBER, "Duration after due from which the message is not delivered."),
+    "ttl": Rule(parse_span, "ttl", _NUMBER, "Duration after due from which the message is not delivered."),
     "labels": Rule(parse_labels, "labels", ("object", "string"), "Names and values to find schedules by."),
     "priority": Rule(_integer(0, 255), "priority", _NUMBER, "0 (first) to 255 among what is due in the same instant."),
+    "paused": Rule(_flag, "paused", ("boolean", "string"), "true: does not fire before it is resumed."),
     "on-past": Rule(_on_past, "on-past", _NUMBER, "If due has passed: fire (default), reject, or a grace."),
     "on-conflict": Rule(
         _choice("replace", "keep", "fail"), "on-conflict", _STRING, "If the id exists: replace (default), keep, fail."
@@ -196,27 +242,33 @@ RULES: dict[str, Rule] = {
     "expected-version": Rule(
         _integer(1, 2**63 - 1), "expected-version", _NUMBER, "Version that the schedule must have now."
     ),
+    "ack-timeout": Rule(
+        _positive_span, "ack-timeout", _NUMBER, "Duration after which a firing that is not completed comes again."
+    ),
+    "max-attempts": Rule(
+        _integer(1, 1_000_000), "max-attempts", _NUMBER, "How often a firing that is not completed is delivered."
+    ),
+    "overlap": Rule(
+        _choice(*get_args(Overlap)),
+        "overlap",
+        _STRING,
+        "If a firing is due while one before it is not completed: allow (default), skip, queue.",
+    ),
+    "firing-id": Rule(parse_firing_id, "firing-id", _STRING, "Which firing is completed."),
+    "attempt": Rule(_integer(1, 2**31 - 1), "attempt", _NUMBER, "Which attempt of the firing is completed."),
+    "completion": Rule(_choice("success", "failure"), "completion", _STRING, "success (default) or failure."),
     "reply-topic": Rule(parse_topic, "reply-topic", _STRING, "Topic that the result goes to."),
     "correlation-id": Rule(str.encode, "correlation-id", _STRING, "Comes back with the result."),
 }
 
-NOT_BUILT = frozenset(
-    {
-        *("every", "mode", "cron", "cron-dialect", "timezone", "backoff"),
-        *("start", "end", "max-firings", "jitter", "misfire", "misfire-grace", "paused"),
-        *("ack-timeout", "max-attempts", "overlap", "firing-id", "attempt", "completion"),
-    }
+ON_FIRINGS = frozenset(
+    {"due", "fired-at", "sequence", "version", "source-topic", "source-partition", "source-offset", "original-due"}
 )
-"""Fields of the published surface that this version does not have yet."""
-
-ON_FIRINGS = frozenset({"due", "fired-at", "sequence", "version", "source-topic", "source-partition", "source-offset"})
 """Fields that only firings have."""
 
 
 def why_unknown(field: str, spelled: str, known: Collection[str]) -> str:
     """Return why a control field without a rule is refused; `spelled` and `known` are as its sender writes names."""
-    if field in NOT_BUILT:
-        return "this version does not have it"
     if field in ON_FIRINGS:
         return "is set by the scheduler on the messages that it delivers, not by senders"
     return f"is not known{closest(spelled, known)}"

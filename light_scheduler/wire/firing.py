@@ -3,7 +3,8 @@
     schedule-id  schedule-tenant  schedule-firing-id  schedule-due  schedule-fired-at  schedule-sequence
     schedule-attempt  schedule-version  schedule-source-topic  schedule-source-partition  schedule-source-offset
 
-All are UTF-8 text, numbers in decimal; `due` and `fired-at` are UTC epoch ms.
+Those of a backoff series also have `schedule-original-due`, when its first attempt was due. All are UTF-8 text,
+numbers in decimal; due times and `fired-at` are UTC epoch ms.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _NAMES = (
     "source-topic",
     "source-partition",
     "source-offset",
+    "original-due",
 )
 _HEADERS = frozenset(CONTROL_PREFIX + name for name in _NAMES)
 
@@ -53,7 +55,7 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
     progress = entry.progress
     identity = schedule.id.encode()
     due = b"%d" % progress.due
-    return [
+    headers = [
         *schedule.headers,
         ("schedule-id", identity),
         ("schedule-tenant", schedule.tenant.encode()),
@@ -67,6 +69,9 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
         _SOURCE_PARTITION[schedule.source_partition],
         ("schedule-source-offset", b"%d" % schedule.source_offset),
     ]
+    if progress.first_due is not None:
+        headers.append(("schedule-original-due", b"%d" % progress.first_due))
+    return headers
 
 
 def parse_firing(record: CommandRecord) -> Firing:
@@ -109,4 +114,5 @@ def parse_firing(record: CommandRecord) -> Firing:
         key=record.key,
         payload=record.value,
         headers=user,
+        original_due=number("original-due") if "schedule-original-due" in ours else None,
     )

@@ -22,8 +22,9 @@ from light_scheduler.model import Command, Headers
 
 from .build import command_from, envelope_from
 from .dialect import Envelope
-from .fields import CONTROL_PREFIX, RULES, Rule, labels_of, parse_base64, shown, why_unknown
+from .fields import CONTROL_PREFIX, RULES, Rule, labels_of, parse_base64, why_unknown
 from .record import CommandRecord
+from .spans import shown
 
 CONTENT_TYPE = "content-type"
 JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
@@ -33,6 +34,7 @@ _USER_HEADERS = "target.headers"
 _PAYLOADS = ("text", "json", "base64")
 
 _FIELDS: dict[str, str] = {rule.json_path: field for field, rule in RULES.items()}
+_FIELDS |= {field: field for field in ("start", "end", "max-firings", "jitter", "window")}  # at the top as well
 _GROUPS = ("trigger", "target")
 _PATHS = (*_FIELDS, _ENTITY_KEY, _USER_HEADERS, "payload")
 
@@ -145,7 +147,9 @@ def command_schema() -> dict[str, Any]:
 def _schema_of(rule: Rule) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary}
     if "object" in rule.types:
-        schema["additionalProperties"] = {"type": "string"}
+        schema["additionalProperties"] = {"type": ["string", "number"] if "array" in rule.types else "string"}
+    if "array" in rule.types:
+        schema["items"] = {"type": ["string", "integer"]}
     return schema
 
 
@@ -172,13 +176,21 @@ def _flattened(members: _Members) -> list[tuple[str, msgspec.Raw]]:
 def _read(given: dict[str, Any], field: str, path: str, raw: msgspec.Raw) -> None:
     rule = RULES[field]
     value = _value(raw, path)
+    if field in given:
+        raise InvalidCommand(path, "is given twice")
     if value is None:
         if "null" in rule.types:
             given[field] = None
         return
     try:
-        if isinstance(value, dict) and "object" in rule.types:
+        if isinstance(value, dict) and field == "labels":
             given[field] = labels_of((name, _text(text)) for name, text in value.items())
+        elif isinstance(value, dict) and "object" in rule.types:
+            given[field] = rule.parse(" ".join(f"{name}={part}" for name, part in value.items()))
+        elif isinstance(value, list) and "array" in rule.types:
+            given[field] = rule.parse(",".join(str(part) for part in value))
+        elif isinstance(value, bool) and "boolean" in rule.types:
+            given[field] = rule.parse("true" if value else "false")
         elif isinstance(value, str) or ("integer" in rule.types and type(value) is int):
             given[field] = rule.parse(str(value))
         else:

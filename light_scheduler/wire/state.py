@@ -3,14 +3,17 @@
 Changelog key     kind u8 | rest
     0x00  input position of the lane           rest: empty
     0x01  a pending schedule                   rest: tenant | 0x00 | id   (UTF-8; neither holds 0x00)
+    0x02  how far a large schedule has come    rest: tenant | 0x00 | id
 
 Changelog value   version u8 | body
     position   version 1: offset u64 big-endian
     schedule   version 1: MessagePack of [schedule, progress], each an array of its fields in the model's order
+    progress   version 1: MessagePack of an array of its fields in the model's order
 
 RocksDB holds the same schedule values under its own keys (see `tables.layout`). Fields are only appended, with
 defaults, so version 1 records of any age decode; a change of meaning takes a new version, which older workers refuse.
-A null changelog value removes what the key names.
+A null changelog value removes what the key names. Progress counts for the schedule record before it in the log; without
+one, as compaction may leave it, it means nothing.
 """
 
 from __future__ import annotations
@@ -20,16 +23,18 @@ import struct
 import msgspec
 
 from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import Entry
+from light_scheduler.model import Entry, Progress
 
 FORMAT_VERSION = 1
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
+PROGRESS_KIND = b"\x02"
 
 _VERSION = bytes([FORMAT_VERSION])
 _POSITION = struct.Struct(">BQ")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
+_decode_progress = msgspec.msgpack.Decoder(Progress).decode
 
 
 def identity(tenant: str, id: str) -> bytes:
@@ -55,6 +60,21 @@ def decode_entry(value: bytes) -> Entry:
         return _decode(value[1:])  # a copy costs less than a view, up to some 10 KB
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
+
+
+def encode_progress(progress: Progress) -> bytes:
+    """Encode how far a schedule has come."""
+    return _VERSION + _encode(progress)
+
+
+def decode_progress(value: bytes) -> Progress:
+    """Decode how far a schedule has come. Raises FormatTooNew or FormatError."""
+    if value[:1] != _VERSION:
+        raise _wrong_version(value)
+    try:
+        return _decode_progress(memoryview(value)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"a progress record cannot be read: {error}") from error
 
 
 def encode_position(offset: int) -> bytes:

@@ -12,7 +12,7 @@ import faust
 from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.engine import Limits, MissedPolicy
+from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import BrokerError, ConfigurationError
 from light_scheduler.settings import Settings
 from light_scheduler.wire import dialect_named
@@ -139,7 +139,7 @@ def _lane_factory(
     settings, clock = app.settings, app.clock
     dialects = {source.name: dialect_named(source.dialect) for source in settings.inputs}
     limits = Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics)
-    missed = MissedPolicy(settings.lookback_minutes, settings.missed)
+    rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
 
     def consumer() -> LaneConsumer:
         assert isinstance(app.consumer, LaneConsumer)
@@ -163,7 +163,7 @@ def _lane_factory(
     )
 
     def new_lane(tp: TopicPartition) -> Lane:
-        context = LaneContext(tp.topic, tp.partition, dialects[tp.topic], settings.topics, limits, missed, targets)
+        context = LaneContext(tp.topic, tp.partition, dialects[tp.topic], settings.topics, limits, rules, targets)
         return Lane(context, services, settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}")
 
     return new_lane

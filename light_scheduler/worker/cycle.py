@@ -6,12 +6,14 @@ batches. A cycle that is dropped leaves no trace.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from light_scheduler.engine import FiringDecision, Limits, MissedPolicy, decide, decide_firing, plain_entry
+from light_scheduler.engine import FiringRules, Limits, Turn, decide, plain_entry, take_turn
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     DeadLetter,
@@ -24,7 +26,7 @@ from light_scheduler.model import (
     Result,
     TopicNames,
 )
-from light_scheduler.tables import Overlay
+from light_scheduler.tables import Overlay, layout
 from light_scheduler.wire import (
     CommandRecord,
     Dialect,
@@ -37,13 +39,25 @@ from light_scheduler.wire import (
     result_headers,
 )
 from light_scheduler.wire.native import NativeDialect
-from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity, identity_of
+from light_scheduler.wire.state import (
+    POSITION_KEY,
+    PROGRESS_KIND,
+    SCHEDULE_KIND,
+    encode_entry,
+    encode_position,
+    encode_progress,
+    identity,
+    identity_of,
+)
 
 from .batches import Origin, RecordBatches, RecordTooLargeError
 from .targets import Targets
 
 LONGEST_TOLD = 10_000
 """Characters of a sender's own text that are repeated to tell what was wrong with it; no legal id is longer."""
+
+SPLIT_BYTES = 1_024
+"""A state record larger than that is not written again for every step of its schedule: only its progress is."""
 
 OriginKey = tuple[str, str | None, int | None, int]
 
@@ -68,7 +82,7 @@ class LaneContext:
     dialect: Dialect
     names: TopicNames
     limits: Limits
-    missed: MissedPolicy
+    rules: FiringRules
     targets: Targets
 
     @property
@@ -100,6 +114,9 @@ class Cycle:
         self.outcomes: Counter[Outcome] = Counter()
         self.events: Counter[EventType] = Counter()
         self.fired_due: list[int] = []
+        self._traced = False
+        self.tried: set[OriginKey] = set()
+        """What was to be delivered, if `fire_due` was asked to trace it."""
 
     def _own(self, topic: str) -> tuple[str, int]:
         """One partition of a topic of ours for all of a lane: few partitions in a transaction, and its order kept."""
@@ -123,7 +140,7 @@ class Cycle:
                 if self._overlay.get(name) is None:
                     self._keep(name, entry)
                     self.outcomes[Outcome.SCHEDULED] += 1
-                    self._record(EventType.SCHEDULED, entry, None)
+                    self._record(EventType.SCHEDULED, entry)
                     return
             command = self._decode(record)
             name = identity(command.tenant, command.id)
@@ -137,6 +154,8 @@ class Cycle:
         subject = decision.subject
         if decision.event is not None and subject is not None:
             self._record(decision.event, subject, decision.reason)
+            if decision.finished:
+                self._record(EventType.FINISHED, subject)
         if command.reply_to is not None:
             result = Result(
                 command.name,
@@ -144,7 +163,7 @@ class Cycle:
                 command.id,
                 decision.outcome,
                 version=subject.schedule.version if subject is not None else None,
-                next_due=decision.entry.progress.due if decision.entry is not None else None,
+                next_due=decision.entry.progress.next_due if decision.entry is not None else None,
                 reason=decision.reason,
                 partition=record.partition,
                 offset=record.offset,
@@ -178,54 +197,120 @@ class Cycle:
                 lost += 1
         return lost
 
-    def fire(self, entry: Entry, refusals: Refusals) -> None:
-        """Carry out what a due schedule is to do; its target topic has been resolved."""
-        schedule, progress = entry.schedule, entry.progress
+    def fire_due(self, due: list[Entry], refusals: Refusals, limit: int, *, traced: bool = False) -> None:
+        """Carry out what schedules that wake are to do, in order; their target topics have been resolved.
+
+        One that wakes again at once takes its next turn in its order among the others. After `limit` turns the rest is
+        left for another cycle.
+        """
+        self._traced = traced
+        last = layout.index_key(due[-1], identity_of(due[-1])) if due else b""
+        again: list[tuple[bytes, Entry]] = []
+        turns = 0
+        for entry in due:
+            while again and turns < limit and again[0][0] < layout.index_key(entry, identity_of(entry)):
+                turns += 1
+                self._fire_and_queue(heapq.heappop(again)[1], refusals, again, last)
+            if turns >= limit:
+                self._overlay.leave(entry)
+                return
+            turns += 1
+            self._fire_and_queue(entry, refusals, again, last)
+
+    def _fire_and_queue(self, entry: Entry, refusals: Refusals, again: list[tuple[bytes, Entry]], last: bytes) -> None:
+        following = self.fire(entry, refusals)
+        if following is not None and following.progress.wakes_at <= self._now:
+            key = layout.index_key(following, identity_of(following))
+            if key < last:
+                heapq.heappush(again, (key, following))
+
+    def fire(self, entry: Entry, refusals: Refusals) -> Entry | None:
+        """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
+        rules = self._context.rules
+        turn = take_turn(entry, self._now, rules)
+        if turn.event is EventType.FIRED:
+            refusal = self._refusal_of(turn.subject, refusals) or self._deliver(turn.subject)
+            if refusal is not None:
+                turn = take_turn(entry, self._now, rules, refusal)
+        self._move_on(entry, turn.entry)
+        if turn.skipped is not None:
+            skipped = Entry(entry.schedule, turn.skipped.progress)
+            self._record(EventType.SKIPPED, skipped, turn.skipped.reason, turn.skipped.count)
+        if turn.event is not None:
+            self._record(turn.event, turn.subject, turn.reason)
+        if turn.finished:
+            self._record(EventType.FINISHED, turn.subject)
+        if turn.dead_letter is not None:
+            self._bury(turn, turn.dead_letter)
+        return turn.entry
+
+    def _refusal_of(self, entry: Entry, refusals: Refusals) -> str | None:
+        if self._traced:
+            self.tried.add(origin_key(entry))
+        target = entry.schedule.target
+        topic = self._context.targets[target.topic]
+        if topic.refusal is not None:
+            return topic.refusal
+        if target.partition is not None and target.partition >= topic.partitions:
+            return f"topic {target.topic} has no partition {target.partition}; it has {topic.partitions}"
+        return refusals.get(origin_key(entry)) if refusals else None
+
+    def _deliver(self, subject: Entry) -> str | None:
+        """Add a firing's message; return why it cannot be, if it cannot."""
+        schedule = subject.schedule
         target = schedule.target
         topic = self._context.targets[target.topic]
-        refusal = topic.refusal
-        if refusal is None and target.partition is not None and target.partition >= topic.partitions:
-            refusal = f"topic {target.topic} has no partition {target.partition}; it has {topic.partitions}"
-        if refusal is None and refusals:
-            refusal = refusals.get(origin_key(entry))
-        decision = decide_firing(entry, self._now, self._context.missed, refusal)
-        if decision.event is EventType.FIRED:
-            partition = target.partition
-            if partition is None:
-                key = target.key if target.partition_key is None else target.partition_key
-                partition = partition_for(schedule.id.encode() if key is None else key, topic.partitions)
-            try:
-                self._batches.add(
-                    (target.topic, partition),
-                    target.key,
-                    schedule.payload,
-                    firing_headers(entry, self._now, self._source_topic),
-                    limit=topic.max_message_bytes,
-                    origin=entry,
-                )
-                self.fired_due.append(progress.due)
-            except RecordTooLargeError as error:
-                decision = decide_firing(entry, self._now, self._context.missed, str(error))
+        partition = target.partition
+        if partition is None:
+            key = target.key if target.partition_key is None else target.partition_key
+            partition = partition_for(schedule.id.encode() if key is None else key, topic.partitions)
+        try:
+            self._batches.add(
+                (target.topic, partition),
+                target.key,
+                schedule.payload,
+                firing_headers(subject, self._now, self._source_topic),
+                limit=topic.max_message_bytes,
+                origin=subject,
+            )
+        except RecordTooLargeError as error:
+            return str(error)
+        self.fired_due.append(subject.progress.due)
+        return None
+
+    def _move_on(self, entry: Entry, following: Entry | None) -> None:
+        """Keep how a schedule stands after a turn."""
         name = identity_of(entry)
-        self._overlay.remove(name)
+        if following is None:
+            self._forget(name)
+            return
+        if len(following.schedule.payload or b"") <= SPLIT_BYTES:
+            self._keep(name, following)
+            return
+        record = encode_progress(following.progress)
+        self._batches.add(self._changelog, PROGRESS_KIND + name, record)
+        self._overlay.advance(name, following, record)
+
+    def _forget(self, name: bytes) -> None:
         self._batches.add(self._changelog, SCHEDULE_KIND + name, None)
-        self._record(decision.event, entry, decision.reason)
-        if decision.dead_letter is not None:
-            self._bury(entry, decision, decision.dead_letter)
+        if self._overlay.remove(name):
+            self._batches.add(self._changelog, PROGRESS_KIND + name, None)
 
     def _keep(self, name: bytes, entry: Entry | None) -> None:
         if entry is None:
-            self._batches.add(self._changelog, SCHEDULE_KIND + name, None)
-            self._overlay.remove(name)
+            self._forget(name)
             return
         value = encode_entry(entry)
         try:
             self._batches.add(self._changelog, SCHEDULE_KIND + name, value, limit=self._changelog_limit)
         except RecordTooLargeError as error:
             raise InvalidCommand("payload", f"is too large to be kept with its headers: {error}") from error
-        self._overlay.put(name, entry, value)
+        if self._overlay.put(name, entry, value):
+            self._batches.add(self._changelog, PROGRESS_KIND + name, None)
 
-    def _record(self, event: EventType, entry: Entry, reason: str | None) -> None:
+    def _record(
+        self, event: EventType, entry: Entry, reason: str | None = None, count: int | UnsetType = UNSET
+    ) -> None:
         schedule, progress = entry.schedule, entry.progress
         self.events[event] += 1
         self._batches.add(
@@ -244,6 +329,7 @@ class Cycle:
                     schedule.target.topic,
                     reason,
                     self._context.partition,
+                    count,
                 )
             ),
         )
@@ -304,17 +390,17 @@ class Cycle:
             )
             self._replies.append((envelope.reply_to, record.key, result))
 
-    def _bury(self, entry: Entry, decision: FiringDecision, cause: DeadLetterCause) -> None:
-        schedule = entry.schedule
+    def _bury(self, turn: Turn, cause: DeadLetterCause) -> None:
+        schedule = turn.subject.schedule
         self._add_dead_letter(
             DeadLetter(
                 cause,
-                decision.reason or "",
+                turn.reason or "",
                 field=None,
                 tenant=schedule.tenant,
                 id=schedule.id,
                 at=self._now,
-                due=entry.progress.due,
+                due=turn.subject.progress.due,
                 target_topic=schedule.target.topic,
                 source_partition=schedule.source_partition,
                 source_offset=schedule.source_offset,

@@ -38,7 +38,7 @@ from light_scheduler.tables import Overlay, ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Stores
 
-from .batches import Origin, RecordBatches, RecordsRefusedError
+from .batches import RecordBatches, RecordsRefusedError
 from .clients import LaneClients
 from .cycle import Cycle, LaneContext, OriginKey, Refusals, origin_key
 from .intake import Intake
@@ -284,8 +284,8 @@ class Lane:
             cycle.take(commands.pop())  # 2.
         due = self._take_due(overlay, now)  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due} | cycle.reply_topics)
-        for entry in due:
-            cycle.fire(entry, self._refusals)  # 2.
+        isolating = bool(self._suspects or self._refusals)
+        cycle.fire_due(due, self._refusals, MAX_FIRINGS, traced=isolating)  # 2.
         lost_results = cycle.answer(self._refusals)
         if position is None and not due:
             self._timer.arm(self.next_due)
@@ -297,7 +297,8 @@ class Lane:
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
         self._count(cycle, lost_results)
-        self._clear_suspicion([*due, *cycle.results])
+        if isolating:
+            self._clear_suspicion(cycle.tried | {origin_key(result) for result in cycle.results})
 
     def _take_due(self, overlay: Overlay, now: int) -> list[Entry]:
         if not self.intake.backlog_taken:  # a command that waited in the log may cancel what is due
@@ -329,10 +330,8 @@ class Lane:
         else:
             self._suspects[refused.topic] = keys
 
-    def _clear_suspicion(self, committed: list[Origin]) -> None:
-        if self._suspects or self._refusals:
-            done = {origin_key(origin) for origin in committed}
-            self._refusals = {key: reason for key, reason in self._refusals.items() if key not in done}
-            left = {topic: keys - done for topic, keys in self._suspects.items()}
-            # Suspects that are not due any more were cancelled: nothing of theirs was in this cycle.
-            self._suspects = {topic: keys for topic, keys in left.items() if keys and keys != self._suspects[topic]}
+    def _clear_suspicion(self, done: set[OriginKey]) -> None:
+        self._refusals = {key: reason for key, reason in self._refusals.items() if key not in done}
+        left = {topic: keys - done for topic, keys in self._suspects.items()}
+        # Suspects that are not due any more were cancelled: nothing of theirs was in this cycle.
+        self._suspects = {topic: keys for topic, keys in left.items() if keys and keys != self._suspects[topic]}

@@ -526,7 +526,7 @@ def key_of(tenant: str, id: str) -> bytes:
 
 def test_a_changelog_record_of_an_unknown_kind_is_refused(tables: Tables) -> None:
     with pytest.raises(FormatError, match="unknown kind"):
-        tables.overlay().replay(b"\x02x", b"\x01")
+        tables.overlay().replay(b"\x03x", b"\x01")
 
 
 @pytest.mark.parametrize(

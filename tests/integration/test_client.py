@@ -24,8 +24,8 @@ from light_scheduler.errors import BrokerError, ClientError, CommandRefused, Inv
 from light_scheduler.model import (
     REJECT_PAST,
     After,
-    CancelCommand,
     Command,
+    ControlCommand,
     EventType,
     HistoryEvent,
     Once,
@@ -106,7 +106,7 @@ def answer_to(command: Command) -> Result | None:
         outcome, reason, field = Outcome.REJECTED, "too large", "schedule-target-topic"
     elif command.id.startswith("conflict"):
         outcome, reason = Outcome.CONFLICT, "exists"
-    elif isinstance(command, CancelCommand):
+    elif isinstance(command, ControlCommand):
         outcome = Outcome.CANCELLED
     return Result(
         command.name, command.tenant, command.id, outcome, 1, None, reason, field, command.partition, command.offset

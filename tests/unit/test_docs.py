@@ -14,7 +14,7 @@ from light_scheduler.model import DeadLetterCause, EventType, Outcome
 from light_scheduler.tables.views import Lane, ReadableTable
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
-from light_scheduler.wire.fields import CONTROL_PREFIX, NOT_BUILT, ON_FIRINGS, RULES
+from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.worker.status import LaneStatus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +75,7 @@ class TestHeaders:
 
     @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
     def test_no_document_names_a_header_that_nobody_knows(self, path: Path) -> None:
-        known = {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS | NOT_BUILT}
+        known = {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS}
         assert set(HEADER.findall(read(path))) <= known
 
     @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from light_scheduler.client.commands import (
     schedule_command,
 )
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import REJECT_PAST, After, CancelCommand, Once, ReplyTo, ScheduleCommand
+from light_scheduler.model import REJECT_PAST, After, Command, ControlCommand, Once, ReplyTo, ScheduleCommand
 from light_scheduler.wire import dialect_named
 
 AT = 4_102_444_800_000
 
 
-def received(sent: CommandToSend) -> ScheduleCommand | CancelCommand:
+def received(sent: CommandToSend) -> Command:
     return dialect_named("native").decode(
         ConsumerRecord("commands", 0, 0, AT, 0, sent.key, sent.value, None, -1, -1, sent.headers)
     )
@@ -109,7 +109,7 @@ def test_reply_and_tenant_are_in_the_record() -> None:
 
 def test_a_cancel_carries_identity_key_and_expected_version() -> None:
     command = received(cancel_command("acme", "a", key="k", expected_version=2, reply_to=ReplyTo("answers", b"c")))
-    assert command == CancelCommand("acme", "a", b"k", 0, 0, AT, 2, ReplyTo("answers", b"c"))
+    assert command == ControlCommand("cancel", "acme", "a", b"k", 0, 0, AT, 2, ReplyTo("answers", b"c"))
 
 
 @pytest.mark.parametrize(

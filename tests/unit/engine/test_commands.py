@@ -15,8 +15,8 @@ from light_scheduler.model import (
     NOW,
     REJECT_PAST,
     After,
-    CancelCommand,
     Command,
+    ControlCommand,
     Entry,
     EventType,
     Once,
@@ -57,8 +57,10 @@ def schedule(**fields: Any) -> ScheduleCommand:
     return ScheduleCommand(**given_fields)
 
 
-def cancel(**fields: Any) -> CancelCommand:
-    return CancelCommand(**{"tenant": "acme", "id": "a", "key": b"k", "partition": 3, "offset": 42, **fields})
+def cancel(**fields: Any) -> ControlCommand:
+    return ControlCommand(
+        **{"name": "cancel", "tenant": "acme", "id": "a", "key": b"k", "partition": 3, "offset": 42, **fields}
+    )
 
 
 def decided(command: Command, current: Entry | None = None, now: int = AT) -> Decision:
@@ -359,6 +361,7 @@ def test_what_is_accepted_has_the_next_version_and_the_new_due(
     assert decision.entry is not None
     assert decision.entry.schedule.version == (1 if current is None else current.schedule.version + 1)
     timing = command.timing
+    assert isinstance(timing, Once | After)
     recorded_at = min(command.recorded_at, now) if command.recorded_at > 0 else now
     due = timing.at if isinstance(timing, Once) else recorded_at + timing.delay
     assert decision.entry.progress == Progress(due=due, arrival=command.offset)

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.engine import FiringDecision, MissedPolicy, decide_firing
+from light_scheduler.engine import FiringRules, take_turn
 from light_scheduler.model import DeadLetterCause, Entry, EventType, Once, Progress, Schedule, Target
 
 MINUTE = 60_000
 START_OF_MINUTE = 29_453_760 * MINUTE
-EVER = MissedPolicy()
-FIRED = FiringDecision(EventType.FIRED)
+EVER = FiringRules()
+ONCE = FiringRules(retries=0)
 
 
 def entry(due: int = START_OF_MINUTE, ttl: int | None = None) -> Entry:
     return Entry(Schedule("acme", "a", 1, Once(due), Target("t"), b"x", [], 0, 7, due, ttl), Progress(due, 7))
 
 
-def events(due: int, now: int, lookback: int | None, beyond: Literal["fire", "dead-letter"]) -> EventType:
-    return decide_firing(entry(due), now, MissedPolicy(lookback, beyond)).event
+def events(due: int, now: int, lookback: int | None, beyond: Literal["fire", "dead-letter"]) -> EventType | None:
+    return take_turn(entry(due), now, FiringRules(lookback, beyond)).event
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def events(due: int, now: int, lookback: int | None, beyond: Literal["fire", "de
 def test_a_firing_is_delivered_up_to_the_last_ms_of_its_time_to_live(
     ttl: int | None, late: int, is_delivered: bool
 ) -> None:
-    decision = decide_firing(entry(ttl=ttl), START_OF_MINUTE + late, EVER)
+    decision = take_turn(entry(ttl=ttl), START_OF_MINUTE + late, EVER)
     if is_delivered:
-        assert decision == FIRED
         assert decision.delivers
+        assert (decision.entry, decision.reason, decision.dead_letter) == (None, None, None)
     else:
         assert (decision.event, decision.dead_letter, decision.delivers) == (EventType.EXPIRED, None, False)
         assert decision.reason == f"{late} ms after due; its time to live was {ttl} ms"
@@ -70,21 +70,21 @@ def test_without_lookback_the_last_ms_of_a_minute_is_missed_one_ms_later() -> No
     assert events(due, due + 1, 0, "dead-letter") is EventType.MISSED
 
 
-def test_a_clock_that_was_set_back_misses_nothing() -> None:
-    assert events(START_OF_MINUTE, START_OF_MINUTE - 10 * MINUTE, 0, "dead-letter") is EventType.FIRED
+def test_a_clock_that_was_set_back_misses_nothing_and_fires_nothing_early() -> None:
+    turn = take_turn(entry(), START_OF_MINUTE - 10 * MINUTE, FiringRules(0))
+    assert (turn.event, turn.entry) == (None, entry())
 
 
 def test_a_missed_firing_goes_to_the_dead_letters_with_the_reason() -> None:
-    decision = decide_firing(entry(), START_OF_MINUTE + 2 * MINUTE, MissedPolicy(1))
-    assert decision == FiringDecision(
-        EventType.MISSED, "due 120000 ms ago, before the lookback of 1 minutes", DeadLetterCause.MISSED
-    )
+    turn = take_turn(entry(), START_OF_MINUTE + 2 * MINUTE, FiringRules(1))
+    assert (turn.event, turn.dead_letter) == (EventType.MISSED, DeadLetterCause.MISSED)
+    assert turn.reason == "due 120000 ms ago, before the lookback of 1 minutes"
 
 
-def test_a_refused_firing_goes_to_the_dead_letters_with_the_refusal() -> None:
-    assert decide_firing(entry(), START_OF_MINUTE, EVER, "topic t does not exist") == FiringDecision(
-        EventType.DEAD_LETTERED, "topic t does not exist", DeadLetterCause.REFUSED
-    )
+def test_a_firing_that_is_not_tried_again_goes_to_the_dead_letters_with_the_refusal() -> None:
+    turn = take_turn(entry(), START_OF_MINUTE, ONCE, "topic t does not exist")
+    assert (turn.event, turn.dead_letter, turn.entry) == (EventType.DEAD_LETTERED, DeadLetterCause.REFUSED, None)
+    assert turn.reason == "topic t does not exist"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_expired_comes_before_missed_and_missed_before_refused(
     ttl: int | None, lookback: int | None, refusal: str | None, event: EventType
 ) -> None:
     now = START_OF_MINUTE + 5 * MINUTE
-    assert decide_firing(entry(ttl=ttl), now, MissedPolicy(lookback), refusal).event is event
+    assert take_turn(entry(ttl=ttl), now, FiringRules(lookback, retries=0), refusal).event is event
 
 
 @given(
@@ -123,7 +123,7 @@ def test_every_firing_is_delivered_or_recorded_with_a_reason(
 ) -> None:
     pending = entry(due, ttl)
     before = copy.deepcopy(pending)
-    decision = decide_firing(pending, due + late, MissedPolicy(lookback, beyond), refusal)
+    decision = take_turn(pending, due + late, FiringRules(lookback, beyond, retries=0), refusal)
     assert decision.delivers == (decision.reason is None)
     # Only what nobody wants any more goes without a dead letter.
     assert (decision.dead_letter is None) == (decision.event in (EventType.FIRED, EventType.EXPIRED))

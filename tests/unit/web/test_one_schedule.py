@@ -67,6 +67,10 @@ async def test_it_is_shown_in_full(cluster: Any, workers: Any) -> None:
         "source": {"topic": TOPIC, "partition": 1, "offset": 17},
         "accepted_at": NOW,
         "payload_bytes": 7,
+        "misfire": "coalesce",
+        "misfire_grace": 30_000,
+        "acknowledgement": None,
+        "awaiting": [],
         "headers": [
             {"name": "h", "value": {"text": "v"}},
             {"name": "h", "value": {"base64": "/w=="}},

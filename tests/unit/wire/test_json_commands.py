@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import NOW, After, CancelCommand, Once, ReplyTo, ScheduleCommand, Target
+from light_scheduler.model import NOW, After, ControlCommand, Once, ReplyTo, ScheduleCommand, Target
 from light_scheduler.wire import command_schema, dialect_named
 
 AT = 1_767_225_600_000
@@ -113,12 +114,12 @@ def test_a_json_payload_is_delivered_with_its_own_bytes() -> None:
 )
 def test_reads_cancels(value: dict[str, Any]) -> None:
     command = decode(value)
-    assert isinstance(command, CancelCommand)
+    assert isinstance(command, ControlCommand)
     assert command.id == "a"
 
 
 def test_a_null_record_cancels_what_its_key_names() -> None:
-    assert decode(None) == CancelCommand("default", "record-key", b"record-key", 3, 42, AT)
+    assert decode(None) == ControlCommand("cancel", "default", "record-key", b"record-key", 3, 42, AT)
 
 
 @pytest.mark.parametrize(
@@ -128,10 +129,13 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"trigger": {"at": 1.5}}, "trigger.at", "must be integer or string"),
         ({"trigger": {"at": True}}, "trigger.at", "must be integer or string"),
         ({"trigger": {"at": AT, "after": 1}}, "trigger.after", "given together with trigger.at"),
-        ({"trigger": {"every": "5s"}}, "trigger.every", "this version does not have it"),
+        ({"trigger": {"every": "5x"}}, "trigger.every", "not a duration"),
+        ({"trigger": {"every": "5s", "jitter": "1s"}, "jitter": "2s"}, "jitter", "is given twice"),
+        ({"trigger": {"backoff": {"initial": "1s", "factr": 2}}}, "trigger.backoff", "not a part of a backoff"),
         ({"trigger": {"aftr": "5s"}}, "trigger.aftr", "did you mean trigger.after"),
         ({"trigger": 5}, "trigger", "must be a JSON object"),
-        ({"misfire": "skip"}, "misfire", "this version does not have it"),
+        ({"misfire": "skp"}, "misfire", "must be one of coalesce, skip, all"),
+        ({"paused": 1}, "paused", "must be boolean or string"),
         ({"target": {}}, "target.topic", "is required"),
         ({"target": {"topic": "a b"}}, "target.topic", "not a topic name"),
         ({"target": {"topic": 5}}, "target.topic", "must be string"),
@@ -148,7 +152,7 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"labels": {"a": 1}}, "labels", "must be string"),
         ({"labels": ["a"]}, "labels", "object or string"),
         ({"priority": 256}, "priority", "from 0 to 255"),
-        ({"command": "pause"}, "command", "does not have the command"),
+        ({"command": "pause", "target": {"topic": "t"}}, "target.topic", "has no meaning for a pause"),
         ({"command": "cancel", "ttl": 5}, "ttl", "no meaning for a cancel"),
         ({"correlation-id": "x"}, "correlation-id", "needs reply-topic"),
         ({"payload": "text"}, "payload", "must be a JSON object"),
@@ -201,6 +205,31 @@ _EXAMPLES: dict[str, Any] = {
     "key": ["k"],
     "trigger.at": [AT, str(AT)],
     "trigger.after": [5, "5s"],
+    "trigger.every": [5, "5s"],
+    "trigger.mode": ["fixed-delay"],
+    "trigger.cron": ["* * * * *"],
+    "trigger.cron-dialect": ["quartz"],
+    "trigger.timezone": ["Europe/Berlin"],
+    "trigger.backoff": ["1s,2s", ["1s", 2000], {"initial": "5s", "factor": 2, "max": "1h", "attempts": 50}],
+    "trigger.start": [AT, str(AT)],
+    "trigger.end": [AT, str(AT)],
+    "trigger.max-firings": [3, "3"],
+    "trigger.jitter": [5, "5s"],
+    "trigger.window": [5, "5s"],
+    "start": [AT],
+    "end": [AT],
+    "max-firings": [3],
+    "jitter": ["5s"],
+    "window": ["5s"],
+    "misfire": ["skip"],
+    "misfire-grace": [5, "5s"],
+    "paused": [True, "true"],
+    "ack-timeout": [5, "5s"],
+    "max-attempts": [3, "3"],
+    "overlap": ["queue"],
+    "firing-id": [f"a@{AT}"],
+    "attempt": [1, "1"],
+    "completion": ["failure"],
     "target.topic": ["t"],
     "target.key": ["k", None],
     "target.key-base64": ["YQ=="],
@@ -219,6 +248,17 @@ _EXAMPLES: dict[str, Any] = {
 }
 
 
+# What some fields cannot be without.
+_SERIES = {"trigger": {"every": "1m"}}
+_COMPANIONS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("trigger.mode", "start", "end", "max-firings", "overlap"), _SERIES),
+    **{f"trigger.{name}": _SERIES for name in ("mode", "start", "end", "max-firings")},
+    **{f"trigger.{name}": {"trigger": {"cron": "* * * * *"}} for name in ("cron-dialect", "timezone")},
+    "max-attempts": {"ack-timeout": "5s"},
+    "overlap": {**_SERIES, "ack-timeout": "5s"},
+}
+
+
 def test_the_published_schema_lists_exactly_the_fields_that_are_accepted() -> None:
     properties = command_schema()["properties"]
     listed = set()
@@ -230,7 +270,9 @@ def test_the_published_schema_lists_exactly_the_fields_that_are_accepted() -> No
     assert listed == set(_EXAMPLES)
     for path, examples in _EXAMPLES.items():
         for example in examples:
-            value: dict[str, Any] = {"target": {"topic": "t"}, "reply-topic": "r"}
+            value = copy.deepcopy({"target": {"topic": "t"}, "reply-topic": "r", **_COMPANIONS.get(path, {})})
+            if path in ("firing-id", "attempt", "completion"):
+                value = {"command": "complete", "firing-id": f"a@{AT}", "attempt": 1}
             group, _, name = path.rpartition(".")
             (value.setdefault(group, {}) if group else value)[name] = example
             decode(value)

@@ -32,8 +32,8 @@ ENTRY = Entry(
     Progress(due=AT, arrival=42, sequence=1, attempt=1),
 )
 
-# Format version 1. These bytes are in changelogs: they never change.
-ENTRY_BYTES = bytes.fromhex(
+# Format version 1, of one-shot schedules only. These bytes are in changelogs: they are read for ever.
+FIRST_ENTRY_BYTES = bytes.fromhex(
     "01"  # format version
     "92"  # [schedule, progress]
     "9d"  # schedule: 13 fields
@@ -56,12 +56,20 @@ ENTRY_BYTES = bytes.fromhex(
     "01"  # sequence
     "01"  # attempt
 )
+# Format version 1 as it is written: the same, with the fields that were appended.
+ENTRY_BYTES = (
+    FIRST_ENTRY_BYTES.replace(bytes.fromhex("929d"), bytes.fromhex("929f"), 1).replace(
+        bytes.fromhex("81a161a16294"), bytes.fromhex("81a161a162c0c09d"), 1
+    )  # schedule: bounds and acknowledgement, null
+    + bytes.fromhex("c0c0c000c0c290c090")  # progress: wake to awaited
+)
 POSITION_BYTES = bytes.fromhex("010000000000001267")
 
 
 def test_a_schedule_record_of_format_version_1_golden() -> None:
     assert encode_entry(ENTRY) == ENTRY_BYTES
     assert decode_entry(ENTRY_BYTES) == ENTRY
+    assert decode_entry(FIRST_ENTRY_BYTES) == ENTRY
 
 
 def test_a_position_record_of_format_version_1_golden() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.engine import Limits, MissedPolicy
+from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.model import (
     DeadLetter,
     DeadLetterCause,
@@ -77,7 +77,7 @@ class Partition:
             "answers": topic(7),
             "missing": topic(0, 0, "topic missing does not exist"),
         }
-        self.missed = MissedPolicy()
+        self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.lost_results = 0
 
@@ -93,14 +93,13 @@ class Partition:
             dialect_named("native"),
             NAMES,
             self.limits,
-            self.missed,
+            self.rules,
             self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
         )
         cycle = Cycle(context, overlay, batches, now)
         for record in commands:
             cycle.take(record)
-        for entry in overlay.due(now, 1_000, 1 << 30).entries:
-            cycle.fire(entry, refusals or {})
+        cycle.fire_due(overlay.due(now, 1_000, 1 << 30).entries, refusals or {}, 1_000)
         self.lost_results = cycle.answer({})
         await batches.send(self.producer)
         overlay.apply(changelog_offset=1, written_at=now)
@@ -210,7 +209,7 @@ async def test_the_next_command_to_read_is_kept_in_the_changelog(partition: Part
         dialect_named("native"),
         NAMES,
         partition.limits,
-        partition.missed,
+        partition.rules,
         partition.topics,  # type: ignore[arg-type]
     )
     Cycle(context, overlay, batches, AT).moved_to(4711)
@@ -642,7 +641,7 @@ async def test_a_firing_that_its_topic_refused_before_is_not_sent_again(partitio
 
 
 async def test_a_missed_firing_becomes_a_dead_letter(partition: Partition) -> None:
-    partition.missed = MissedPolicy(1)
+    partition.rules = FiringRules(1)
     await partition.run(command(due_at(AT), *TO_REMINDERS), now=AT - 1)
     cycle = await partition.run(now=AT + HOUR)
     assert [(letter.cause, letter.due, letter.value) for letter in partition.dead_letters] == [

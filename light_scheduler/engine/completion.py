@@ -1,0 +1,79 @@
+"""What the consumer of a firing says of it does to its schedule."""
+
+from __future__ import annotations
+
+import msgspec
+
+from light_scheduler.model import (
+    Awaited,
+    Backoff,
+    CompleteCommand,
+    Entry,
+    EventType,
+    FixedDelay,
+    Once,
+    Outcome,
+    Progress,
+    Schedule,
+)
+
+from .decision import Decision
+from .progress import run_ended, standing
+
+replace = msgspec.structs.replace
+
+
+def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
+    """Decide a completion at an instant (UTC epoch ms).
+
+    It is fenced by firing and attempt: one that comes late, after the firing was delivered again, changes nothing.
+    """
+    schedule, progress = current.schedule, current.progress
+    firing = next((each for each in progress.awaited if each.due == command.firing_due), None)
+    if firing is None:
+        return Decision(Outcome.NOT_FOUND, current, reason="no such firing of it waits for its completion")
+    if command.attempt != firing.attempt:
+        return Decision(
+            Outcome.CONFLICT,
+            current,
+            subject=current,
+            reason=f"attempt {command.attempt} was completed; the latest one is {firing.attempt}",
+        )
+    subject = Entry(
+        schedule, replace(progress, due=firing.due, sequence=firing.sequence, attempt=firing.attempt, wake=None)
+    )
+    if command.succeeded:
+        entry = _succeeded(schedule, progress, firing, command, now)
+        reason = None
+    else:
+        entry = _failed(schedule, progress, firing, command, now)
+        reason = "failure"
+    finished = entry is None and not isinstance(schedule.trigger, Once)
+    return Decision(Outcome.COMPLETED, entry, EventType.COMPLETED, subject, reason, finished)
+
+
+def _succeeded(
+    schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int
+) -> Entry | None:
+    if isinstance(schedule.trigger, Backoff):
+        return None
+    return standing(schedule, _ended(schedule, progress, firing, command, now))
+
+
+def _failed(
+    schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int
+) -> Entry | None:
+    if isinstance(schedule.trigger, Backoff):
+        return standing(schedule, progress)  # the next attempt has its time
+    waits = schedule.acknowledgement
+    if isinstance(schedule.trigger, FixedDelay) and (waits is None or waits.max_attempts == 1):
+        return standing(schedule, _ended(schedule, progress, firing, command, now))
+    awaited = tuple(replace(each, until=now) if each is firing else each for each in progress.awaited)
+    return standing(schedule, replace(progress, awaited=awaited))
+
+
+def _ended(schedule: Schedule, progress: Progress, firing: Awaited, command: CompleteCommand, now: int) -> Progress:
+    done = replace(progress, awaited=tuple(each for each in progress.awaited if each is not firing))
+    # When it was completed, as far as the sender's clock can be trusted: after the firing, and not in the future.
+    completed_at = max(firing.fired_at, min(command.recorded_at, now))
+    return run_ended(schedule, done, completed_at)

@@ -1,0 +1,29 @@
+"""When a schedule would fire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from light_scheduler.model import NEVER, Entry, ScheduleCommand
+
+from .commands import decide
+from .limits import NO_LIMITS
+from .progress import after_planned, run_ended
+
+
+def preview(command: ScheduleCommand, count: int) -> list[int]:
+    """Return the due times (UTC epoch ms) of the next firings of a schedule, at most `count`, were it accepted when
+    `command.recorded_at` says.
+
+    Every run of a fixed-delay series is taken to be completed at once. Raises InvalidCommand.
+    """
+    entry = decide(command, None, command.recorded_at, NO_LIMITS).entry
+    return [] if entry is None else list(islice(_due_times(entry), count))
+
+
+def _due_times(entry: Entry) -> Iterator[int]:
+    schedule, progress = entry.schedule, entry.progress
+    while (due := progress.due) != NEVER:
+        yield due
+        progress = run_ended(schedule, after_planned(schedule, progress, due), due)

@@ -1,0 +1,100 @@
+"""How a schedule moves on from one firing to the next. Instants are UTC epoch ms."""
+
+from __future__ import annotations
+
+import msgspec
+
+from light_scheduler.model import NEVER, NO_BOUNDS, Backoff, Entry, FixedDelay, Progress, Schedule
+
+from .recurrence import next_planned, within
+from .spread import offset_of
+
+replace = msgspec.structs.replace
+
+
+def planned_at(progress: Progress) -> int:
+    """Return when the next firing was planned, before jitter moved it."""
+    return progress.due if progress.planned is None else progress.planned
+
+
+def release_of(schedule: Schedule, progress: Progress) -> int:
+    """Return when the next planned firing may be delivered: when it is due, or within its window after that."""
+    window = (schedule.bounds or NO_BOUNDS).window
+    if window == 0 or progress.due == NEVER:
+        return progress.due
+    return progress.due + offset_of("window", schedule.tenant, schedule.id, planned_at(progress), window)
+
+
+def planned_for(schedule: Schedule, progress: Progress, planned: int | None, earliest: int = 0) -> Progress:
+    """Return a schedule's progress with its next firing planned for an instant (None: no firing is left).
+
+    Jitter moves it to later, but not past the schedule's end; nothing is due before `earliest`, so that firings of one
+    schedule keep their order.
+    """
+    bounds = schedule.bounds or NO_BOUNDS
+    planned = within(bounds, planned)
+    if planned is None or is_exhausted(schedule, progress):
+        return replace(progress, due=NEVER, planned=None)
+    due = planned + offset_of("jitter", schedule.tenant, schedule.id, planned, bounds.jitter)
+    if bounds.end is not None:
+        due = min(due, bounds.end)
+    due = max(due, earliest)
+    return replace(progress, due=due, planned=None if due == planned else planned)
+
+
+def after_planned(schedule: Schedule, progress: Progress, now: int, *, counts: bool = True) -> Progress:
+    """Return the progress after the next planned firing has been dealt with at an instant, be it delivered or not.
+
+    `counts` tells whether it takes up a sequence number.
+    """
+    done = counted(schedule, progress) if counts else replace(progress, refusals=0, retry_at=None)
+    planned = planned_at(progress)
+    if not isinstance(schedule.trigger, Backoff):
+        return planned_for(schedule, done, next_planned(schedule, planned, attempt=1), progress.due + 1)
+    late = now - planned > (schedule.bounds or NO_BOUNDS).misfire_grace
+    following = next_planned(schedule, now if late else planned, progress.attempt)
+    first_due = progress.due if progress.first_due is None else progress.first_due
+    done = replace(done, attempt=progress.attempt + 1, first_due=first_due)
+    return planned_for(schedule, done, following, progress.due + 1)
+
+
+def counted(schedule: Schedule, progress: Progress) -> Progress:
+    """Return the progress after one more firing has taken up its sequence number."""
+    done = replace(progress, sequence=progress.sequence + 1, refusals=0, retry_at=None)
+    return replace(done, due=NEVER, planned=None) if is_exhausted(schedule, done) else done
+
+
+def run_ended(schedule: Schedule, progress: Progress, ended_at: int) -> Progress:
+    """Return the progress after a run has ended: if it is one of a fixed-delay series, its delay begins."""
+    if isinstance(schedule.trigger, FixedDelay) and progress.due == NEVER and not progress.awaited:
+        return planned_for(schedule, progress, ended_at + schedule.trigger.delay)
+    return progress
+
+
+def standing(schedule: Schedule, progress: Progress) -> Entry | None:
+    """Return a schedule as it is kept, with the time at which it wakes next; None if nothing is left to do."""
+    if progress.due == NEVER and not progress.triggered and progress.queued is None and not _is_awaiting(progress):
+        return None
+    wake: int | None = _wakes_at(schedule, progress)
+    if wake == progress.due:
+        wake = None
+    return Entry(schedule, progress if progress.wake == wake else replace(progress, wake=wake))
+
+
+def is_exhausted(schedule: Schedule, progress: Progress) -> bool:
+    """Tell whether a schedule has had all the firings that it may have."""
+    most = None if schedule.bounds is None else schedule.bounds.max_firings
+    return most is not None and progress.sequence > most
+
+
+def _is_awaiting(progress: Progress) -> bool:
+    return any(each.until < NEVER for each in progress.awaited)
+
+
+def _wakes_at(schedule: Schedule, progress: Progress) -> int:
+    if progress.paused:
+        return progress.triggered[0] if progress.triggered else NEVER
+    if progress.retry_at is not None:
+        return progress.retry_at
+    wake = min(release_of(schedule, progress), *(each.until for each in progress.awaited), *progress.triggered, NEVER)
+    return wake if progress.queued is None or progress.awaited else min(wake, progress.queued)

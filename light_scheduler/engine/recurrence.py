@@ -1,0 +1,106 @@
+"""When a trigger fires next. Instants are UTC epoch ms.
+
+These are the times as planned: jitter, misfires and completions are other modules' business.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.model import (
+    LATEST_INSTANT,
+    NEVER,
+    Backoff,
+    Bounds,
+    Cron,
+    FixedDelay,
+    FixedRate,
+    Once,
+    Schedule,
+    Series,
+    Trigger,
+)
+
+from .cron import compile_cron
+from .spread import offset_of
+
+
+def first_planned(trigger: Series, bounds: Bounds, accepted: int) -> int | None:
+    """Return when a series that is accepted at an instant first fires, or None if it never does.
+
+    That is at its start or after it; a series without a start, or whose start has passed, fires only after it was
+    accepted: nothing of it was missed before anybody asked for it.
+    """
+    start = bounds.start
+    from_start = start is not None and start >= accepted
+    if isinstance(trigger, FixedRate):
+        first = start if from_start else _at_rate(trigger, accepted)
+    elif isinstance(trigger, FixedDelay):
+        first = start if from_start else accepted + (trigger.delay if start is None else 0)
+    elif isinstance(trigger, Cron):
+        first = _matching(trigger, start - 1 if start is not None and from_start else accepted)
+    else:
+        first = (start if start is not None and from_start else accepted) + backoff_interval(trigger, 1)
+    return within(bounds, first)
+
+
+def next_planned(schedule: Schedule, planned: int, attempt: int) -> int | None:
+    """Return when a schedule fires after an occurrence as planned, or None if that was the last one.
+
+    NEVER stands for a fixed delay's next firing: it is planned when this one has been completed.
+    """
+    trigger = schedule.trigger
+    if isinstance(trigger, Once):
+        return None
+    if isinstance(trigger, FixedRate):
+        following: int | None = _at_rate(trigger, planned)
+    elif isinstance(trigger, FixedDelay):
+        return NEVER
+    elif isinstance(trigger, Cron):
+        following = _matching(trigger, planned)
+    elif is_last_attempt(trigger, attempt):
+        return None
+    else:
+        interval = backoff_interval(trigger, attempt + 1)
+        longer = offset_of("backoff", schedule.tenant, schedule.id, planned, int(interval * trigger.spread))
+        following = planned + interval + longer
+    return within(schedule.bounds, following)
+
+
+def within(bounds: Bounds | None, instant: int | None) -> int | None:
+    """Return an instant if it is one that a series may fire at, else None."""
+    if instant is None or instant > LATEST_INSTANT:
+        return None
+    return None if bounds is not None and bounds.end is not None and instant > bounds.end else instant
+
+
+def anchored(trigger: Trigger, bounds: Bounds, accepted: int) -> Trigger:
+    """Return a trigger as a schedule holds it: a fixed rate counts from its start, or from when it was accepted."""
+    if isinstance(trigger, FixedRate) and trigger.anchor is None:
+        return FixedRate(trigger.interval, accepted if bounds.start is None else bounds.start)
+    return trigger
+
+
+def backoff_interval(trigger: Backoff, attempt: int) -> int:
+    """Return how long before an attempt (from 1) its series waits, in ms."""
+    if trigger.intervals:
+        return trigger.intervals[attempt - 1]
+    longest = LATEST_INSTANT if trigger.longest is None else trigger.longest
+    try:
+        return min(longest, int(trigger.initial * trigger.factor ** (attempt - 1)))
+    except OverflowError:
+        return longest
+
+
+def is_last_attempt(trigger: Backoff, attempt: int) -> bool:
+    """Tell whether no attempt follows one."""
+    attempts = len(trigger.intervals) or trigger.attempts
+    return attempts is not None and attempt >= attempts
+
+
+def _at_rate(trigger: FixedRate, after: int) -> int:
+    # Counted from the anchor each time: an error of one step cannot become an error of the next.
+    anchor = after if trigger.anchor is None else trigger.anchor
+    return anchor + ((after - anchor) // trigger.interval + 1) * trigger.interval
+
+
+def _matching(trigger: Cron, after: int) -> int | None:
+    return compile_cron(trigger.expression, trigger.dialect, trigger.timezone).next_after(after)

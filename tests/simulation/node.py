@@ -16,7 +16,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from light_scheduler.agents import DueTimer
-from light_scheduler.engine import Limits, MissedPolicy
+from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import TopicNames
 from light_scheduler.tables import MemoryStore
@@ -293,7 +293,7 @@ class Node:
             self._commands,
             NAMES,
             Limits(1_000, 100),
-            MissedPolicy(),
+            FiringRules(retries=0),
             cast(Targets, KnownTopics(self)),
         )
         lane = self.world.lane_type(context, services, Path(f"{tp.topic}-{tp.partition}"))

@@ -6,6 +6,7 @@ from functools import cache
 
 from light_scheduler import web
 from light_scheduler.agents import DueTimer, attach_command_agents
+from light_scheduler.delays import Delays
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.worker.app import SchedulerApp, create_app
 
@@ -14,7 +15,10 @@ def build(settings: Settings) -> SchedulerApp:
     """Put a worker's application together. Raises ConfigurationError for a dialect that does not exist."""
     app = create_app(settings, DueTimer, **web.faust_options(settings))
     attach_command_agents(app, settings)
-    web.attach(app, lanes=app.lanes, peers=web.AssignedPeers(app), settings=settings, clock=app.clock)
+    delays = Delays(settings, app.clock)
+    app.add_dependency(delays)
+    peers = web.AssignedPeers(app)
+    web.attach(app, lanes=app.lanes, delays=delays, peers=peers, settings=settings, clock=app.clock)
     return app
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from light_scheduler.durations import format_duration, parse_duration
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.model.delay import DelayRule, RuleError, check_rule, parse_rule
 from light_scheduler.model.topics import TopicNames
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
@@ -118,6 +119,40 @@ def _optional_kafka_name(value: Any) -> str | None:
     return None if value == "" else _kafka_name(value)
 
 
+def _delays(value: Any) -> tuple[DelayRule, ...]:
+    """Read `name=source:delay:target,...`, a list of such texts, or a table of tables."""
+    if isinstance(value, dict):
+        items = [_delay_table(name, table) for name, table in value.items()]
+    else:
+        texts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{value!r} must be name=source:delay:target,..., a list of such texts, or tables")
+        items = [_delay_text(text.strip()) for text in texts if text.strip()]
+    rules: dict[str, DelayRule] = {}
+    for name, source, delay, target in items:
+        if name in rules:
+            raise ValueError(f"names rule {name} twice")
+        try:
+            rules[name] = parse_rule(name, source, delay, target)
+        except RuleError as error:
+            raise ValueError(f"rule {name}: {error}") from None
+    return tuple(rules.values())
+
+
+def _delay_text(text: str) -> tuple[str, str, str, str]:
+    name, _, route = text.partition("=")
+    parts = [part.strip() for part in route.split(":")]
+    if len(parts) != 3:
+        raise ValueError(f"{text!r} must be name=source:delay:target")
+    return name.strip(), *parts  # type: ignore[return-value]  # there are three
+
+
+def _delay_table(name: str, table: Any) -> tuple[str, str, str, str]:
+    if not isinstance(table, dict) or table.keys() != {"source", "delay", "target"}:
+        raise ValueError(f"rule {name} must have source, delay and target, and nothing else")
+    return name, *(str(table[part]) for part in ("source", "delay", "target"))  # type: ignore[return-value]
+
+
 def _setting(default: Any, parse: Callable[[Any], Any], help: str, syntax: str) -> Any:
     return field(default=default, metadata={"parse": parse, "help": help, "syntax": syntax})
 
@@ -190,6 +225,13 @@ class Settings:
     )
     max_payload_bytes: int = _setting(1_000_000, _integer(1, 100_000_000), "Largest payload of a schedule.", "BYTES")
     max_id_bytes: int = _setting(512, _integer(1, 10_000), "Longest schedule id, in bytes of UTF-8.", "BYTES")
+    delays: tuple[DelayRule, ...] = _setting(
+        (),
+        _delays,
+        "Rules that forward every record of a topic to another, a time after its timestamp; in the file also as tables "
+        "`[delays.NAME]` with `source`, `delay` and `target`. More can be added while workers run.",
+        "NAME=SOURCE:DELAY:TARGET,...",
+    )
     log_level: str = _setting(
         "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "Least level that is logged.", "DEBUG|INFO|WARNING|ERROR"
     )
@@ -216,9 +258,14 @@ class Settings:
         """The topics that only workers write: no schedule may aim at them."""
         names = self.topics
         return frozenset(
-            {names.history, names.dead_letters, names.forecast, names.tenants}
+            {names.history, names.dead_letters, names.forecast, names.tenants, names.delays, names.delay_positions}
             | {names.changelog(source.name) for source in self.inputs}
         )
+
+    @property
+    def reserved_topics(self) -> frozenset[str]:
+        """The application's own topics, those that it reads included: no delay rule may touch them."""
+        return self.internal_topics | {self.topics.results} | {source.name for source in self.inputs}
 
 
 def load_settings(
@@ -247,6 +294,11 @@ def load_settings(
     for source in settings.inputs:
         if source.name in settings.internal_topics | {settings.topics.results}:
             raise ConfigurationError("commands_topics", f"{source.name} is written by workers and takes no commands")
+    for rule in settings.delays:
+        try:
+            check_rule(rule, settings.delays, settings.reserved_topics)
+        except RuleError as error:
+            raise ConfigurationError("delays", f"rule {rule.name}: {error}") from None
     return settings
 
 

@@ -11,3 +11,6 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")
+    group.addoption(
+        "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
+    )

@@ -22,6 +22,7 @@ COMMANDS = {
     "cancel": ("cancel", "Cancel a schedule."),
     "get": ("get", "Show one schedule."),
     "list": ("list_schedules", "List schedules."),
+    "delays": ("delays", "List, add or remove delay rules."),
     "watch": ("watch", "Follow what happens to schedules."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from light_scheduler.delays.checks import delay_problems
 from light_scheduler.devkit.java import java_executable
 from light_scheduler.devkit.ports import port_is_free
 from light_scheduler.errors import BrokerError, BrokerStartError
@@ -64,6 +65,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     try:
         yield from check_application_topics(settings)
         yield from check_rights(settings)
+        yield from check_delays(settings)
     except BrokerError as error:
         yield Check("topics", "fail", str(error), "look at the broker's log")
 
@@ -155,6 +157,15 @@ def check_rights(settings: Settings) -> Iterator[Check]:
         yield Check("rights", "fail", right, "add an ACL for the user that workers connect as")
     if not missing:
         yield Check("rights", "ok", "topics and group; those on transactional ids cannot be asked for")
+
+
+def check_delays(settings: Settings) -> Iterator[Check]:
+    """Look whether the topics of the delay rules are there, and keep their records for long enough."""
+    problems = delay_problems(settings, timeout=_TIMEOUT_S)
+    for problem in problems.found:
+        yield Check("delays", "warn", problem, "see docs/delayed-topics.md")
+    if not problems.found:
+        yield Check("delays", "ok", f"{problems.rules} delay rules, nothing in their way")
 
 
 def _nodes(count: int) -> str:

@@ -27,6 +27,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     "web_port",
     "partitions",
     "commands_topics",
+    "delays",
     "session_timeout",
     "transaction_timeout",
 )

@@ -12,6 +12,7 @@ from .command import (
     ScheduleCommand,
     Selection,
 )
+from .delay import DelayRule, RuleBook, RuleError
 from .firing import Firing, firing_id
 from .outcome import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Result
 from .schedule import (
@@ -67,6 +68,7 @@ __all__ = [
     "CronDialect",
     "DeadLetter",
     "DeadLetterCause",
+    "DelayRule",
     "Entry",
     "EventType",
     "Firing",
@@ -83,6 +85,8 @@ __all__ = [
     "ReplyTo",
     "RescheduleCommand",
     "Result",
+    "RuleBook",
+    "RuleError",
     "Schedule",
     "ScheduleCommand",
     "Selection",

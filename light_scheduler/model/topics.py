@@ -35,6 +35,14 @@ class TopicNames:
     def tenants(self) -> str:
         return f"{self.app_id}-tenants"
 
+    @property
+    def delays(self) -> str:
+        return f"{self.app_id}-delays"
+
+    @property
+    def delay_positions(self) -> str:
+        return f"{self.app_id}-delay-positions"
+
     def changelog(self, commands_topic: str) -> str:
         """Name the changelog of a commands topic: each has its own, partition by partition."""
         if commands_topic == self.commands:

@@ -10,7 +10,7 @@ from aiohttp import web
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.settings import Settings
 
-from .cluster import Lanes, Peers
+from .cluster import Delays, Lanes, Peers
 from .handlers import PEER_SESSION, Handlers, Worker
 from .middlewares import MIDDLEWARES
 from .scatter import new_session
@@ -34,14 +34,16 @@ def faust_options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def attach(app: AppT, *, lanes: Lanes, peers: Peers, settings: Settings, clock: Clock | None = None) -> None:
+def attach(
+    app: AppT, *, lanes: Lanes, delays: Delays, peers: Peers, settings: Settings, clock: Clock | None = None
+) -> None:
     """Serve the API, and nothing else, from a Faust app. To be called before its web server starts."""
     from faust.web.base import BlueprintManager
 
     # Faust's pages show tables, routing and statistics to anyone, and one of them holds "/".
     server = cast("Web", app.web)
     server.blueprints = BlueprintManager()
-    install(server.web_app, Worker(lanes, peers, settings, clock or SystemClock()))
+    install(server.web_app, Worker(lanes, delays, peers, settings, clock or SystemClock()))
 
 
 def install(application: web.Application, worker: Worker) -> None:

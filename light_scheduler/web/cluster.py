@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from light_scheduler.delays import DelayLaneStatus, DelayView
+from light_scheduler.model import DelayRule
 from light_scheduler.tables.views import Lane, ReadableTable
 from light_scheduler.worker.status import LaneStatus
 
@@ -18,6 +20,29 @@ class Lanes(Protocol):
 
     def status(self) -> list[LaneStatus]:
         """Return the state of every lane that this worker has, running or not."""
+        ...
+
+
+class Delays(Protocol):
+    """The delay rules, and this worker's part in them."""
+
+    def views(self) -> list[DelayView]:
+        """Return all rules, by name."""
+        ...
+
+    def lanes(self) -> list[DelayLaneStatus]:
+        """Return what this worker's delay lanes are doing."""
+        ...
+
+    async def put(self, rule: DelayRule) -> bool:
+        """Add or replace a rule; return whether it is new.
+
+        Raises RuleError, RuleFromConfigurationError, BrokerError.
+        """
+        ...
+
+    async def remove(self, name: str) -> bool:
+        """Remove a rule; return whether there was one. Raises RuleFromConfigurationError, BrokerError."""
         ...
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from light_scheduler.delays import DelayLaneStatus, DelayView
 from light_scheduler.model import (
     NEVER,
     NO_BOUNDS,
@@ -250,6 +251,24 @@ class SchedulePage(msgspec.Struct, frozen=True, kw_only=True):
     total: Annotated[int | None, Meta(description="All that match, if that is known without reading further.")]
 
 
+class DelayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A delay rule as it is put."""
+
+    source: Annotated[str, Meta(description="The topic that is read.")]
+    delay: Annotated[str | int, Meta(description="Milliseconds, or 250ms, 90s, 15m, 2h, 7d, PT15M.")]
+    target: Annotated[str, Meta(description="The topic that each record goes to, that long after its timestamp.")]
+
+
+class DelayList(msgspec.Struct, frozen=True, kw_only=True):
+    """All delay rules, and what the workers make of them."""
+
+    delays: list[DelayView]
+    lanes: Annotated[
+        list[DelayLaneStatus], Meta(description="Rules at work on partitions, of all workers that answered.")
+    ]
+    unanswered: Annotated[list[str], Meta(description="Workers that did not answer: their lanes are not in the list.")]
+
+
 class LiveDocument(msgspec.Struct, frozen=True):
     """The process answers."""
 
@@ -271,6 +290,7 @@ class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
     time: Annotated[int, Meta(description="This worker's clock, UTC epoch ms.")]
     commands_topics: dict[str, Annotated[str, Meta(description="The topic's dialect.")]]
     lanes: list[LaneStatus]
+    delays: Annotated[list[DelayLaneStatus], Meta(description="Delay rules at work on this worker's partitions.")]
     peers: Annotated[
         dict[str, dict[str, list[int]]], Meta(description="Worker -> commands topic -> partitions, this one included.")
     ]

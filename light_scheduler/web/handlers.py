@@ -15,7 +15,8 @@ from light_scheduler.clock import Clock
 from light_scheduler.settings import Settings
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .cluster import Lanes, Peers
+from .cluster import Delays, Lanes, Peers
+from .delays import DelayHandlers
 from .documents import InfoDocument, LiveDocument, ReadyDocument
 from .metrics import registry_of
 from .openapi import openapi_document
@@ -37,6 +38,7 @@ class Worker:
     """All that the handlers know of the worker they run in."""
 
     lanes: Lanes
+    delays: Delays
     peers: Peers
     settings: Settings
     clock: Clock
@@ -47,18 +49,19 @@ class Worker:
         return frozenset(source.name for source in self.settings.inputs)
 
 
-class Handlers:
+class Handlers(DelayHandlers):
     """One method per operation."""
 
     def __init__(self, worker: Worker) -> None:
+        super().__init__(worker.delays, worker.peers, PEER_SESSION)
         self._worker = worker
-        self._registry = registry_of(worker.lanes, app_id=worker.settings.app_id, version=VERSION)
+        self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)
         self._openapi = msgspec.json.encode(openapi_document(VERSION))
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of all operations. An id takes all of the rest of its path, slashes included."""
         return [
-            web.get(operation.path.replace("{id}", "{id:.+}"), getattr(self, operation.name))
+            getattr(web, operation.method)(operation.path.replace("{id}", "{id:.+}"), getattr(self, operation.name))
             for operation in OPERATIONS
         ]
 
@@ -106,6 +109,7 @@ class Handlers:
                 time=worker.clock.now(),
                 commands_topics={source.name: source.dialect for source in worker.settings.inputs},
                 lanes=worker.lanes.status(),
+                delays=worker.delays.lanes(),
                 peers={
                     url: {topic: sorted(partitions[topic]) for topic in sorted(worker.topics & partitions.keys())}
                     for url, partitions in worker.peers.owners().items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -15,11 +14,11 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from light_scheduler.worker.status import LATENESS_BOUNDS_MS, LaneStatus
+from light_scheduler.worker.status import LaneStatus
 
-from .cluster import Lanes
+from .cluster import Delays, Lanes
+from .delay_metrics import PREFIX, DelayCollector, buckets_of
 
-PREFIX = "light_scheduler_"
 _LANE = ("topic", "partition")
 
 _GAUGES: tuple[tuple[str, str, Callable[[LaneStatus], float | None]], ...] = (
@@ -44,10 +43,11 @@ _COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
 )
 
 
-def registry_of(lanes: Lanes, *, app_id: str, version: str) -> CollectorRegistry:
-    """Return a registry of this worker's lanes and its process."""
+def registry_of(lanes: Lanes, delays: Delays, *, app_id: str, version: str) -> CollectorRegistry:
+    """Return a registry of this worker's lanes, its delays and its process."""
     registry = CollectorRegistry()
     registry.register(LaneCollector(lanes, app_id=app_id, version=version))
+    registry.register(DelayCollector(delays))
     ProcessCollector(registry=registry)
     return registry
 
@@ -104,9 +104,7 @@ def _commands(lanes: list[LaneStatus]) -> Metric:
 
 
 def _lateness(lanes: list[LaneStatus]) -> Metric:
-    bounds = [*(str(bound / 1_000) for bound in LATENESS_BOUNDS_MS), "+Inf"]
     lateness = HistogramMetricFamily(PREFIX + "lateness_seconds", "Commit of a firing minus its due.", labels=_LANE)
     for lane in lanes:
-        buckets = list(zip(bounds, accumulate(lane.lateness.counts), strict=True))
-        lateness.add_metric(_labels(lane), buckets, lane.lateness.sum_ms / 1_000)
+        lateness.add_metric(_labels(lane), buckets_of(lane.lateness), lane.lateness.sum_ms / 1_000)
     return lateness

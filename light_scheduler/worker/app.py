@@ -70,6 +70,7 @@ class SchedulerApp(faust.App):
         inputs = {source.name for source in self.settings.inputs}
         needed = inputs | {self.settings.topics.changelog(name) for name in inputs}
         needed |= {self.settings.topics.history, self.settings.topics.dead_letters}
+        needed |= {self.settings.topics.delays, self.settings.topics.delay_positions}
         try:
             while not self.should_stop:
                 try:

@@ -92,11 +92,12 @@ class _Batch(NamedTuple):
 class RecordBatches:
     """Collects records by topic partition; `send` hands them to the producer.
 
-    Topics in `one_by_one` get a batch for each record, so that a refusal names its record.
+    Topics in `one_by_one` get a batch for each record, so that a refusal names its record. `timestamp` (UTC epoch ms)
+    is that of the records added from then on.
     """
 
     def __init__(self, timestamp: int, one_by_one: Collection[str] = ()) -> None:
-        self._timestamp = timestamp
+        self.timestamp = timestamp
         self._one_by_one = one_by_one
         self._open: dict[tuple[str, int], _Batch] = {}
         self._full: list[tuple[tuple[str, int], _Batch]] = []
@@ -119,7 +120,7 @@ class RecordBatches:
         if batch is not None:
             builder, origins = batch
             # This is `put`, without the call.
-            if builder.write(builder._relative_offset, self._timestamp, key, value, headers) is not None:
+            if builder.write(builder._relative_offset, self.timestamp, key, value, headers) is not None:
                 builder._relative_offset += 1
                 if origin is not None:
                     origins.append(origin)
@@ -127,7 +128,7 @@ class RecordBatches:
             self._full.append((target, batch))
             del self._open[target]
         builder = _Builder(min(limit, MAX_BATCH_BYTES))
-        metadata = builder.put(self._timestamp, key, value, headers)
+        metadata = builder.put(self.timestamp, key, value, headers)
         size = metadata.size + _BATCH_OVERHEAD
         if size > limit:
             raise RecordTooLargeError(target[0], size, limit)

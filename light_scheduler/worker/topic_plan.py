@@ -64,6 +64,8 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
         _dead_letters(settings, command_bytes),
         _compacted(settings, names.forecast, "How many firings are due in which minute.", settings.partitions),
         _compacted(settings, names.tenants, "Settings of tenants; every worker reads all of it.", 1),
+        _compacted(settings, names.delays, "Delay rules; every worker reads all of it.", 1),
+        _delay_positions(settings, names.delay_positions),
     ]
     return specs
 
@@ -110,6 +112,20 @@ def _dead_letters(settings: Settings, command_bytes: int) -> TopicSpec:
         _retention(30 * _DAY_MS, "Time to notice, repair and send again."),
         largest=command_bytes + 64 * KIB,
         size_reason="The largest command, and the headers that say what was wrong with it.",
+    )
+
+
+def _delay_positions(settings: Settings, name: str) -> TopicSpec:
+    return _spec(
+        settings,
+        name,
+        "How far each delay rule has come in each partition of its source.",
+        1,
+        "compact",
+        TopicConfig("segment.bytes", str(4 * MIB), "The newest segment is never compacted, and a new owner reads all."),
+        TopicConfig("segment.ms", str(_HOUR_MS), "With little traffic, too, what is done with is cleaned away."),
+        TopicConfig("delete.retention.ms", "60000", "Nothing here is deleted; markers of transactions go with this."),
+        TopicConfig("min.cleanable.dirty.ratio", "0.1", "A new owner reads little more than there is."),
     )
 
 

@@ -333,7 +333,7 @@ def _firings_before_their_state() -> Iterator[Any]:
     commit = LaneProducer.commit
 
     async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
-        firings = RecordBatches(batches._timestamp)
+        firings = RecordBatches(batches.timestamp)
         for target in [target for target in batches._open if target[0] in ("targets", "app-history")]:
             firings._open[target] = batches._open.pop(target)
         if firings._open:

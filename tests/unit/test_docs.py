@@ -10,8 +10,12 @@ import click
 import pytest
 
 from light_scheduler.cli import COMMANDS, cli
+from light_scheduler.clock import SystemClock
+from light_scheduler.delays import Delays
 from light_scheduler.model import DeadLetterCause, EventType, Outcome
+from light_scheduler.settings import Settings
 from light_scheduler.tables.views import Lane, ReadableTable
+from light_scheduler.web.delay_metrics import DelayCollector
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
@@ -121,7 +125,11 @@ class NoLanes:
 
 
 def test_the_list_of_metrics_is_complete() -> None:
-    collected = LaneCollector(NoLanes(), app_id="app", version="1").collect()
+    collectors = (
+        LaneCollector(NoLanes(), app_id="app", version="1"),
+        DelayCollector(Delays(Settings(), SystemClock())),
+    )
+    collected = [metric for collector in collectors for metric in collector.collect()]
     exposed = {metric.name + {"counter": "_total", "info": "_info"}.get(metric.type, "") for metric in collected}
     documented = set(re.findall(r"`(light_scheduler_\w+)`", section(read(ROOT / "docs" / "operating.md"), "Watching")))
     assert documented == exposed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,8 +11,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from light_scheduler.cli import main
 from light_scheduler.clock import SettableClock
-from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigurationError
+from light_scheduler.model import DelayRule, Entry, Once, Progress, Schedule, Target
+from light_scheduler.model.delay import check_rule
 from light_scheduler.settings import Settings
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable
 from light_scheduler.tables.layout import index_key, primary_key
@@ -75,6 +80,41 @@ class MemoryLanes:
         ]  # fmt: skip
 
 
+class MemoryDelays:
+    """The delay rules of a cluster, as one worker sees them; `fixed` is in the configuration."""
+
+    def __init__(self) -> None:
+        self.rules = {"fixed": DelayRule("fixed", "a", 5_000, "b")}
+        self.figures: list[DelayLaneStatus] = []
+
+    def views(self) -> list[DelayView]:
+        return [
+            DelayView(
+                name=rule.name, source=rule.source, delay=rule.delay, target=rule.target,
+                origin="configuration" if rule.name == "fixed" else "topic",
+            )
+            for _, rule in sorted(self.rules.items())
+        ]  # fmt: skip
+
+    def lanes(self) -> list[DelayLaneStatus]:
+        return self.figures
+
+    async def put(self, rule: DelayRule) -> bool:
+        self._check(rule.name)
+        check_rule(rule, self.rules.values(), Settings().reserved_topics)
+        is_new = rule.name not in self.rules
+        self.rules[rule.name] = rule
+        return is_new
+
+    async def remove(self, name: str) -> bool:
+        self._check(name)
+        return self.rules.pop(name, None) is not None
+
+    def _check(self, name: str) -> None:
+        if name == "fixed":
+            raise RuleFromConfigurationError(name)
+
+
 class KnownPeers:
     """One worker's view of who has what; all workers of a cluster share `distribution`."""
 
@@ -89,8 +129,9 @@ class KnownPeers:
 class MemoryWorker:
     """A worker's lanes behind its real HTTP server."""
 
-    def __init__(self, lanes: MemoryLanes, peers: KnownPeers, client: Client) -> None:
+    def __init__(self, lanes: MemoryLanes, delays: MemoryDelays, peers: KnownPeers, client: Client) -> None:
         self.lanes = lanes
+        self.delays = delays
         self.peers = peers
         self.client = client
         self.url = peers.own_url
@@ -116,14 +157,14 @@ class MemoryCluster:
     async def start(self, *shares: list[int]) -> list[MemoryWorker]:
         """Start a worker for each list of partitions."""
         for partitions in shares:
-            lanes, peers = MemoryLanes(partitions), KnownPeers(self.distribution)
+            lanes, delays, peers = MemoryLanes(partitions), MemoryDelays(), KnownPeers(self.distribution)
             application = web.Application()
-            install(application, Worker(lanes, peers, Settings(), SettableClock(NOW)))
+            install(application, Worker(lanes, delays, peers, Settings(), SettableClock(NOW)))
             client: Client = TestClient(TestServer(application))
             await client.start_server()
             peers.own_url = str(client.make_url("")).rstrip("/")
             self.distribution[peers.own_url] = {TOPIC: partitions, "unrelated": [0]}
-            self.workers.append(MemoryWorker(lanes, peers, client))
+            self.workers.append(MemoryWorker(lanes, delays, peers, client))
         return self.workers
 
     def put(self, id: str, *, partition: int = 0, **fields: Any) -> None:
@@ -146,3 +187,21 @@ async def cluster() -> AsyncIterator[MemoryCluster]:
 async def workers(cluster: MemoryCluster) -> list[MemoryWorker]:
     """Return two workers: the first has the partitions 0 and 2, the second 1 and 3."""
     return await cluster.start([0, 2], [1, 3])
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs the command line beside the loop: (arguments) -> (exit code, stdout, stderr)."""
+
+    def call() -> int:
+        with pytest.raises(SystemExit) as exit:
+            main()
+        return exit.value.code  # type: ignore[return-value]
+
+    async def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["light-scheduler", *arguments])
+        monkeypatch.setenv("COLUMNS", "200")
+        code = await asyncio.to_thread(call)
+        return code, *capsys.readouterr()
+
+    return run

@@ -10,6 +10,7 @@ import aiohttp
 import faust
 import pytest
 
+from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.settings import Settings
 from light_scheduler.web import AssignedPeers, attach, faust_options
 from light_scheduler.worker.status import LaneStatus
@@ -23,13 +24,18 @@ class NoLanes:
         return []
 
 
+class NoDelays:
+    def lanes(self) -> list[DelayLaneStatus]:
+        return []
+
+
 @pytest.fixture
 def app(tmp_path: Path) -> faust.App:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         settings = Settings(web_port=probe.getsockname()[1])
     app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **faust_options(settings))
-    attach(app, lanes=NoLanes(), peers=AssignedPeers(app), settings=settings)  # type: ignore[arg-type]
+    attach(app, lanes=NoLanes(), delays=NoDelays(), peers=AssignedPeers(app), settings=settings)  # type: ignore[arg-type]
     return app
 
 

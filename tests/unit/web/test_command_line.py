@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from typing import Any
 
 import pytest
 
-from light_scheduler.cli import main
 from light_scheduler.cli.schedule_output import instant_text, relative, shown, worker_url
 from light_scheduler.settings import Settings
 
 NOW = 1_800_000_000_000
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return a function that runs the command line beside the loop: (arguments) -> (exit code, stdout, stderr)."""
-
-    def call() -> int:
-        with pytest.raises(SystemExit) as exit:
-            main()
-        return exit.value.code  # type: ignore[return-value]
-
-    async def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["light-scheduler", *arguments])
-        monkeypatch.setenv("COLUMNS", "200")
-        code = await asyncio.to_thread(call)
-        return code, *capsys.readouterr()
-
-    return run
 
 
 async def test_get_prints_a_schedule_as_json(cluster: Any, workers: Any, run: Any) -> None:

@@ -33,6 +33,8 @@ def test_every_topic_of_the_application_is_planned() -> None:
         "app-dead-letters",
         "app-forecast",
         "app-tenants",
+        "app-delays",
+        "app-delay-positions",
     }
 
 

@@ -1,0 +1,38 @@
+"""What stands in the way of the delay rules, looked at from outside. Blocking, bounded calls."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from light_scheduler.engine.delays import retention_problem
+from light_scheduler.model.delay import rule_book
+from light_scheduler.settings import Settings
+from light_scheduler.worker.topic_admin import TIMEOUT_S, admin_client, partition_counts, topic_config
+
+from .rule_log import stored_rules
+
+
+class DelayProblems(NamedTuple):
+    """How many rules there are, and a sentence for each thing in their way."""
+
+    rules: int
+    found: list[str]
+
+
+def delay_problems(settings: Settings, *, timeout: float = TIMEOUT_S) -> DelayProblems:
+    """Look at the rules of the configuration and of the topic. Raises BrokerError. `timeout` is in seconds."""
+    servers, names = settings.bootstrap_servers, settings.topics
+    existing = partition_counts(admin_client(servers), servers, timeout)
+    stored = asyncio.run(stored_rules(servers, names.delays, timeout)) if names.delays in existing else []
+    book = rule_book(settings.delays, stored, settings.reserved_topics)
+    found = [f"rule {name} is not in force: {reason}" for name, (_, reason) in book.refused.items()]
+    for rule in book.rules.values():
+        for topic in (rule.source, rule.target):
+            if topic not in existing:
+                found.append(f"rule {rule.name}: topic {topic} does not exist")
+        if rule.source in existing:
+            problem = retention_problem(rule, topic_config(servers, rule.source, timeout=timeout))
+            if problem is not None:
+                found.append(problem)
+    return DelayProblems(len(book.rules) + len(book.refused), found)

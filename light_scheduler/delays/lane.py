@@ -1,0 +1,388 @@
+"""A delay lane: one rule at work on one partition of its source.
+
+    0. Become the owner of the transactional id `{app}-delays/{rule}/{source}/{partition}`, which fences every older
+       owner. Only then read the rule's position, and read the source from there.
+    1. Wait until the record at the head is due; those behind it wait with it, so that their order is kept.
+    2. Forward what is due at the head, and the new position, in one transaction of bounded size.
+    3. On any error drop producer, source and what was read, make sure that the partition is still ours, start at 0.
+
+A record that the target does not take is found by halving the transaction, and becomes a dead letter in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from aiokafka import TopicPartition
+from aiokafka.errors import InvalidTimestampError, KafkaError
+
+from light_scheduler.clock import Clock
+from light_scheduler.engine.delays import due_head, due_of, target_partition, timestamp_of
+from light_scheduler.errors import LaneError, SchedulerError
+from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
+from light_scheduler.wire import encode_dead_letter
+from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
+from light_scheduler.worker.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError
+from light_scheduler.worker.clients import LaneClients
+from light_scheduler.worker.fetching import UNREADABLE, Command
+from light_scheduler.worker.life import LaneState
+from light_scheduler.worker.producer import LaneProducer
+from light_scheduler.worker.status import Lateness
+from light_scheduler.worker.targets import Targets
+
+from .positions import Positions
+from .source import Source
+from .status import DelayLaneStatus
+
+MAX_RECORDS = 5_000
+MAX_BYTES = 4 << 20
+"""Of one transaction."""
+
+READ_WAIT_S = 0.5
+BLOCKED_WAIT_S = 1.0
+CLOSE_TIMEOUT_S = 3.0
+FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
+FAR_AHEAD_MS = 60_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DelayServices:
+    """What the delay lanes of a worker share.
+
+    `confirm` returns when a heartbeat shows that a partition is ours, or when it is not any more; `fail` ends the
+    worker with an error.
+    """
+
+    bootstrap_servers: str
+    names: TopicNames
+    clients: LaneClients
+    longest_wait_ms: int
+    clock: Clock
+    targets: Targets
+    positions: Positions
+    topic_id: Callable[[str], Awaitable[str]]
+    confirm: Callable[[TopicPartition], Awaitable[None]]
+    fail: Callable[[BaseException], Awaitable[None]]
+
+
+class DelayLane:
+    """Forwards the records of a partition. `start` begins its task; `close` ends it."""
+
+    def __init__(self, rule: DelayRule, tp: TopicPartition, services: DelayServices) -> None:
+        self.rule = rule
+        self.tp = tp
+        self.state = LaneState.CREATED
+        self._services = services
+        self._reason: str | None = None
+        self._blocked = False
+        self._producer: LaneProducer | None = None
+        self._source: Source | None = None
+        self._topic_id = ""
+        self._read: deque[Command] = deque()
+        self._position: int | None = None
+        self._most = MAX_RECORDS
+        self._culprit: tuple[int, str] | None = None
+        self._forwarded = self._dead_letters = self._expired = self._transactions = self._restarts = 0
+        self._lateness = Lateness()
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.rule.name} of {self.tp.topic}-{self.tp.partition}"
+
+    def start(self, predecessor: asyncio.Task[None] | None) -> None:
+        """Begin, when a predecessor that is still closing has ended."""
+        self._task = asyncio.create_task(self._run(predecessor), name=f"delay {self}")
+
+    async def close(self) -> None:
+        """Let an open transaction end within a bound, then let go of everything."""
+        self._move(LaneState.CLOSING)
+        self._stopping.set()
+        if self._task is not None:
+            done, _ = await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
+            if not done:
+                self._task.cancel()
+                await asyncio.wait([self._task])
+        await self._let_go()
+        self._move(LaneState.CLOSED)
+
+    def status(self) -> DelayLaneStatus:
+        """Return what the lane is doing."""
+        end = None if self._source is None else self._source.end
+        reached = None if self._source is None else self._read[0].offset if self._read else self._source.position
+        return DelayLaneStatus(
+            rule=self.rule.name,
+            source=self.tp.topic,
+            partition=self.tp.partition,
+            state=self.state.value,
+            reason=self._reason,
+            waiting=self._blocked,
+            position=self._position,
+            lag=None if end is None or reached is None else max(0, end - reached),
+            next_due=due_of(self._read[0].timestamp, self.rule.delay) if self._read else None,
+            forwarded=self._forwarded,
+            dead_letters=self._dead_letters,
+            expired=self._expired,
+            transactions=self._transactions,
+            restarts=self._restarts,
+            lateness=self._lateness,
+        )
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
+        """No lane dies quietly: what it cannot recover from ends the worker."""
+        try:
+            await self._live(predecessor)
+        except Exception as error:
+            log.exception("delay %s gives up", self)
+            await self._services.fail(error)
+
+    async def _live(self, predecessor: asyncio.Task[None] | None) -> None:
+        if predecessor is not None:
+            await asyncio.wait([predecessor])
+        retry_s = FIRST_RETRY_S
+        while not self._is_closing():
+            try:
+                producer, source = await self._take_over()
+                while not self._is_closing():
+                    await self._cycle(producer, source)
+                    retry_s = FIRST_RETRY_S
+            except Exception as error:
+                if self._narrow_down(error):
+                    await self._recover(error)
+                    continue
+                expected = isinstance(error, SchedulerError | KafkaError | OSError)
+                log.warning("delay %s starts again: %r", self, error, exc_info=None if expected else error)
+                await self._recover(error)
+                await self._pause(retry_s)
+                retry_s = min(2 * retry_s, LAST_RETRY_S)
+
+    async def _take_over(self) -> tuple[LaneProducer, Source]:
+        """0. Fence, then read the position, then open the source there."""
+        services, rule, tp = self._services, self.rule, self.tp
+        self._producer = producer = LaneProducer(
+            services.clients,
+            f"{services.names.app_id}-delays/{rule.name}/{tp.topic}/{tp.partition}",
+        )
+        await producer.fence()
+        if not self._is_closing():
+            self._move(LaneState.FENCED)
+            self._move(LaneState.RESTORING)
+        kept = await services.positions.read(position_key(rule.name, tp.topic, tp.partition))
+        self._topic_id = await services.topic_id(tp.topic)
+        offset = kept.offset if kept is not None and kept.topic_id == self._topic_id else 0
+        if kept is not None and kept.topic_id != self._topic_id:
+            log.warning("delay %s: the topic was made anew; it is read from its beginning", self)
+        self._source = source = await Source.open(services.bootstrap_servers, tp, offset)
+        if kept is not None and source.position > offset:
+            self._expired += source.position - offset
+            log.warning("delay %s: retention took offsets %d to %d away", self, offset, source.position - 1)
+        self._position = source.position
+        if not self._is_closing():
+            self._move(LaneState.RUNNING)
+            self._reason = None
+            log.info("delay %s runs: %s from offset %d", self, rule, source.position)
+        return producer, source
+
+    async def _recover(self, error: BaseException) -> None:
+        """3. Drop what was begun; go on only as a member whose heartbeat is accepted.
+
+        A zombie that went straight back to fencing would fence the partition's rightful owner.
+        """
+        if not self._is_closing():
+            self._move(LaneState.FAILED)
+        self._reason = str(error) or repr(error)
+        self._restarts += 1
+        self._services.targets.forget_all()
+        await self._let_go()
+        if not self._is_closing():
+            await self._services.confirm(self.tp)
+
+    async def _let_go(self) -> None:
+        producer, self._producer = self._producer, None
+        source, self._source = self._source, None
+        self._read.clear()
+        if source is not None:
+            await source.close()
+        if producer is not None:
+            await producer.discard()
+
+    def _is_closing(self) -> bool:
+        return self.state in (LaneState.CLOSING, LaneState.CLOSED)
+
+    def _move(self, target: LaneState) -> None:
+        self.state = self.state.to(target)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    # -- work ---------------------------------------------------------------------------------------------------------
+
+    async def _cycle(self, producer: LaneProducer, source: Source) -> None:
+        """Steps 1 and 2, or a wait."""
+        if not self._read:
+            self._read.extend(await source.read(READ_WAIT_S))
+            if not self._read:
+                return
+        now = self._services.clock.now()
+        head = self._read[0]
+        wait_ms = due_of(head.timestamp, self.rule.delay) - now
+        if wait_ms > 0:  # 1.
+            self._tell_of_the_future(head.timestamp - now)
+            await self._pause(min(wait_ms, self._services.longest_wait_ms) / 1_000)
+            return
+        if await self._is_blocked():
+            await self._pause(BLOCKED_WAIT_S)
+            return
+        count = due_head(self._read, self.rule.delay, now, self._most, MAX_BYTES)
+        batches, dead_letters = self._batches(list(islice(self._read, count)), now)
+        try:
+            await producer.commit(batches, self._services.names.app_id, {})  # 2.
+        except (RecordsRefusedError, InvalidTimestampError) as error:
+            raise _RefusedError(count, head.offset, error) from error
+        self._done(count, dead_letters)
+
+    async def _is_blocked(self) -> bool:
+        """Tell whether the target cannot be written now; said once, until it can."""
+        names, targets = self._services.names, self._services.targets
+        topics = {self.rule.source, self.rule.target, names.dead_letters, names.delay_positions}
+        await targets.resolve(topics)
+        refusals = [refusal for topic in sorted(topics) if (refusal := targets[topic].refusal) is not None]
+        if refusals and not self._blocked:
+            log.warning("delay %s waits, and nothing is lost: %s", self, "; ".join(refusals))
+        if not refusals and self._blocked:
+            log.info("delay %s goes on", self)
+        if refusals or self._blocked:
+            self._reason = "; ".join(refusals) or None
+        self._blocked = bool(refusals)
+        return self._blocked
+
+    def _tell_of_the_future(self, ahead_ms: int) -> None:
+        if ahead_ms <= FAR_AHEAD_MS:
+            return
+        reason = f"the record at the head has a timestamp {ahead_ms // 1_000} s ahead of the clock; others wait for it"
+        if self._reason is None:
+            log.warning("delay %s: %s", self, reason)
+        self._reason = reason
+
+    def _batches(self, records: list[Command], now: int) -> tuple[RecordBatches, int]:
+        services, rule = self._services, self.rule
+        target, source_count = services.targets[rule.target], services.targets[rule.source].partitions
+        batches = RecordBatches(now)
+        dead_letters = 0
+        for record in records:
+            reason = self._why_not(record)
+            if reason is None:
+                batches.timestamp = timestamp_of(record.timestamp, rule.delay, now)
+                partition = target_partition(record.key, self.tp.partition, source_count, target.partitions)
+                try:
+                    batches.add(
+                        (rule.target, partition),
+                        record.key,
+                        record.value,
+                        record.headers,
+                        limit=target.max_message_bytes,
+                    )
+                    continue
+                except RecordTooLargeError as error:
+                    reason = str(error)
+            batches.timestamp = now
+            self._bury(batches, record, reason, now)
+            dead_letters += 1
+        batches.timestamp = now
+        batches.add(
+            (services.names.delay_positions, 0),
+            position_key(rule.name, self.tp.topic, self.tp.partition),
+            encode_position(DelayPosition(records[-1].offset + 1, self._topic_id)),
+        )
+        return batches, dead_letters
+
+    def _why_not(self, record: Command) -> str | None:
+        if record.headers is UNREADABLE:
+            return (
+                "a header's name, here or earlier in the sender's batch, is not UTF-8: see the source for its content"
+            )
+        if self._culprit is not None and self._culprit[0] == record.offset:
+            return self._culprit[1]
+        return None
+
+    def _bury(self, batches: RecordBatches, record: Command, reason: str, now: int) -> None:
+        names, targets = self._services.names, self._services.targets
+        topic = names.dead_letters
+        place = topic, self.tp.partition % targets[topic].partitions
+        log.warning("delay %s: the record at offset %d becomes a dead letter: %s", self, record.offset, reason)
+
+        def letter(key: bytes | None, value: bytes | None, reason: str) -> DeadLetter:
+            return DeadLetter(
+                DeadLetterCause.REFUSED,
+                f"delay rule {self.rule.name}: {reason}",
+                None,
+                DEFAULT_TENANT,
+                None,
+                now,
+                due=due_of(record.timestamp, self.rule.delay),
+                target_topic=self.rule.target,
+                source_partition=self.tp.partition,
+                source_offset=record.offset,
+                key=key,
+                value=value,
+                headers=[] if record.headers is UNREADABLE or value is None else list(record.headers),
+            )
+
+        limit = targets[topic].max_message_bytes
+        try:
+            whole = encode_dead_letter(letter(record.key, record.value, reason), self.tp.topic)
+            batches.add(place, *whole, limit=limit)
+        except RecordTooLargeError:
+            rest = encode_dead_letter(letter(None, None, f"{reason}; too large to be kept here too"), self.tp.topic)
+            batches.add(place, *rest, limit=limit)
+
+    def _done(self, count: int, dead_letters: int) -> None:
+        now = self._services.clock.now()
+        for _ in range(count):
+            record = self._read.popleft()
+            self._position = record.offset + 1
+            if record.timestamp >= 0:
+                self._lateness.observe(max(0, now - due_of(record.timestamp, self.rule.delay)))
+        self._transactions += 1
+        self._forwarded += count - dead_letters
+        self._dead_letters += dead_letters
+        self._most = min(MAX_RECORDS, 2 * self._most)
+        self._reason = None
+
+    def _narrow_down(self, error: BaseException) -> bool:
+        """Note what a refusal says about records; tell whether it was one."""
+        if not isinstance(error, _RefusedError) or not error.is_of_records(self.rule.target):
+            return False
+        if error.count == 1:
+            self._culprit = error.first_offset, f"topic {self.rule.target} refused it: {error.cause!r}"
+        self._most = max(1, error.count // 2)
+        return True
+
+
+class _RefusedError(LaneError):
+    """The broker would not take a transaction's records."""
+
+    def __init__(self, count: int, first_offset: int, cause: RecordsRefusedError | InvalidTimestampError) -> None:
+        super().__init__(str(cause) or repr(cause))
+        self.count = count
+        self.first_offset = first_offset
+        self.cause = cause.cause if isinstance(cause, RecordsRefusedError) else cause
+        self._refused = cause
+
+    def is_of_records(self, target: str) -> bool:
+        """Whether it is about the records, not about the target as a whole or about a topic of ours."""
+        if isinstance(self._refused, RecordsRefusedError):
+            return self._refused.topic == target and not self._refused.is_certain
+        return True

@@ -1,0 +1,94 @@
+"""Which partitions of the rules' sources are this worker's: a consumer that shares them out and reads none.
+
+Reading is the lanes' own business, so a rebalance does not disturb those that stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import KafkaError
+
+from light_scheduler.client.connection import stop_consumer
+from light_scheduler.settings import Settings
+from light_scheduler.worker.app import HEARTBEAT_S
+
+NEVER_MS = 2**31 - 1
+CONFIRM_RETRY_S = 0.2
+METADATA_MAX_AGE_MS = 10_000
+"""Bounds how long it takes until a partition that a source grew by is read."""
+
+
+class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
+    """The group `{app}-delays`. `changed` is called after each assignment; until then what was assigned stays."""
+
+    def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
+        self._settings = settings
+        self._changed = changed
+        self._consumer: AIOKafkaConsumer | None = None
+        self.topics: frozenset[str] = frozenset()
+        self.assigned: frozenset[TopicPartition] = frozenset()
+
+    async def subscribe(self, topics: frozenset[str]) -> None:
+        """Share these topics with the other members, and no others. Raises aiokafka's errors."""
+        if topics == self.topics:
+            return
+        if not topics:
+            await self.leave()
+            return
+        if self._consumer is None:
+            self._consumer = await self._started()
+        self._consumer.subscribe(topics=list(topics), listener=self)
+        self.topics = topics
+
+    async def leave(self) -> None:
+        """Leave the group."""
+        consumer, self._consumer = self._consumer, None
+        self.topics, self.assigned = frozenset(), frozenset()
+        if consumer is not None:
+            await stop_consumer(consumer)
+        self._changed()
+
+    async def confirm(self, tp: TopicPartition) -> None:
+        """Return when an accepted heartbeat shows that a partition is ours, or when it is not any more."""
+        while tp in self.assigned and self._consumer is not None:
+            with contextlib.suppress(KafkaError, OSError):
+                if await self._is_member(self._consumer) and tp in self._consumer.assignment():
+                    return
+            await asyncio.sleep(CONFIRM_RETRY_S)
+
+    async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
+        """Do nothing: every rebalance revokes everything, and most of it comes back."""
+
+    async def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+        assert self._consumer is not None
+        self._consumer.pause(*assigned)
+        self.assigned = frozenset(assigned)
+        self._changed()
+
+    async def _started(self) -> AIOKafkaConsumer:
+        settings = self._settings
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=settings.bootstrap_servers,
+            group_id=settings.topics.delays,
+            group_instance_id=settings.instance_id,
+            session_timeout_ms=settings.session_timeout,
+            heartbeat_interval_ms=int(min(HEARTBEAT_S * 1_000, settings.session_timeout / 3)),
+            max_poll_interval_ms=NEVER_MS,  # it is never polled
+            enable_auto_commit=False,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
+        )
+        try:
+            await consumer.start()
+        except BaseException:
+            await stop_consumer(consumer)
+            raise
+        return consumer
+
+    async def _is_member(self, consumer: AIOKafkaConsumer) -> bool:
+        coordinator = consumer._coordinator
+        generation = coordinator.generation
+        return bool(await coordinator._do_heartbeat()) and coordinator.generation == generation

@@ -1,0 +1,213 @@
+"""The delays of a worker: which rules there are, which partitions are ours, and a lane for each pair of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from light_scheduler.clock import Clock
+from light_scheduler.engine.delays import retention_problem
+from light_scheduler.errors import BrokerError, SchedulerError
+from light_scheduler.model import DelayRule, RuleBook
+from light_scheduler.model.delay import check_rule, rule_book
+from light_scheduler.settings import Settings
+from light_scheduler.worker.clients import KafkaClients
+from light_scheduler.worker.targets import Targets
+from light_scheduler.worker.topic_admin import topic_config, topic_id
+
+from .lane import CLOSE_TIMEOUT_S, DelayLane, DelayServices
+from .membership import Membership
+from .positions import Positions
+from .rule_log import RuleLog
+from .status import DelayLaneStatus, DelayView
+
+LOOK_S = 2.0
+"""Between two looks for source topics that were not there."""
+RETRY_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class RuleFromConfigurationError(SchedulerError):
+    """A rule that the configuration has cannot be changed while workers run."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"rule {name} is in the workers' configuration (setting delays): change it there")
+
+
+class Delays(Service):
+    """Runs beside the scheduler's own lanes, on the same event loop."""
+
+    def __init__(self, settings: Settings, clock: Clock, **options: Any) -> None:
+        super().__init__(**options)
+        self._settings = settings
+        names, servers = settings.topics, settings.bootstrap_servers
+        self._log = RuleLog(servers, names.delays)
+        self._book = rule_book(settings.delays, ())
+        self._warnings: dict[DelayRule, list[str]] = {}
+        self._targets = Targets(servers)
+        self._changed = asyncio.Event()
+        self._membership = Membership(settings, self._changed.set)
+        self._lanes: dict[tuple[DelayRule, TopicPartition], DelayLane] = {}
+        self._closing: dict[tuple[str, TopicPartition], asyncio.Task[None]] = {}
+        self._writing = asyncio.Lock()
+        self._running: list[asyncio.Future[Any]] = []
+        self._services = DelayServices(
+            servers,
+            names,
+            KafkaClients(servers, settings.transaction_timeout),
+            settings.tick,
+            clock,
+            self._targets,
+            Positions(servers, names.delay_positions),
+            lambda topic: asyncio.to_thread(topic_id, servers, topic),
+            self._membership.confirm,
+            self.crash,
+        )
+
+    # -- what others ask ----------------------------------------------------------------------------------------------
+
+    @property
+    def book(self) -> RuleBook:
+        """The rules, in force and refused."""
+        return self._book
+
+    def views(self) -> list[DelayView]:
+        """Return all rules, by name."""
+        book = self._book
+        views = [self._view(rule, None) for rule in book.rules.values()]
+        views += [self._view(rule, reason) for rule, reason in book.refused.values()]
+        return sorted(views, key=lambda view: view.name)
+
+    def lanes(self) -> list[DelayLaneStatus]:
+        """Return what this worker's lanes are doing."""
+        return [lane.status() for lane in self._lanes.values()]
+
+    async def put(self, rule: DelayRule) -> bool:
+        """Add a rule, or replace the one of its name; return whether it is new. It is in force on return.
+
+        Raises RuleError if it does not fit in, RuleFromConfigurationError, BrokerError.
+        """
+        async with self._writing:
+            self._check_loaded()
+            if rule.name in self._book.configured:
+                raise RuleFromConfigurationError(rule.name)
+            check_rule(rule, self._book.rules.values(), self._settings.reserved_topics)
+            is_new = rule.name not in self._book.rules
+            if is_new or self._book.rules[rule.name] != rule:
+                await self._log.write(rule.name, rule)
+            return is_new
+
+    async def remove(self, name: str) -> bool:
+        """Remove a rule; return whether there was one. Raises RuleFromConfigurationError, BrokerError."""
+        async with self._writing:
+            self._check_loaded()
+            if name in self._book.configured:
+                raise RuleFromConfigurationError(name)
+            if name not in self._book.rules and name not in self._book.refused:
+                return False
+            await self._log.write(name, None)
+            return True
+
+    def _check_loaded(self) -> None:
+        if not self._log.is_loaded:
+            raise BrokerError("the delay rules have not been read yet; try again")
+
+    def _view(self, rule: DelayRule, refused: str | None) -> DelayView:
+        return DelayView(
+            name=rule.name,
+            source=rule.source,
+            delay=rule.delay,
+            target=rule.target,
+            origin="configuration" if rule.name in self._book.configured else "topic",
+            refused=refused,
+            warnings=self._warnings.get(rule, []),
+        )
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def on_start(self) -> None:
+        self._running = [
+            self.add_future(self._retrying("following the delay rules", self._follow)),
+            self.add_future(self._retrying("delays", self._keep_up)),
+        ]
+
+    async def on_stop(self) -> None:
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+        for key in list(self._lanes):
+            self._close(key)
+        if self._closing:
+            await asyncio.wait(self._closing.values(), timeout=CLOSE_TIMEOUT_S + 5.0)
+        await self._membership.leave()
+        await self._targets.close()
+
+    async def _retrying(self, what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while not self.should_stop:
+            try:
+                await step()
+            except (SchedulerError, KafkaError, OSError) as error:
+                log.warning("%s: %r; trying again", what, error)
+                await self.sleep(RETRY_S)
+
+    async def _follow(self) -> None:
+        await self._log.follow(self._rules_changed)
+
+    def _rules_changed(self) -> None:
+        self._book = rule_book(self._settings.delays, self._log.rules, self._settings.reserved_topics)
+        for name, (_, reason) in self._book.refused.items():
+            log.warning("delay rule %s is not in force: %s", name, reason)
+        self._changed.set()
+
+    async def _keep_up(self) -> None:
+        """Do what follows from rules, topics and assignments, whenever one of them changed."""
+        self._changed.clear()
+        if self._log.is_loaded:
+            sources = {rule.source for rule in self._book.rules.values()}
+            await self._targets.resolve(sources)
+            await self._membership.subscribe(frozenset(name for name in sources if not self._targets[name].refusal))
+            self._match_lanes()
+            await self._warn()
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _match_lanes(self) -> None:
+        wanted = {
+            (rule, tp)
+            for rule in self._book.rules.values()
+            for tp in self._membership.assigned
+            if tp.topic == rule.source
+        }
+        for key in self._lanes.keys() - wanted:
+            self._close(key)
+        for rule, tp in sorted(wanted - self._lanes.keys(), key=lambda key: (key[0].name, key[1])):
+            lane = self._lanes[rule, tp] = DelayLane(rule, tp, self._services)
+            lane.start(self._closing.get((rule.name, tp)))
+
+    def _close(self, key: tuple[DelayRule, TopicPartition]) -> None:
+        place = key[0].name, key[1]
+        task = asyncio.create_task(self._lanes.pop(key).close(), name=f"closing delay {place}")
+        self._closing[place] = task
+        task.add_done_callback(lambda done: self._closing.pop(place) if self._closing.get(place) is done else None)
+
+    async def _warn(self) -> None:
+        """Look once at the retention of each rule's source, and keep what is wrong with it for those who ask."""
+        servers = self._settings.bootstrap_servers
+        for rule in self._book.rules.values():
+            if rule not in self._warnings and not self._targets[rule.source].refusal:
+                problem = retention_problem(rule, await asyncio.to_thread(topic_config, servers, rule.source))
+                self._warnings[rule] = [] if problem is None else [problem]
+                if problem is not None:
+                    log.warning("delay rule %s: %s", rule.name, problem)
+        self._warnings = {rule: self._warnings[rule] for rule in self._book.rules.values() if rule in self._warnings}

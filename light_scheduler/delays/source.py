@@ -1,0 +1,68 @@
+"""One partition of a rule's source, read at a pace of its own: what is not taken stays in Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from light_scheduler.client.connection import stop_consumer
+from light_scheduler.worker.fetching import Command, fetched_commands
+
+FETCH_BYTES = 1 << 20
+FETCH_MAX_WAIT_MS = 5_000
+"""An idle partition costs one request in this time; a record that comes is answered with at once."""
+START_TIMEOUT_S = 30.0
+
+
+class Source:
+    """Committed records of a partition in order. `position` is the offset before which all of them were returned."""
+
+    def __init__(self, consumer: AIOKafkaConsumer, tp: TopicPartition, position: int) -> None:
+        self._consumer = consumer
+        self._tp = tp
+        self.position = position
+
+    @classmethod
+    async def open(cls, bootstrap_servers: str, tp: TopicPartition, offset: int) -> Self:
+        """Return a source at an offset, or at what the topic has that is nearest to it. Raises aiokafka's errors."""
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap_servers,
+            isolation_level="read_committed",
+            auto_offset_reset="none",  # records that retention took away are not passed over in silence
+            enable_auto_commit=False,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
+        )
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await consumer.start()
+                consumer.assign([tp])
+                begin = (await consumer.beginning_offsets([tp]))[tp]
+                end = (await consumer.end_offsets([tp]))[tp]
+                consumer.seek(tp, min(max(begin, offset), end))
+                position = await consumer.position(tp)
+        except BaseException:
+            await stop_consumer(consumer)
+            raise
+        return cls(consumer, tp, position)
+
+    async def read(self, timeout_s: float) -> Sequence[Command]:
+        """Return the records that were fetched meanwhile, or that come within a time. Raises aiokafka's errors."""
+        with self._consumer._subscription.fetch_context():
+            fetched = await fetched_commands(
+                self._consumer._fetcher, {self._tp}, frozenset({self._tp.topic}), timeout_s
+            )
+        self.position = await self._consumer.position(self._tp)
+        return fetched.get(self._tp, ())
+
+    @property
+    def end(self) -> int | None:
+        """Where committed records end, as the last fetch saw it."""
+        end: int | None = self._consumer.last_stable_offset(self._tp)
+        return end
+
+    async def close(self) -> None:
+        await stop_consumer(self._consumer)

@@ -1,0 +1,113 @@
+"""Delay rules: every record of a topic goes to another one, a fixed time after its timestamp."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from light_scheduler.durations import format_duration, parse_duration
+
+LONGEST_DELAY = 3_650 * 86_400_000
+"""Ms. Far beyond any retention, and far from where timestamps end."""
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+
+
+class RuleError(ValueError):
+    """A rule cannot be as it was asked for; `field` is its part at fault: name, source, delay or target."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class DelayRule(msgspec.Struct, frozen=True):
+    """Every record of `source` goes to `target`, `delay` ms after its timestamp."""
+
+    name: str
+    source: str
+    delay: int
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source} -{format_duration(self.delay)}-> {self.target}"
+
+
+def parse_rule(name: str, source: str, delay: str, target: str) -> DelayRule:
+    """Return a rule from what people write. Raises RuleError."""
+    if not _NAME.fullmatch(name):
+        raise RuleError("name", f"{name!r} must be 1 to 100 letters, digits, '.', '_' and '-'")
+    for part, topic in (("source", source), ("target", target)):
+        if not _TOPIC.fullmatch(topic):
+            raise RuleError(part, f"{topic!r} is not a topic name: use 1 to 249 letters, digits, '.', '_' and '-'")
+    try:
+        ms = parse_duration(delay)
+    except ValueError as error:
+        raise RuleError("delay", str(error)) from None
+    if not 1 <= ms <= LONGEST_DELAY:
+        raise RuleError("delay", f"{delay!r} must be 1ms to {format_duration(LONGEST_DELAY)}")
+    return DelayRule(name, source, ms, target)
+
+
+def check_rule(rule: DelayRule, others: Iterable[DelayRule], reserved: Collection[str]) -> None:
+    """Raise RuleError if a rule cannot stand beside others, or touches a topic that is not for users.
+
+    `others` with its own name does not count: the rule takes its place.
+    """
+    for part, topic in (("source", rule.source), ("target", rule.target)):
+        if topic in reserved:
+            raise RuleError(part, f"{topic} is the scheduler's own; delay rules read and write other topics")
+        if topic.startswith("__"):
+            raise RuleError(part, f"{topic} is Kafka's own; delay rules read and write other topics")
+    way = _way_back(rule, [other for other in others if other.name != rule.name])
+    if way is not None:
+        raise RuleError("target", f"makes a loop, in which records would go round for ever: {way}")
+
+
+@dataclass(frozen=True)
+class RuleBook:
+    """The rules in force by name, and those that cannot be, with the reason. `configured` cannot be changed live."""
+
+    rules: Mapping[str, DelayRule] = field(default_factory=dict)
+    refused: Mapping[str, tuple[DelayRule, str]] = field(default_factory=dict)
+    configured: frozenset[str] = frozenset()
+
+
+def rule_book(configured: Iterable[DelayRule], stored: Iterable[DelayRule], reserved: Collection[str] = ()) -> RuleBook:
+    """Merge rules, so that every worker comes to the same: earlier ones stand, and the configuration's come first.
+
+    A stored rule is refused if it does not fit in, and passed over if the configuration has one of its name.
+    """
+    rules = {rule.name: rule for rule in configured}
+    refused: dict[str, tuple[DelayRule, str]] = {}
+    names = frozenset(rules)
+    for rule in stored:
+        if rule.name in names:
+            continue
+        try:
+            check_rule(rule, rules.values(), reserved)
+        except RuleError as error:
+            refused[rule.name] = rule, str(error)
+        else:
+            rules[rule.name] = rule
+    return RuleBook(rules, refused, names)
+
+
+def _way_back(rule: DelayRule, others: list[DelayRule]) -> str | None:
+    """Return a way from a rule's target back to its source, in words; None if there is none."""
+    ways = {rule.target: str(rule)}
+    todo = [rule.target]
+    while todo:
+        topic = todo.pop()
+        if topic == rule.source:
+            return ways[topic]
+        for other in others:
+            if other.source == topic and other.target not in ways:
+                ways[other.target] = f"{ways[topic]} -{format_duration(other.delay)}-> {other.target}"
+                todo.append(other.target)
+    return None

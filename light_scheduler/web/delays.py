@@ -1,0 +1,108 @@
+"""The HTTP handlers of delay rules. Each is named like its operation (see `operations`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from yarl import URL
+
+from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigurationError
+from light_scheduler.errors import BrokerError
+from light_scheduler.model import RuleError
+from light_scheduler.model.delay import parse_rule
+
+from .cluster import Delays, Peers
+from .documents import DelayBody, DelayList
+from .problems import ProblemError
+from .scatter import CONNECT_TIMEOUT_S, RETRY_AFTER_S, TOTAL_TIMEOUT_S
+
+_JSON = "application/json"
+
+
+class _Info(msgspec.Struct):
+    """Of a worker's `/info`, what concerns delays."""
+
+    delays: list[DelayLaneStatus]
+
+
+class DelayHandlers:
+    """One method per operation; `session` is where the application keeps the session for other workers."""
+
+    def __init__(self, delays: Delays, peers: Peers, session: web.AppKey[aiohttp.ClientSession]) -> None:
+        self._delays = delays
+        self._delay_peers = peers
+        self._delay_session = session
+
+    async def list_delays(self, request: web.Request) -> web.Response:
+        peers, session = self._delay_peers, request.app[self._delay_session]
+        urls = sorted(peers.owners().keys() - {peers.own_url})
+        answers = await asyncio.gather(*(_lanes_of(session, url) for url in urls))
+        lanes = [*self._delays.lanes(), *(lane for answer in answers for lane in answer or [])]
+        return _json(
+            DelayList(
+                delays=self._delays.views(),
+                lanes=sorted(lanes, key=lambda lane: (lane.rule, lane.source, lane.partition)),
+                unanswered=[url for url, answer in zip(urls, answers, strict=True) if answer is None],
+            )
+        )
+
+    async def get_delay(self, request: web.Request) -> web.Response:
+        return _json(self._view(request.match_info["name"]))
+
+    async def put_delay(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        try:
+            body = msgspec.json.decode(await request.read(), type=DelayBody)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ProblemError(HTTPStatus.BAD_REQUEST, f"The body is not a delay rule: {error}") from None
+        with _problems():
+            is_new = await self._delays.put(parse_rule(name, body.source, str(body.delay), body.target))
+        return _json(self._view(name), HTTPStatus.CREATED if is_new else HTTPStatus.OK)
+
+    async def delete_delay(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        with _problems():
+            if not await self._delays.remove(name):
+                raise _unknown(name)
+        return web.Response(status=HTTPStatus.NO_CONTENT)
+
+    def _view(self, name: str) -> DelayView:
+        for view in self._delays.views():
+            if view.name == name:
+                return view
+        raise _unknown(name)
+
+
+async def _lanes_of(session: aiohttp.ClientSession, url: str) -> list[DelayLaneStatus] | None:
+    timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+    try:
+        async with session.get(URL(url.rstrip("/") + "/info"), timeout=timeout, allow_redirects=False) as response:
+            return msgspec.json.decode(await response.read(), type=_Info).delays
+    except (TimeoutError, aiohttp.ClientError, ValueError, msgspec.MsgspecError):
+        return None
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    try:
+        yield
+    except RuleError as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, str(error), parameter=error.field) from None
+    except RuleFromConfigurationError as error:
+        raise ProblemError(HTTPStatus.CONFLICT, str(error)) from None
+    except BrokerError as error:
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=RETRY_AFTER_S) from None
+
+
+def _unknown(name: str) -> ProblemError:
+    return ProblemError(HTTPStatus.NOT_FOUND, f"There is no delay rule {name!r}.")
+
+
+def _json(document: msgspec.Struct, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(document), content_type=_JSON)

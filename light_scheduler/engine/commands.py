@@ -6,7 +6,7 @@ import msgspec
 
 from light_scheduler.model import (
     NEVER,
-    Acknowledgement,
+    Backoff,
     Command,
     CompleteCommand,
     Entry,
@@ -18,17 +18,17 @@ from light_scheduler.model import (
     RescheduleCommand,
     Schedule,
     ScheduleCommand,
-    Trigger,
 )
 
-from .completion import complete
+from .completion import acknowledgement_of, complete
 from .decision import Decision
 from .limits import Limits
 from .progress import planned_for, standing
+from .recurrence import is_planned
 from .timing import begin
 
-DEFAULT_COMPLETION_TIMEOUT_MS = 300_000
-"""How long a fixed-delay series that says nothing else waits for a completion before it goes on."""
+MOST_TRIGGERED = 1_000
+"""Firings of a schedule that were asked for and wait, while its target refuses them."""
 
 replace = msgspec.structs.replace
 
@@ -83,7 +83,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         command.priority,
         command.labels,
         command.bounds,
-        _acknowledgement(trigger, command.acknowledgement),
+        command.acknowledgement,
     )
     progress = Progress(planned, command.offset)
     entry: Entry | None = Entry(schedule, progress)
@@ -104,14 +104,24 @@ def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool)
 def _triggered(current: Entry, now: int) -> Decision:
     """Fire now: a one-shot in place of its time, a series besides its times, even one that is paused."""
     schedule, progress = current.schedule, current.progress
-    # Two firings never share an instant: it is what names them.
-    taken = {progress.due, *progress.triggered, *(each.due for each in progress.awaited)}
-    due = next(instant for instant in range(now, now + len(taken) + 1) if instant not in taken)
-    asked = replace(progress, triggered=(*progress.triggered, due), refusals=0, retry_at=None)
+    if len(progress.triggered) >= MOST_TRIGGERED:
+        reason = f"{MOST_TRIGGERED} firings that were asked for wait already"
+        return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
+    asked = replace(progress, retry_at=None)  # it is a reason to try again what was refused
     if isinstance(schedule.trigger, Once):
-        asked = replace(asked, due=NEVER, planned=None)
+        asked = replace(asked, due=NEVER, planned=None, refusals=0)
+    asked = replace(asked, triggered=tuple(sorted((*asked.triggered, _free_instant(schedule, asked, now)))))
     entry = standing(schedule, asked)
     return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
+
+
+def _free_instant(schedule: Schedule, progress: Progress, now: int) -> int:
+    """Return the first instant from now on that no firing is due at: two that share it would share their name."""
+    taken = {progress.due, progress.queued, *progress.triggered, *(each.due for each in progress.awaited)}
+    instant = now
+    while instant in taken or is_planned(schedule.trigger, instant):
+        instant += 1
+    return instant
 
 
 def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decision:
@@ -122,17 +132,28 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
         trigger=trigger,
         accepted_at=now,
         bounds=command.bounds,
-        acknowledgement=_acknowledgement(trigger, current.schedule.acknowledgement),
     )
-    progress = Progress(planned, command.offset, paused=current.progress.paused)
-    entry = standing(schedule, planned_for(schedule, progress, planned))
+    progress = _carried_over(current, schedule, Progress(planned, command.offset, paused=current.progress.paused))
+    earliest = max((each.due + 1 for each in progress.awaited), default=0)
+    if isinstance(trigger, FixedDelay) and progress.awaited:
+        progress = replace(progress, due=NEVER)  # the run that is on is followed by the new delay
+    else:
+        progress = planned_for(schedule, progress, planned, earliest)
+    entry = standing(schedule, progress)
     return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, entry, "rescheduled")
 
 
-def _acknowledgement(trigger: Trigger, asked: Acknowledgement | None) -> Acknowledgement | None:
-    if asked is None and isinstance(trigger, FixedDelay):
-        return Acknowledgement(DEFAULT_COMPLETION_TIMEOUT_MS, max_attempts=1)
-    return asked
+def _carried_over(current: Entry, schedule: Schedule, progress: Progress) -> Progress:
+    """Keep what a series owes besides its times: what was asked for, and what was delivered and not completed.
+
+    What fires once has one firing, and that is the one that gets another time; a backoff series has one piece of work.
+    """
+    if isinstance(current.schedule.trigger, Once | Backoff) or isinstance(schedule.trigger, Backoff):
+        return progress
+    progress = replace(progress, triggered=current.progress.triggered)
+    if acknowledgement_of(schedule) is None:
+        return progress
+    return replace(progress, awaited=current.progress.awaited, queued=current.progress.queued)
 
 
 def _version_conflict(command: Command, current: Entry | None) -> Decision | None:

@@ -27,10 +27,16 @@ from light_scheduler.model import (
     Schedule,
 )
 
+from .completion import acknowledgement_of
 from .misfire import catch_up
-from .progress import after_planned, counted, planned_at, planned_for, release_of, run_ended, standing
+from .progress import after_planned, counted, release_of, run_ended, standing, window_end
 
 MINUTE_MS = 60_000
+
+MOST_AWAITED = 1_000
+"""Firings of a schedule that wait for their completion at a time: its progress, which holds them, is kept with each."""
+
+QUEUED = "waits for the firing before it to be completed"
 
 replace = msgspec.structs.replace
 
@@ -66,6 +72,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     `subject` is the schedule as this turn's firing sees it: its progress names due time, sequence and attempt. `entry`
     is what is pending afterwards (None: nothing). History records what was `skipped`, then the `event` (None: nothing
     happened), then that the schedule is `finished`. `dead_letter` says that the message goes to the dead letters.
+    `steps` is what deciding it took, in firings passed over one by one.
     """
 
     subject: Entry
@@ -75,6 +82,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     dead_letter: DeadLetterCause | None = None
     skipped: Skipped | None = None
     finished: bool = False
+    steps: int = 0
 
     @property
     def delivers(self) -> bool:
@@ -84,69 +92,122 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = None) -> Turn:
     """Decide what becomes of a schedule that wakes at an instant; `refusal` says why its target refuses the message.
 
-    A firing past its time to live is dropped whatever else holds: nobody wants it any more.
+    What is due first comes first. A firing past its time to live is dropped whatever else holds: nobody wants it.
     """
     schedule, progress = entry.schedule, entry.progress
-    if progress.triggered:
-        asked = replace(progress, due=progress.triggered[0], attempt=1)
-        done = counted(schedule, replace(progress, triggered=progress.triggered[1:]))
-        return _deliver(entry, asked, done, now, rules, refusal)
-    overdue = min(progress.awaited, key=_until, default=None)
-    if overdue is not None and overdue.until <= min(now, release_of(schedule, progress)):
-        return _deliver_again(entry, overdue, now, rules, refusal)
-    if progress.queued is not None and not progress.awaited:
-        waiting = replace(progress, due=progress.queued)
-        done = counted(schedule, replace(progress, queued=None))
-        return _deliver(entry, waiting, done, now, rules, refusal)
-    if now < release_of(schedule, progress):
-        return Turn(entry, standing(schedule, progress), event=None)
-    return _deliver_planned(entry, now, rules, refusal)
+    if refusal is None and _is_plain(schedule, progress, now, rules):
+        return Turn(entry)
+    if not progress.paused:
+        release = release_of(schedule, progress)
+        overdue = min(progress.awaited, key=_until, default=None)
+        if overdue is not None and overdue.until <= min(now, release):
+            return _deliver_again(entry, overdue, now, rules, refusal)
+        if progress.queued is not None and not progress.awaited:
+            return _deliver_queued(entry, progress.queued, now, rules, refusal)
+        if release <= now and (not progress.triggered or progress.due <= progress.triggered[0]):
+            return _deliver_planned(entry, now, rules, refusal)
+    if progress.triggered and progress.triggered[0] <= now:
+        return _deliver_triggered(entry, now, rules, refusal)
+    return Turn(entry, standing(schedule, progress), event=None)
+
+
+def _is_plain(schedule: Schedule, progress: Progress, now: int, rules: FiringRules) -> bool:
+    """Tell whether there is nothing to a firing but to deliver it and forget its schedule, as with most of them."""
+    return (
+        type(schedule.trigger) is Once
+        and progress.due <= now
+        and schedule.bounds is None
+        and schedule.acknowledgement is None
+        and not progress.paused
+        and not progress.triggered
+        and (schedule.ttl is None or now <= progress.due + schedule.ttl)
+        and (rules.lookback_minutes is None or rules.beyond == "fire" or rules.reaches(progress.due, now))
+    )
 
 
 def _deliver_planned(entry: Entry, now: int, rules: FiringRules, refusal: str | None) -> Turn:
-    schedule, progress = entry.schedule, entry.progress
-    planned, count = catch_up(schedule, planned_at(progress), now)
+    schedule = entry.schedule
+    caught_up = catch_up(schedule, entry.progress, now)
+    progress = caught_up.progress
     skipped = None
-    if count:
+    if caught_up.skipped:
         policy = (schedule.bounds or NO_BOUNDS).misfire
-        skipped = Skipped(progress, count, f"missed, and left out by the misfire policy {policy}")
-        progress = planned_for(schedule, progress, planned)
-        if release_of(schedule, progress) > now:
-            return _turn(entry, progress, event=None, skipped=skipped)
-    waits = schedule.acknowledgement
-    if progress.awaited and waits is not None and waits.overlap != "allow":
+        at_least = "" if caught_up.is_exact else ", of which there are more than are counted"
+        skipped = Skipped(
+            entry.progress, caught_up.skipped, f"missed, and left out by the misfire policy {policy}{at_least}"
+        )
+    if release_of(schedule, progress) > now:
+        turn = _turn(entry, progress, event=None)
+    elif (why := _may_not_overlap(schedule, progress)) is not None:
         following = after_planned(schedule, progress, now, counts=False)
-        if waits.overlap == "queue" and progress.queued is None:
-            return _turn(entry, replace(following, queued=progress.due), event=None, skipped=skipped)
-        if skipped is None:
-            skipped = Skipped(progress, 1, "the firing before it is not completed")
+        if why == QUEUED:
+            turn = _turn(entry, replace(following, queued=progress.due), event=None)
         else:
-            skipped = replace(skipped, count=count + 1)
-        return _turn(entry, following, event=None, skipped=skipped)
-    turn = _deliver(entry, progress, after_planned(schedule, progress, now), now, rules, refusal)
-    return turn if skipped is None else replace(turn, skipped=skipped)
+            skipped = Skipped(progress, 1, why) if skipped is None else replace(skipped, count=skipped.count + 1)
+            turn = _turn(entry, following, event=None)
+    else:
+        done = after_planned(schedule, progress, now)
+        turn = _deliver(entry, progress, done, window_end(schedule, progress), now, rules, refusal)
+    return replace(turn, skipped=skipped, steps=caught_up.steps) if skipped is not None else turn
 
 
-def _deliver(entry: Entry, firing: Progress, done: Progress, now: int, rules: FiringRules, refusal: str | None) -> Turn:
-    """Deliver a firing for the first time; `done` is the schedule's progress once that has been dealt with."""
+def _may_not_overlap(schedule: Schedule, progress: Progress) -> str | None:
+    """Say why the next planned firing is not delivered while others wait for their completion; None if it is."""
+    waits = acknowledgement_of(schedule)
+    if waits is None or not progress.awaited:
+        return None
+    if waits.overlap == "queue" and progress.queued is None:
+        return QUEUED
+    if waits.overlap != "allow":
+        return "the firing before it is not completed"
+    if len(progress.awaited) >= MOST_AWAITED:
+        return f"{MOST_AWAITED} firings before it are not completed"
+    return None
+
+
+def _deliver_queued(entry: Entry, due: int, now: int, rules: FiringRules, refusal: str | None) -> Turn:
+    schedule, progress = entry.schedule, entry.progress
+    waiting = replace(progress, due=due, planned=None)
+    done = counted(schedule, replace(progress, queued=None))
+    # It waited for another run and not for the scheduler, so no lookback leaves it behind.
+    return _deliver(entry, waiting, done, now, now, rules, refusal)
+
+
+def _deliver_triggered(entry: Entry, now: int, rules: FiringRules, refusal: str | None) -> Turn:
+    schedule, progress = entry.schedule, entry.progress
+    due = progress.triggered[0]
+    asked = replace(progress, due=due, planned=None, attempt=1, first_due=None)
+    done = counted(schedule, replace(progress, triggered=progress.triggered[1:]))
+    return _deliver(entry, asked, done, due, now, rules, refusal)
+
+
+def _deliver(
+    entry: Entry, firing: Progress, done: Progress, waits_since: int, now: int, rules: FiringRules, refusal: str | None
+) -> Turn:
+    """Deliver a firing for the first time; `done` is the schedule's progress once that has been dealt with.
+
+    `waits_since` is when only the scheduler was in its way any more: what lies before the lookback is missed.
+    """
     schedule, due = entry.schedule, firing.due
     if firing.first_due is None and isinstance(schedule.trigger, Backoff):
         firing = replace(firing, first_due=due)
     subject = Entry(schedule, firing)
     if (expired := _expired(schedule, due, now)) is not None:
         return _turn(subject, run_ended(schedule, done, now), EventType.EXPIRED, expired)
-    if rules.beyond == "dead-letter" and not rules.reaches(due, now):
+    if rules.beyond == "dead-letter" and not rules.reaches(waits_since, now):
         reason = f"due {now - due} ms ago, before the lookback of {rules.lookback_minutes} minutes"
         return _turn(subject, run_ended(schedule, done, now), EventType.MISSED, reason, DeadLetterCause.MISSED)
     if refusal is not None:
-        if (retry := _set_aside(entry, due, now, rules)) is not None:
+        if (retry := _set_aside(entry, waits_since, now, rules)) is not None:
             return _turn(subject, retry, EventType.RETRIED, refusal)
         done = run_ended(schedule, done, now)
         return _turn(subject, done, EventType.DEAD_LETTERED, refusal, DeadLetterCause.REFUSED)
     if isinstance(schedule.trigger, Backoff):
-        done = replace(done, awaited=(Awaited(due, firing.sequence, firing.attempt, NEVER, now),))
-    elif schedule.acknowledgement is not None:
-        until = now + schedule.acknowledgement.timeout
+        # An attempt takes the place of the one before it; what was triggered comes besides.
+        others = done.awaited if done.attempt == entry.progress.attempt else ()
+        done = replace(done, awaited=(*others, Awaited(due, firing.sequence, firing.attempt, NEVER, now)))
+    elif (waits := acknowledgement_of(schedule)) is not None:
+        until = now + waits.timeout
         done = replace(done, awaited=(*done.awaited, Awaited(due, firing.sequence, 1, until, now)))
     return _turn(subject, done, EventType.FIRED)
 
@@ -155,20 +216,21 @@ def _deliver_again(entry: Entry, overdue: Awaited, now: int, rules: FiringRules,
     """Deliver a firing once more that was not completed in time, or give it up."""
     schedule, progress = entry.schedule, entry.progress
     attempt = overdue.attempt + 1
-    again = Entry(schedule, replace(progress, due=overdue.due, sequence=overdue.sequence, attempt=attempt))
+    named = replace(progress, due=overdue.due, planned=None, sequence=overdue.sequence)
+    again = Entry(schedule, replace(named, attempt=attempt))
     others = tuple(each for each in progress.awaited if each is not overdue)
     given_up = run_ended(schedule, replace(progress, awaited=others, refusals=0, retry_at=None), overdue.until)
     if (expired := _expired(schedule, overdue.due, now)) is not None:
         return _turn(again, given_up, EventType.EXPIRED, expired)
-    waits = schedule.acknowledgement
+    waits = acknowledgement_of(schedule)
     if waits is None or overdue.attempt >= waits.max_attempts:
-        last = Entry(schedule, replace(again.progress, attempt=overdue.attempt))
+        last = Entry(schedule, replace(named, attempt=overdue.attempt))
         reason = f"not completed after {overdue.attempt} attempt{'s' if overdue.attempt > 1 else ''}"
         if isinstance(schedule.trigger, FixedDelay) and overdue.attempt == 1:
             return _turn(last, given_up, EventType.COMPLETED, f"failure: {reason}")
         return _turn(last, given_up, EventType.DEAD_LETTERED, reason, DeadLetterCause.UNACKNOWLEDGED)
     if refusal is not None:
-        if (retry := _set_aside(entry, overdue.due, now, rules)) is not None:
+        if (retry := _set_aside(entry, overdue.until, now, rules)) is not None:
             return _turn(again, retry, EventType.RETRIED, refusal)
         return _turn(again, given_up, EventType.DEAD_LETTERED, refusal, DeadLetterCause.REFUSED)
     delivered = Awaited(overdue.due, overdue.sequence, attempt, now + waits.timeout, now)
@@ -182,11 +244,10 @@ def _turn(
     event: EventType | None,
     reason: str | None = None,
     dead_letter: DeadLetterCause | None = None,
-    skipped: Skipped | None = None,
 ) -> Turn:
     entry = standing(subject.schedule, progress)
     finished = entry is None and not isinstance(subject.schedule.trigger, Once)
-    return Turn(subject, entry, event, reason, dead_letter, skipped, finished)
+    return Turn(subject, entry, event, reason, dead_letter, finished=finished)
 
 
 def _expired(schedule: Schedule, due: int, now: int) -> str | None:
@@ -196,10 +257,10 @@ def _expired(schedule: Schedule, due: int, now: int) -> str | None:
     return f"{now - due} ms after due; its time to live was {ttl} ms"
 
 
-def _set_aside(entry: Entry, due: int, now: int, rules: FiringRules) -> Progress | None:
+def _set_aside(entry: Entry, waits_since: int, now: int, rules: FiringRules) -> Progress | None:
     """Return the progress of a schedule whose target refused a firing, or None if it is not to be tried again."""
     retry_at = (now // MINUTE_MS + 1) * MINUTE_MS
-    if entry.progress.refusals >= rules.retries or not rules.reaches(due, retry_at):
+    if entry.progress.refusals >= rules.retries or not rules.reaches(waits_since, retry_at):
         return None
     return replace(entry.progress, refusals=entry.progress.refusals + 1, retry_at=retry_at)
 

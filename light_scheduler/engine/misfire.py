@@ -4,65 +4,106 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from light_scheduler.model import NO_BOUNDS, Backoff, FixedDelay, FixedRate, Once, Schedule
+from light_scheduler.model import NO_BOUNDS, Backoff, FixedDelay, FixedRate, Once, Progress, Schedule
 
-from .recurrence import next_planned, within
+from .progress import is_misfire, planned_at, planned_for
+from .recurrence import next_planned
 
-MOST_COUNTED = 100_000
-"""Missed firings of a cron expression that are counted one by one before the count jumps ahead."""
+MOST_STEPS = 5_000
+"""Missed firings that are passed over one by one, at up to 0.1 ms each, before the search jumps ahead."""
 
 
 class CaughtUp(NamedTuple):
-    """Where a series goes on after an outage: the firing that is next, as planned (None: there is none), and how many
-    before it are not delivered."""
+    """Where a series goes on after an outage: its progress with the firing that is next, and how many before that are
+    not delivered. `steps` is what finding out took; with many, `skipped` is the least that it can be.
+    """
 
-    planned: int | None
-    skipped: int
+    progress: Progress
+    skipped: int = 0
+    steps: int = 0
+    is_exact: bool = True
 
 
-def catch_up(schedule: Schedule, planned: int, now: int) -> CaughtUp:
-    """Apply a schedule's misfire policy to the firing that was planned for an instant and is looked at only now.
+class _Passed(NamedTuple):
+    """The last firing, as planned, that was passed over to; how many were before it, and in how many steps."""
 
-    A firing within the grace is none of its business. `all` fires every one, `coalesce` the latest one for all, `skip`
-    goes on with the first that is not a misfire itself.
+    planned: int
+    skipped: int = 0
+    steps: int = 0
+    is_exact: bool = True
+
+
+def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
+    """Apply a schedule's misfire policy to its next planned firing, which is looked at only now.
+
+    A firing within its window and grace is none of its business, nor is one that was in time and refused by its target.
+    `all` fires every one, `coalesce` the latest one that is due for all, `skip` goes on with the first that is not a
+    misfire itself.
     """
     bounds = schedule.bounds or NO_BOUNDS
-    on_time = now - planned <= bounds.misfire_grace
-    if on_time or bounds.misfire == "all" or isinstance(schedule.trigger, Once | FixedDelay | Backoff):
-        return CaughtUp(planned, 0)  # neither of these three has more than one firing waiting
-    if bounds.misfire == "coalesce":
-        return _last_until(schedule, planned, now)
-    missed = _last_until(schedule, planned, now - bounds.misfire_grace - 1)
-    following = next_planned(schedule, missed.planned or planned, attempt=1)
-    return CaughtUp(following, missed.skipped + 1)
+    if not is_misfire(schedule, progress, now) or progress.refusals or bounds.misfire == "all":
+        return CaughtUp(progress)
+    if isinstance(schedule.trigger, Once | FixedDelay | Backoff):
+        return CaughtUp(progress)  # neither has more than one firing waiting
+    # What was planned until then is due, or a misfire, wherever its jitter has put it; after it, each is looked at.
+    surely = now - bounds.jitter - (bounds.window + bounds.misfire_grace + 1 if bounds.misfire == "skip" else 0)
+    passed = _last_until(schedule, planned_at(progress), surely)
+    if passed.skipped:
+        progress = planned_for(schedule, progress, passed.planned, progress.due)
+    if bounds.misfire == "skip":
+        return _first_on_time(schedule, progress, passed, now)
+    return _last_due(schedule, progress, passed, now)
 
 
-def _last_until(schedule: Schedule, planned: int, until: int) -> CaughtUp:
+def _last_due(schedule: Schedule, progress: Progress, passed: _Passed, now: int) -> CaughtUp:
+    step = 0
+    while step < MOST_STEPS and (following := _after(schedule, progress, planned_at(progress))).due <= now:
+        progress = following
+        step += 1
+    return CaughtUp(progress, passed.skipped + step, passed.steps + step, passed.is_exact)
+
+
+def _first_on_time(schedule: Schedule, progress: Progress, passed: _Passed, now: int) -> CaughtUp:
+    step = 0
+    while is_misfire(schedule, progress, now):
+        if step == MOST_STEPS:
+            progress = _after(schedule, progress, now)
+            return CaughtUp(progress, passed.skipped + step, passed.steps + step, is_exact=False)
+        progress = _after(schedule, progress, planned_at(progress))
+        step += 1
+    return CaughtUp(progress, passed.skipped + step, passed.steps + step, passed.is_exact)
+
+
+def _after(schedule: Schedule, progress: Progress, planned: int) -> Progress:
+    return planned_for(schedule, progress, next_planned(schedule, planned, attempt=1), progress.due + 1)
+
+
+def _last_until(schedule: Schedule, planned: int, until: int) -> _Passed:
     """Find the last firing at or before an instant, and how many lie between `planned` and it."""
     trigger = schedule.trigger
     if isinstance(trigger, FixedRate):
         end = (schedule.bounds or NO_BOUNDS).end
-        last = until if end is None else min(until, end)
-        steps = max(0, last - planned) // trigger.interval
-        return CaughtUp(within(schedule.bounds, planned + steps * trigger.interval), steps)
-    skipped = 0
+        count = max(0, (until if end is None else min(until, end)) - planned) // trigger.interval
+        return _Passed(planned + count * trigger.interval, count)
+    steps = 0
     while (following := next_planned(schedule, planned, attempt=1)) is not None and following <= until:
         planned = following
-        skipped += 1
-        if skipped == MOST_COUNTED:
-            return _last_of_many(schedule, planned, until, skipped)
-    return CaughtUp(planned, skipped)
+        steps += 1
+        if steps == MOST_STEPS:
+            return _last_of_many(schedule, planned, until, steps)
+    return _Passed(planned, steps, steps)
 
 
-def _last_of_many(schedule: Schedule, planned: int, until: int, skipped: int) -> CaughtUp:
+def _last_of_many(schedule: Schedule, planned: int, until: int, steps: int) -> _Passed:
     """Halve the distance to the last firing at or before `until`; the firings passed over count as one each time."""
-    low, high = planned, until
+    low, high, count = planned, until, steps
     while low < high:
         middle = (low + high + 1) // 2
         following = next_planned(schedule, middle - 1, attempt=1)
+        steps += 1
         if following is not None and following <= until:
             low = following
-            skipped += 1
+            count += 1
         else:
             high = middle - 1
-    return CaughtUp(low, skipped)
+    return _Passed(low, count, steps, is_exact=False)

@@ -18,11 +18,25 @@ def planned_at(progress: Progress) -> int:
 
 
 def release_of(schedule: Schedule, progress: Progress) -> int:
-    """Return when the next planned firing may be delivered: when it is due, or within its window after that."""
-    window = (schedule.bounds or NO_BOUNDS).window
-    if window == 0 or progress.due == NEVER:
+    """Return when the next planned firing may be delivered: when it is due, or within its window after that.
+
+    A window ends with the time to live.
+    """
+    bounds = schedule.bounds
+    if bounds is None or bounds.window == 0 or progress.due == NEVER:
         return progress.due
+    window = bounds.window if schedule.ttl is None else min(bounds.window, schedule.ttl)
     return progress.due + offset_of("window", schedule.tenant, schedule.id, planned_at(progress), window)
+
+
+def window_end(schedule: Schedule, progress: Progress) -> int:
+    """Return until when the next planned firing is on time."""
+    return progress.due + (schedule.bounds or NO_BOUNDS).window
+
+
+def is_misfire(schedule: Schedule, progress: Progress, now: int) -> bool:
+    """Tell whether the next planned firing is later than its grace."""
+    return now - window_end(schedule, progress) > (schedule.bounds or NO_BOUNDS).misfire_grace
 
 
 def planned_for(schedule: Schedule, progress: Progress, planned: int | None, earliest: int = 0) -> Progress:
@@ -35,10 +49,10 @@ def planned_for(schedule: Schedule, progress: Progress, planned: int | None, ear
     planned = within(bounds, planned)
     if planned is None or is_exhausted(schedule, progress):
         return replace(progress, due=NEVER, planned=None)
-    due = planned + offset_of("jitter", schedule.tenant, schedule.id, planned, bounds.jitter)
-    if bounds.end is not None:
-        due = min(due, bounds.end)
-    due = max(due, earliest)
+    jitter = bounds.jitter if bounds.end is None else min(bounds.jitter, bounds.end - planned)
+    due = max(planned + offset_of("jitter", schedule.tenant, schedule.id, planned, jitter), earliest)
+    while due in progress.triggered:  # two firings never share an instant: it is what names them
+        due += 1
     return replace(progress, due=due, planned=None if due == planned else planned)
 
 
@@ -51,8 +65,9 @@ def after_planned(schedule: Schedule, progress: Progress, now: int, *, counts: b
     planned = planned_at(progress)
     if not isinstance(schedule.trigger, Backoff):
         return planned_for(schedule, done, next_planned(schedule, planned, attempt=1), progress.due + 1)
-    late = now - planned > (schedule.bounds or NO_BOUNDS).misfire_grace
-    following = next_planned(schedule, now if late else planned, progress.attempt)
+    # Intervals that have passed while nothing was delivered would end in a burst of attempts.
+    begins = now if is_misfire(schedule, progress, now) else planned
+    following = next_planned(schedule, begins, progress.attempt)
     first_due = progress.due if progress.first_due is None else progress.first_due
     done = replace(done, attempt=progress.attempt + 1, first_due=first_due)
     return planned_for(schedule, done, following, progress.due + 1)
@@ -67,7 +82,8 @@ def counted(schedule: Schedule, progress: Progress) -> Progress:
 def run_ended(schedule: Schedule, progress: Progress, ended_at: int) -> Progress:
     """Return the progress after a run has ended: if it is one of a fixed-delay series, its delay begins."""
     if isinstance(schedule.trigger, FixedDelay) and progress.due == NEVER and not progress.awaited:
-        return planned_for(schedule, progress, ended_at + schedule.trigger.delay)
+        start = (schedule.bounds or NO_BOUNDS).start or 0
+        return planned_for(schedule, progress, max(ended_at + schedule.trigger.delay, start))
     return progress
 
 
@@ -92,9 +108,10 @@ def _is_awaiting(progress: Progress) -> bool:
 
 
 def _wakes_at(schedule: Schedule, progress: Progress) -> int:
-    if progress.paused:
-        return progress.triggered[0] if progress.triggered else NEVER
-    if progress.retry_at is not None:
-        return progress.retry_at
-    wake = min(release_of(schedule, progress), *(each.until for each in progress.awaited), *progress.triggered, NEVER)
-    return wake if progress.queued is None or progress.awaited else min(wake, progress.queued)
+    wake = min((NEVER, *progress.triggered))
+    if not progress.paused:
+        wake = min((wake, release_of(schedule, progress), *(each.until for each in progress.awaited)))
+        if progress.queued is not None and not progress.awaited:
+            wake = min(wake, progress.queued)
+    # What was refused is in the way of all that the schedule does, since order within it is kept.
+    return wake if progress.retry_at is None else max(wake, progress.retry_at)

@@ -23,8 +23,8 @@ from .cron import compile_cron
 from .spread import offset_of
 
 
-def first_planned(trigger: Series, bounds: Bounds, accepted: int) -> int | None:
-    """Return when a series that is accepted at an instant first fires, or None if it never does.
+def first_planned(trigger: Series, bounds: Bounds, accepted: int, tenant: str, id: str) -> int | None:
+    """Return when a series of this id that is accepted at an instant first fires, or None if it never does.
 
     That is at its start or after it; a series without a start, or whose start has passed, fires only after it was
     accepted: nothing of it was missed before anybody asked for it.
@@ -38,7 +38,7 @@ def first_planned(trigger: Series, bounds: Bounds, accepted: int) -> int | None:
     elif isinstance(trigger, Cron):
         first = _matching(trigger, start - 1 if start is not None and from_start else accepted)
     else:
-        first = (start if start is not None and from_start else accepted) + backoff_interval(trigger, 1)
+        first = _attempt(trigger, start if start is not None and from_start else accepted, 1, tenant, id)
     return within(bounds, first)
 
 
@@ -59,10 +59,17 @@ def next_planned(schedule: Schedule, planned: int, attempt: int) -> int | None:
     elif is_last_attempt(trigger, attempt):
         return None
     else:
-        interval = backoff_interval(trigger, attempt + 1)
-        longer = offset_of("backoff", schedule.tenant, schedule.id, planned, int(interval * trigger.spread))
-        following = planned + interval + longer
+        following = _attempt(trigger, planned, attempt + 1, schedule.tenant, schedule.id)
     return within(schedule.bounds, following)
+
+
+def is_planned(trigger: Trigger, instant: int) -> bool:
+    """Tell whether a trigger has an occurrence at an instant, as far as it alone says; one of every ms never does."""
+    if isinstance(trigger, Cron):
+        return _matching(trigger, instant - 1) == instant
+    if not isinstance(trigger, FixedRate) or trigger.interval == 1:
+        return False
+    return (instant - (trigger.anchor or 0)) % trigger.interval == 0
 
 
 def within(bounds: Bounds | None, instant: int | None) -> int | None:
@@ -72,7 +79,7 @@ def within(bounds: Bounds | None, instant: int | None) -> int | None:
     return None if bounds is not None and bounds.end is not None and instant > bounds.end else instant
 
 
-def anchored(trigger: Trigger, bounds: Bounds, accepted: int) -> Trigger:
+def anchored(trigger: Series, bounds: Bounds, accepted: int) -> Series:
     """Return a trigger as a schedule holds it: a fixed rate counts from its start, or from when it was accepted."""
     if isinstance(trigger, FixedRate) and trigger.anchor is None:
         return FixedRate(trigger.interval, accepted if bounds.start is None else bounds.start)
@@ -94,6 +101,11 @@ def is_last_attempt(trigger: Backoff, attempt: int) -> bool:
     """Tell whether no attempt follows one."""
     attempts = len(trigger.intervals) or trigger.attempts
     return attempts is not None and attempt >= attempts
+
+
+def _attempt(trigger: Backoff, before: int, attempt: int, tenant: str, id: str) -> int:
+    interval = backoff_interval(trigger, attempt)
+    return before + interval + offset_of("backoff", tenant, id, before, int(interval * trigger.spread))
 
 
 def _at_rate(trigger: FixedRate, after: int) -> int:

@@ -50,7 +50,7 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     bounds = command.bounds or NO_BOUNDS
     trigger = anchored(timing, bounds, recorded_at)
     try:
-        planned = first_planned(trigger, bounds, recorded_at)  # type: ignore[arg-type]  # anchored keeps a series one
+        planned = first_planned(trigger, bounds, recorded_at, command.tenant, command.id)
     except CronError as error:
         raise InvalidCommand(f"schedule-{error.field}", str(error)) from None
     if planned is None:

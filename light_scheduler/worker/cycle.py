@@ -26,7 +26,7 @@ from light_scheduler.model import (
     Result,
     TopicNames,
 )
-from light_scheduler.tables import Overlay, layout
+from light_scheduler.tables import DueScan, Overlay, layout
 from light_scheduler.wire import (
     CommandRecord,
     Dialect,
@@ -114,6 +114,7 @@ class Cycle:
         self.outcomes: Counter[Outcome] = Counter()
         self.events: Counter[EventType] = Counter()
         self.fired_due: list[int] = []
+        self._steps = 0
         self._traced = False
         self.tried: set[OriginKey] = set()
         """What was to be delivered, if `fire_due` was asked to trace it."""
@@ -144,9 +145,13 @@ class Cycle:
                     return
             command = self._decode(record)
             name = identity(command.tenant, command.id)
-            decision = decide(command, self._overlay.get(name), self._now, self._limits)
+            current = self._overlay.get(name)
+            decision = decide(command, current, self._now, self._limits)
             if decision.event is not None:
-                self._keep(name, decision.entry)
+                if current is None or decision.entry is None or decision.entry.schedule is not current.schedule:
+                    self._keep(name, decision.entry)
+                else:
+                    self._move_on(name, decision.entry)
         except InvalidCommand as error:
             self._reject(record, error)
             return
@@ -197,32 +202,41 @@ class Cycle:
                 lost += 1
         return lost
 
-    def fire_due(self, due: list[Entry], refusals: Refusals, limit: int, *, traced: bool = False) -> None:
+    def fire_due(self, due: DueScan, refusals: Refusals, limit: int, max_bytes: int, *, traced: bool = False) -> None:
         """Carry out what schedules that wake are to do, in order; their target topics have been resolved.
 
-        One that wakes again at once takes its next turn in its order among the others. After `limit` turns the rest is
-        left for another cycle.
+        One that wakes again at once takes its next turn in its order among the others. After `limit` turns, or when
+        such turns have delivered `max_bytes` of payload, the rest is left for another cycle.
         """
         self._traced = traced
-        last = layout.index_key(due[-1], identity_of(due[-1])) if due else b""
         again: list[tuple[bytes, Entry]] = []
-        turns = 0
-        for entry in due:
-            while again and turns < limit and again[0][0] < layout.index_key(entry, identity_of(entry)):
+        horizon = layout.INDEX_END
+        if due.next_due is not None and due.next_due <= self._now:  # more is due than was taken, and has its turn first
+            horizon = layout.index_key(due.entries[-1], identity_of(due.entries[-1]))
+
+        def fire(entry: Entry) -> None:
+            following = self.fire(entry, refusals)
+            if following is not None and following.progress.wakes_at <= self._now:
+                key = layout.index_key(following, identity_of(following))
+                if key < horizon:
+                    heapq.heappush(again, (key, following))
+
+        turns = size = 0
+        for entry in [*due.entries, None]:
+            while again and (entry is None or again[0][0] < layout.index_key(entry, identity_of(entry))):
+                if turns + self._steps >= limit or size > max_bytes:
+                    break
                 turns += 1
-                self._fire_and_queue(heapq.heappop(again)[1], refusals, again, last)
-            if turns >= limit:
+                following = heapq.heappop(again)[1]
+                size += len(following.schedule.payload or b"")
+                fire(following)
+            if entry is None:
+                return
+            if turns + self._steps >= limit or size > max_bytes:
                 self._overlay.leave(entry)
                 return
             turns += 1
-            self._fire_and_queue(entry, refusals, again, last)
-
-    def _fire_and_queue(self, entry: Entry, refusals: Refusals, again: list[tuple[bytes, Entry]], last: bytes) -> None:
-        following = self.fire(entry, refusals)
-        if following is not None and following.progress.wakes_at <= self._now:
-            key = layout.index_key(following, identity_of(following))
-            if key < last:
-                heapq.heappush(again, (key, following))
+            fire(entry)
 
     def fire(self, entry: Entry, refusals: Refusals) -> Entry | None:
         """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
@@ -232,7 +246,11 @@ class Cycle:
             refusal = self._refusal_of(turn.subject, refusals) or self._deliver(turn.subject)
             if refusal is not None:
                 turn = take_turn(entry, self._now, rules, refusal)
-        self._move_on(entry, turn.entry)
+        if turn.entry is None:
+            self._forget(identity_of(entry))
+        else:
+            self._move_on(identity_of(entry), turn.entry)
+        self._steps += turn.steps
         if turn.skipped is not None:
             skipped = Entry(entry.schedule, turn.skipped.progress)
             self._record(EventType.SKIPPED, skipped, turn.skipped.reason, turn.skipped.count)
@@ -278,15 +296,13 @@ class Cycle:
         self.fired_due.append(subject.progress.due)
         return None
 
-    def _move_on(self, entry: Entry, following: Entry | None) -> None:
-        """Keep how a schedule stands after a turn."""
-        name = identity_of(entry)
-        if following is None:
-            self._forget(name)
-            return
+    def _move_on(self, name: bytes, following: Entry) -> None:
+        """Keep how a schedule stands whose definition is what it was."""
         if len(following.schedule.payload or b"") <= SPLIT_BYTES:
-            self._keep(name, following)
-            return
+            record = encode_entry(following)
+            if len(record) <= SPLIT_BYTES:
+                self._put(name, following, record)
+                return
         record = encode_progress(following.progress)
         self._batches.add(self._changelog, PROGRESS_KIND + name, record)
         self._overlay.advance(name, following, record)
@@ -300,12 +316,14 @@ class Cycle:
         if entry is None:
             self._forget(name)
             return
-        value = encode_entry(entry)
         try:
-            self._batches.add(self._changelog, SCHEDULE_KIND + name, value, limit=self._changelog_limit)
+            self._put(name, entry, encode_entry(entry))
         except RecordTooLargeError as error:
             raise InvalidCommand("payload", f"is too large to be kept with its headers: {error}") from error
-        if self._overlay.put(name, entry, value):
+
+    def _put(self, name: bytes, entry: Entry, record: bytes) -> None:
+        self._batches.add(self._changelog, SCHEDULE_KIND + name, record, limit=self._changelog_limit)
+        if self._overlay.put(name, entry, record):
             self._batches.add(self._changelog, PROGRESS_KIND + name, None)
 
     def _record(

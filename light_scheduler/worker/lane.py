@@ -33,8 +33,8 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError, FormatError, SchedulerError, StateError
-from light_scheduler.model import Entry, EventType, Outcome
-from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.model import EventType, Outcome
+from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Stores
 
@@ -283,11 +283,11 @@ class Lane:
         while commands:  # each is let go of while it is in the processor's cache
             cycle.take(commands.pop())  # 2.
         due = self._take_due(overlay, now)  # 1.
-        await targets.resolve({entry.schedule.target.topic for entry in due} | cycle.reply_topics)
+        await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
         isolating = bool(self._suspects or self._refusals)
-        cycle.fire_due(due, self._refusals, MAX_FIRINGS, traced=isolating)  # 2.
+        cycle.fire_due(due, self._refusals, self._most_firings, MAX_FIRING_BYTES, traced=isolating)  # 2.
         lost_results = cycle.answer(self._refusals)
-        if position is None and not due:
+        if position is None and not due.entries:
             self._timer.arm(self.next_due)
             await self._wake.wait()
             return
@@ -300,10 +300,15 @@ class Lane:
         if isolating:
             self._clear_suspicion(cycle.tried | {origin_key(result) for result in cycle.results})
 
-    def _take_due(self, overlay: Overlay, now: int) -> list[Entry]:
+    @property
+    def _most_firings(self) -> int:
+        return MAX_ISOLATED if self._suspects else MAX_FIRINGS
+
+    def _take_due(self, overlay: Overlay, now: int) -> DueScan:
         if not self.intake.backlog_taken:  # a command that waited in the log may cancel what is due
-            return []
-        due, self.next_due = overlay.due(now, MAX_ISOLATED if self._suspects else MAX_FIRINGS, MAX_FIRING_BYTES)
+            return DueScan([], None)
+        due = overlay.due(now, self._most_firings, MAX_FIRING_BYTES)
+        self.next_due = due.next_due
         return due
 
     def _check_own_topics(self) -> None:

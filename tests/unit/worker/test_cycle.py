@@ -99,7 +99,7 @@ class Partition:
         cycle = Cycle(context, overlay, batches, now)
         for record in commands:
             cycle.take(record)
-        cycle.fire_due(overlay.due(now, 1_000, 1 << 30).entries, refusals or {}, 1_000)
+        cycle.fire_due(overlay.due(now, 1_000, 1 << 30), refusals or {}, 1_000, 1 << 30)
         self.lost_results = cycle.answer({})
         await batches.send(self.producer)
         overlay.apply(changelog_offset=1, written_at=now)

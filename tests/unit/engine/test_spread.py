@@ -59,9 +59,7 @@ def test_the_offsets_of_one_schedules_firings_are_uniform(bound: int) -> None:
 
 
 def test_the_offsets_of_many_schedules_that_are_due_together_are_uniform() -> None:
-    counts = Counter(
-        offset_of("jitter", "acme", f"job-{n}", MIDNIGHT, 59_999) // 600 for n in range(FIRINGS)
-    )
+    counts = Counter(offset_of("jitter", "acme", f"job-{n}", MIDNIGHT, 59_999) // 600 for n in range(FIRINGS))
     assert chi_square(counts, 100, FIRINGS) < highest_likely(100)
 
 

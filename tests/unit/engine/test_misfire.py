@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Delivered, Life, Told
+
+from light_scheduler.engine import misfire
+from light_scheduler.model import Backoff, Cron, EventType, FixedDelay, FixedRate, Misfire, Once, Timing
+
+NOON = MIDNIGHT + 12 * HOUR
+"""When the outage of three hours begins."""
+BACK = NOON + 3 * HOUR + 20 * SECOND
+
+
+def lived(timing: Timing, until: int = BACK + HOUR, **fields: Any) -> Life:
+    """Run to just before noon, then not until the outage is over, then on."""
+    life = Life()
+    life.schedule(timing, **fields)
+    life.run(NOON - 1)
+    life.delivered.clear()
+    life.told.clear()
+    life.tick(BACK)
+    life.run(until)
+    return life
+
+
+def clock(hour: int, minute: int = 0, second: int = 0) -> int:
+    return MIDNIGHT + hour * HOUR + minute * MINUTE + second * SECOND
+
+
+def minutes(first: int, last: int) -> list[tuple[int, int]]:
+    """Return (at, due) of firings on time, by minutes of the day, last not included."""
+    return [(MIDNIGHT + minute * MINUTE, MIDNIGHT + minute * MINUTE) for minute in range(first, last)]
+
+
+# What is delivered, as (at, due), from noon on; and what is skipped, as (count, the first one's due).
+# The worker is back at 15:00:20. With a grace of 30 s a firing of 15:00 is on time; of 14:59 and before, missed.
+HOURLY, MINUTELY = ("0 * * * *", HOUR), ("* * * * *", MINUTE)
+MISSED_HOURS = [(BACK, clock(hour)) for hour in (12, 13, 14)]
+OUTAGE: list[tuple[tuple[str, int], Misfire, int, list[tuple[int, int]], tuple[int, int] | None]] = [
+    (HOURLY, "coalesce", 30_000, [(BACK, clock(15)), (clock(16), clock(16))], (3, clock(12))),
+    (HOURLY, "skip", 30_000, [(BACK, clock(15)), (clock(16), clock(16))], (3, clock(12))),
+    (HOURLY, "all", 30_000, [*MISSED_HOURS, (BACK, clock(15)), (clock(16), clock(16))], None),
+    (HOURLY, "coalesce", 10_000, [(BACK, clock(15)), (clock(16), clock(16))], (3, clock(12))),
+    (HOURLY, "skip", 10_000, [(clock(16), clock(16))], (4, clock(12))),
+    (HOURLY, "skip", 2 * HOUR, [(BACK, clock(14)), (BACK, clock(15)), (clock(16), clock(16))], (2, clock(12))),
+    (HOURLY, "coalesce", 4 * HOUR, [*MISSED_HOURS, (BACK, clock(15)), (clock(16), clock(16))], None),
+    (MINUTELY, "coalesce", 30_000, [(BACK, clock(15)), *minutes(901, 961)], (180, clock(12))),
+    (MINUTELY, "skip", 30_000, [(BACK, clock(15)), *minutes(901, 961)], (180, clock(12))),
+    (MINUTELY, "skip", 10_000, minutes(901, 961), (181, clock(12))),
+    (MINUTELY, "skip", 90_000, [(BACK, clock(14, 59)), (BACK, clock(15)), *minutes(901, 961)], (179, clock(12))),
+    (MINUTELY, "all", 0, [(BACK, clock(12) + n * MINUTE) for n in range(181)] + minutes(901, 961), None),
+]
+
+
+@pytest.mark.parametrize("kind", ["cron", "rate"])
+@pytest.mark.parametrize(("rhythm", "policy", "grace", "expected", "skipped"), OUTAGE)
+def test_after_an_outage_of_three_hours_each_policy_fires_what_the_table_says(
+    kind: str,
+    rhythm: tuple[str, int],
+    policy: Misfire,
+    grace: int,
+    expected: list[tuple[int, int]],
+    skipped: tuple[int, int] | None,
+) -> None:
+    expression, interval = rhythm
+    timing = Cron(expression) if kind == "cron" else FixedRate(interval)
+    life = lived(timing, misfire=policy, misfire_grace=grace)
+    assert [(firing.at, firing.due) for firing in life.delivered if firing.at <= clock(16)] == expected
+    told = [(line.count, line.due) for line in life.told if line.event is EventType.SKIPPED]
+    assert told == ([] if skipped is None else [skipped])
+    sequences = [firing.sequence for firing in life.delivered]
+    assert sequences == list(range(sequences[0], sequences[0] + len(sequences)))
+
+
+@pytest.mark.parametrize("policy", ["coalesce", "skip", "all"])
+def test_after_an_outage_a_single_firing_is_late_whatever_the_policy(policy: Misfire) -> None:
+    life = lived(Once(clock(13)), misfire=policy, misfire_grace=0)
+    assert life.delivered == [Delivered(BACK, clock(13), 1, 1)]
+    assert lived(Once(clock(13))).delivered == life.delivered
+
+
+@pytest.mark.parametrize("policy", ["coalesce", "skip", "all"])
+def test_after_an_outage_a_fixed_delay_fires_once_and_counts_from_its_completion(policy: Misfire) -> None:
+    life = Life()
+    life.schedule(FixedDelay(HOUR), misfire=policy, misfire_grace=0)
+    life.tick(MIDNIGHT + 5 * HOUR)
+    life.complete(MIDNIGHT + HOUR, MIDNIGHT + 5 * HOUR + 7)
+    life.run(MIDNIGHT + 6 * HOUR + 7)
+    assert life.dues == [MIDNIGHT + HOUR, MIDNIGHT + 6 * HOUR + 7]
+
+
+def test_after_an_outage_a_backoff_series_makes_one_attempt_and_waits_its_interval_again() -> None:
+    life = Life()
+    life.schedule(Backoff((SECOND,) * 5))
+    life.tick(MIDNIGHT + HOUR)
+    life.run(MIDNIGHT + 2 * HOUR)
+    late = MIDNIGHT + HOUR
+    assert [(firing.at, firing.due, firing.attempt) for firing in life.delivered] == [
+        (late, MIDNIGHT + SECOND, 1),
+        *[(late + n * SECOND, late + n * SECOND, n + 1) for n in (1, 2, 3, 4)],
+    ]
+
+
+@pytest.mark.parametrize(("late", "is_missed"), [(0, False), (29_999, False), (30_000, False), (30_001, True)])
+def test_the_last_ms_of_the_grace_is_on_time(late: int, is_missed: bool) -> None:
+    life = Life()
+    life.schedule(FixedRate(HOUR), misfire="skip")
+    life.tick(MIDNIGHT + HOUR + late)
+    assert life.events[1:] == (["skipped"] if is_missed else ["fired"])
+
+
+# -- what a lateness is -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["coalesce", "skip", "all"])
+@pytest.mark.parametrize(
+    "spread", [{"jitter": 20 * MINUTE}, {"window": 20 * MINUTE}, {"jitter": 9_999, "window": HOUR}]
+)
+def test_jitter_and_window_are_no_lateness(policy: Misfire, spread: dict[str, int]) -> None:
+    life = Life()
+    life.schedule(FixedRate(2 * HOUR), misfire=policy, misfire_grace=0, max_firings=200, **spread)
+    life.run(MIDNIGHT + 1_000 * HOUR)
+    assert len(life.delivered) == 200
+    assert "skipped" not in life.events
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["coalesce", "skip"]),
+    st.integers(3, 40),
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.integers(0, 60),
+    st.integers(0, 3_000),
+    st.booleans(),
+)
+def test_every_occurrence_is_delivered_or_counted_as_skipped(
+    policy: Misfire, every: int, jitter: int, window: int, grace: int, outage: int, is_cron: bool
+) -> None:
+    life, back = Life(), MIDNIGHT + HOUR // 4 + outage * SECOND
+    timing = Cron("* * * * *") if is_cron else FixedRate(every * SECOND)
+    bounds = {"jitter": jitter * SECOND, "window": window * SECOND, "misfire_grace": grace * SECOND}
+    life.schedule(timing, misfire=policy, **bounds)
+    life.run(MIDNIGHT + HOUR // 4)
+    life.tick(back)
+    life.run(back + HOUR // 4)
+    assert life.entry is not None
+    progress = life.entry.progress
+    planned = progress.due if progress.planned is None else progress.planned
+    step = MINUTE if is_cron else every * SECOND
+    skipped = sum(line.count for line in life.told if line.event is EventType.SKIPPED)
+    assert len(life.delivered) + skipped == (planned - MIDNIGHT) // step - 1
+    assert life.dues == sorted(set(life.dues))
+    assert all(firing.at >= firing.due for firing in life.delivered)
+    if policy == "skip":
+        latest = (window + grace) * SECOND
+        assert all(firing.at - firing.due <= latest for firing in life.delivered)
+
+
+def test_a_firing_that_was_refused_in_time_is_tried_again_and_not_taken_for_missed() -> None:
+    for policy in ("coalesce", "skip"):
+        life = Life()
+        life.schedule(FixedRate(MINUTE), misfire=policy, misfire_grace=0, start=MIDNIGHT + MINUTE)
+        life.refuse = lambda due, attempt: "no" if due == MIDNIGHT + MINUTE and not life.delivered else None
+        life.tick(MIDNIGHT + MINUTE)
+        life.refuse = lambda due, attempt: None
+        life.run(MIDNIGHT + 4 * MINUTE)
+        assert life.dues == [MIDNIGHT + n * MINUTE for n in (1, 2, 3, 4)]
+
+
+# -- huge outages -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["coalesce", "skip"])
+def test_centuries_of_a_fixed_rate_are_counted_exactly(policy: Misfire) -> None:
+    life = Life()
+    life.schedule(FixedRate(1), misfire=policy, misfire_grace=0)
+    now = MIDNIGHT + 10**13
+    life.turn(now)
+    (skipped,) = (line for line in life.told if line.event is EventType.SKIPPED)
+    assert skipped == Told(EventType.SKIPPED, MIDNIGHT + 1, 1, 1, 10**13 - 1)
+
+
+@pytest.mark.parametrize("policy", ["coalesce", "skip"])
+def test_missed_cron_firings_are_counted_one_by_one_up_to_a_bound(
+    policy: Misfire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(misfire, "MOST_STEPS", 500)
+    life = Life()
+    life.schedule(Cron("* * * * *"), misfire=policy, misfire_grace=0)
+    turn = life.turn(MIDNIGHT + 400 * MINUTE + 1)
+    assert turn.skipped is not None
+    assert turn.skipped.count == (399 if policy == "coalesce" else 400)
+    assert "more" not in turn.skipped.reason
+    assert turn.steps >= 399
+
+    now = MIDNIGHT + 50 * 365 * 24 * HOUR + 1
+    started = time.process_time()
+    turn = life.turn(now)
+    assert time.process_time() - started < 1
+    assert turn.skipped is not None
+    assert turn.skipped.count > 500
+    assert "more than are counted" in turn.skipped.reason
+    assert turn.steps < 600
+    if policy == "coalesce":
+        assert turn.subject.progress.due == now - 1
+    assert turn.entry is not None
+    assert turn.entry.progress.due == now - 1 + MINUTE
+
+
+def test_an_outage_past_the_end_of_a_series_leaves_its_last_firing_or_none() -> None:
+    for policy, dues in (("coalesce", [MIDNIGHT + 3 * HOUR]), ("skip", [])):
+        for timing in (FixedRate(HOUR), Cron("0 * * * *")):
+            life = Life()
+            life.schedule(timing, misfire=policy, end=MIDNIGHT + 3 * HOUR)
+            life.tick(MIDNIGHT + 30 * HOUR)
+            assert life.dues == dues
+            assert life.entry is None
+            assert life.events[-1] == "finished"
+            assert next(line.count for line in life.told if line.event is EventType.SKIPPED) == 3 - len(dues)

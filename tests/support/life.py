@@ -37,7 +37,7 @@ class Told(NamedTuple):
     due: int
     sequence: int
     attempt: int
-    count: int = 1
+    stands_for: int = 1
 
 
 class Delivered(NamedTuple):

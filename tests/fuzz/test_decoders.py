@@ -1,0 +1,185 @@
+"""Inputs of all sorts for every decoder: `pytest tests/fuzz --fuzz-inputs 1000000 --fuzz-seed 2` tries others."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine.cron import compile_cron
+from light_scheduler.errors import FormatError, InvalidCommand
+from light_scheduler.model import Outcome, TopicNames
+from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.wire import dialect_named, parse_instant
+from light_scheduler.wire.backoff import parse_backoff
+from light_scheduler.wire.fields import parse_labels
+from light_scheduler.wire.state import decode_entry, decode_progress
+from light_scheduler.worker.batches import RecordBatches
+from light_scheduler.worker.cycle import Cycle, LaneContext
+from light_scheduler.worker.targets import Targets, TargetTopic
+
+from .decoders import DECODERS, Decoder, json_commands
+from .inputs import AT, Record, commands
+
+pytestmark = pytest.mark.timeout(3_600)
+
+SOON_S = 1.0
+"""Processor time within which any small input is dealt with; most take some microseconds."""
+
+NAMES = TopicNames("app")
+MEBIBYTE = 1 << 20
+
+
+SHARES = len(DECODERS) + 2
+
+
+def fuzzing(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Set how many inputs a test tries; the same ones each time, for a seed."""
+    tried = settings(
+        max_examples=max(1, int(request.config.getoption("fuzz_inputs")) // SHARES),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    chosen = seed(request.config.getoption("fuzz_seed"))
+    return lambda test: chosen(tried(test))
+
+
+@contextmanager
+def soon() -> Iterator[None]:
+    begun = time.thread_time()
+    yield
+    assert time.thread_time() - begun < SOON_S
+
+
+def refusal_of(read: Callable[[], object], declared: type[Exception] | tuple[type[Exception], ...]) -> str | None:
+    """Return why an input is refused, or None if it is taken; an error that is not declared passes."""
+    try:
+        read()
+    except declared as refusal:
+        return str(refusal)
+    return None
+
+
+@pytest.mark.parametrize("decoder", DECODERS, ids=lambda decoder: decoder.name)
+def test_a_decoder_takes_an_input_or_refuses_it_with_its_own_error(
+    decoder: Decoder, request: pytest.FixtureRequest
+) -> None:
+    seen: Counter[bool] = Counter()
+
+    @fuzzing(request)
+    @given(decoder.inputs)
+    def try_it(value: Any) -> None:
+        with soon():
+            reason = refusal_of(lambda: decoder.read(value), decoder.refusal)
+        assert reason != ""
+        seen[reason is None] += 1
+
+    try_it()
+    assert seen[True] > 0, "no input got past the decoder's first check: it was not tried at all"
+    assert seen[False] > 0, "no input was refused"
+
+
+class _AnyTopic(dict[str, TargetTopic]):
+    def __missing__(self, name: str) -> TargetTopic:
+        return TargetTopic(4, 1_048_588, None, 0.0)
+
+
+@pytest.mark.parametrize(("dialect", "records"), [("native", commands()), ("json", json_commands())])
+def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
+    dialect: str, records: st.SearchStrategy[Record], request: pytest.FixtureRequest
+) -> None:
+    context = LaneContext(
+        NAMES.commands,
+        3,
+        dialect_named(dialect),
+        NAMES,
+        Limits(1_000_000, 512, frozenset({NAMES.history})),
+        FiringRules(),
+        cast(Targets, _AnyTopic()),
+    )
+
+    def cycle_at(table: ScheduleTable, now: int) -> tuple[Cycle, Overlay, RecordBatches]:
+        overlay, batches = Overlay(table), RecordBatches(now)
+        return Cycle(context, overlay, batches, now), overlay, batches
+
+    @fuzzing(request)
+    @given(st.lists(records, min_size=1, max_size=3))
+    def try_it(sent: list[Record]) -> None:
+        table = ScheduleTable(MemoryStore())
+        for record in sent:
+            with soon():
+                cycle, overlay, batches = cycle_at(table, AT)
+                cycle.take(record)
+                cycle.answer({})
+                overlay.apply(changelog_offset=1, written_at=AT)
+            assert cycle.outcomes.total() == 1
+            assert (NAMES.dead_letters in batches.topics) is (cycle.outcomes[Outcome.REJECTED] == 1)
+            assert (NAMES.history in batches.topics) is bool(cycle.events)
+        for later in (0, 1, 90_000, 400 * 86_400_000):
+            with soon():
+                cycle, overlay, _ = cycle_at(table, AT + later)
+                cycle.fire_due(overlay.due(AT + later, 50, MEBIBYTE), {}, 50, MEBIBYTE)
+                overlay.apply(changelog_offset=1, written_at=AT + later)
+
+    try_it()
+
+
+def _native(*headers: tuple[str, bytes | None]) -> Callable[[], object]:
+    return lambda: dialect_named("native").decode(Record(b"k", b"x", [("schedule-target-topic", b"t"), *headers]))
+
+
+def _json(value: bytes) -> Callable[[], object]:
+    return lambda: dialect_named("json").decode(Record(b"k", value, []))
+
+
+def _salvage(dialect: str, record: Record) -> Callable[[], object]:
+    return lambda: dialect_named(dialect).salvage(record)
+
+
+MONSTROUS: dict[str, Callable[[], object]] = {
+    "deep JSON": _json(b'{"payload":{"json":' + b"[" * MEBIBYTE),
+    "deep JSON objects": _json(b'{"a":' * (MEBIBYTE // 5)),
+    "deep JSON, salvaged": _salvage("json", Record(b"k", b'{"a":' * (MEBIBYTE // 5), [])),
+    "long JSON number": _json(b'{"trigger":{"at":' + b"9" * MEBIBYTE + b"}}"),
+    "long JSON text": _json(b'{"id":"' + b"a" * MEBIBYTE + b'"}'),
+    "many JSON members": _json(b"{" + b",".join(b'"a%d":1' % n for n in range(60_000)) + b"}"),
+    "long instant": _native(("schedule-at", b"9" * MEBIBYTE)),
+    "long duration": _native(("schedule-after", b"PT" + b"1" * MEBIBYTE + b"S")),
+    "long cron": _native(("schedule-cron", b",".join([b"1"] * MEBIBYTE))),
+    "long time zone": _native(("schedule-cron", b"* * * * *"), ("schedule-timezone", b"a/" * MEBIBYTE)),
+    "many intervals": _native(("schedule-backoff", b",".join([b"1"] * (MEBIBYTE // 2)))),
+    "long unknown header": _native(("schedule-" + "a" * MEBIBYTE, b"1")),
+    "many headers": _native(*[("h", b"v")] * 50_000),
+    "MessagePack array of 4 Gi": lambda: decode_entry(b"\x01\xdd\xff\xff\xff\xff"),
+    "MessagePack map of 4 Gi": lambda: decode_entry(b"\x01\x92\xdf\xff\xff\xff\xff"),
+    "MessagePack bytes of 4 Gi": lambda: decode_progress(b"\x01\x9d\xc6\xff\xff\xff\xff"),
+    "deep MessagePack": lambda: decode_entry(b"\x01" + b"\x91" * MEBIBYTE),
+    "deep MessagePack in progress": lambda: decode_progress(b"\x01\x9d\x01\x01" + b"\x91" * MEBIBYTE),
+    "day that never comes": lambda: compile_cron("0 0 30 2 *").next_after(AT),
+    "year that is over": lambda: compile_cron("0 0 0 1 1 ? 1970", "quartz").next_after(AT),
+    "long fraction": lambda: parse_instant("2026-01-01T00:00:00." + "1" * MEBIBYTE + "Z"),
+    "long backoff part": lambda: parse_backoff("initial=" + "1" * MEBIBYTE),
+    "many labels": lambda: parse_labels("a=b," * (MEBIBYTE // 4)),
+}
+
+
+@pytest.mark.parametrize("name", MONSTROUS)
+def test_a_monstrous_input_takes_neither_long_nor_much_memory(name: str) -> None:
+    tracemalloc.start()
+    try:
+        with soon():
+            reason = refusal_of(MONSTROUS[name], (InvalidCommand, FormatError, ValueError))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * MEBIBYTE
+    assert len(reason or "") < 3 * MEBIBYTE

@@ -4,8 +4,20 @@ from typing import Any
 
 import pytest
 from aiokafka.structs import ConsumerRecord
+from support.partition import (
+    AT,
+    CHANGELOG,
+    HOUR,
+    NAMES,
+    PARTITION,
+    TO_REMINDERS,
+    Partition,
+    command,
+    due_at,
+    topic,
+)
 
-from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine import FiringRules
 from light_scheduler.model import (
     DeadLetter,
     DeadLetterCause,
@@ -14,13 +26,10 @@ from light_scheduler.model import (
     HistoryEvent,
     Outcome,
     Result,
-    TopicNames,
 )
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import (
     decode_dead_letter,
-    decode_history,
-    decode_result,
     dialect_named,
     firing_headers,
     partition_for,
@@ -34,92 +43,9 @@ from light_scheduler.wire.state import (
     identity,
 )
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle, LaneContext, OriginKey
-from light_scheduler.worker.targets import TargetTopic
+from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle, LaneContext
 
-AT = 1_767_225_600_000
-HOUR = 3_600_000
-MEGABYTE = 1_048_588
-PARTITION = 5
-NAMES = TopicNames("app")
-CHANGELOG = "app-schedules-changelog"
-
-TO_REMINDERS: Headers = [("schedule-target-topic", b"reminders")]
 ANSWER: Headers = [("schedule-reply-topic", b"answers"), ("schedule-correlation-id", b"\xff\x01")]
-
-
-def topic(partitions: int, max_message_bytes: int = MEGABYTE, refusal: str | None = None) -> TargetTopic:
-    return TargetTopic(partitions, max_message_bytes, refusal, 0.0)
-
-
-def command(
-    *headers: tuple[str, bytes | None], key: bytes | None = b"a", value: bytes | None = b"payload", offset: int = 42
-) -> ConsumerRecord:
-    return ConsumerRecord(NAMES.commands, PARTITION, offset, AT, 0, key, value, None, -1, -1, headers)
-
-
-def due_at(due: int) -> tuple[str, bytes]:
-    return "schedule-at", b"%d" % due
-
-
-class Partition:
-    """A partition without a lane: its table, and the topics that its cycles write to."""
-
-    def __init__(self, producer: Any) -> None:
-        self.producer = producer
-        self.table = ScheduleTable(MemoryStore())
-        self.topics = {
-            NAMES.commands: topic(6),
-            CHANGELOG: topic(6),
-            NAMES.history: topic(3),
-            NAMES.dead_letters: topic(2),
-            "reminders": topic(4),
-            "answers": topic(7),
-            "missing": topic(0, 0, "topic missing does not exist"),
-        }
-        self.rules = FiringRules(retries=0)
-        self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
-        self.lost_results = 0
-
-    async def run(
-        self, *commands: ConsumerRecord, now: int = AT, refusals: dict[OriginKey, str] | None = None
-    ) -> Cycle:
-        """Run one cycle as a lane does, and forget what cycles before it sent."""
-        self.producer.records.clear()
-        overlay, batches = Overlay(self.table), RecordBatches(now)
-        context = LaneContext(
-            NAMES.commands,
-            PARTITION,
-            dialect_named("native"),
-            NAMES,
-            self.limits,
-            self.rules,
-            self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
-        )
-        cycle = Cycle(context, overlay, batches, now)
-        for record in commands:
-            cycle.take(record)
-        cycle.fire_due(overlay.due(now, 1_000, 1 << 30), refusals or {}, 1_000, 1 << 30)
-        self.lost_results = cycle.answer({})
-        await batches.send(self.producer)
-        overlay.apply(changelog_offset=1, written_at=now)
-        return cycle
-
-    def sent(self, topic: str) -> list[Any]:
-        found: list[Any] = self.producer.to(topic)
-        return found
-
-    @property
-    def history(self) -> list[HistoryEvent]:
-        return [decode_history(record.value) for record in self.sent(NAMES.history)]
-
-    @property
-    def results(self) -> list[Result]:
-        return [decode_result(record.value) for record in self.sent("answers")]
-
-    @property
-    def dead_letters(self) -> list[DeadLetter]:
-        return [decode_dead_letter(record)[0] for record in self.sent(NAMES.dead_letters)]
 
 
 @pytest.fixture

@@ -1,0 +1,154 @@
+"""A partition without a lane: real cycles over a table, with a changelog to rebuild it from.
+
+Commands and instants go in; what each cycle would commit can be read back. There is no broker.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from aiokafka.structs import ConsumerRecord
+
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
+from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.tables.store import Store
+from light_scheduler.wire import decode_dead_letter, decode_history, decode_result, dialect_named
+from light_scheduler.worker.batches import RecordBatches
+from light_scheduler.worker.cycle import Cycle, LaneContext, OriginKey
+from light_scheduler.worker.targets import TargetTopic
+
+from .producing import FakeProducer
+
+AT = 1_767_225_600_000
+HOUR = 3_600_000
+MEGABYTE = 1_048_588
+PARTITION = 5
+NAMES = TopicNames("app")
+CHANGELOG = "app-schedules-changelog"
+
+TO_REMINDERS: Headers = [("schedule-target-topic", b"reminders")]
+
+
+def topic(partitions: int, max_message_bytes: int = MEGABYTE, refusal: str | None = None) -> TargetTopic:
+    return TargetTopic(partitions, max_message_bytes, refusal, 0.0)
+
+
+def command(
+    *headers: tuple[str, bytes | None],
+    key: bytes | None = b"a",
+    value: bytes | None = b"payload",
+    offset: int = 42,
+    timestamp: int = AT,
+) -> ConsumerRecord:
+    return ConsumerRecord(NAMES.commands, PARTITION, offset, timestamp, 0, key, value, None, -1, -1, headers)
+
+
+def due_at(due: int) -> tuple[str, bytes]:
+    return "schedule-at", b"%d" % due
+
+
+class Kept(NamedTuple):
+    """A record of the changelog."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+class Partition:
+    """A partition's table, and the topics that its cycles write to."""
+
+    def __init__(self, producer: FakeProducer, store: Store | None = None) -> None:
+        self.producer = producer
+        self.table = ScheduleTable(store or MemoryStore())
+        self.changelog: list[Kept] = []
+        self.topics = {
+            NAMES.commands: topic(6),
+            CHANGELOG: topic(6),
+            NAMES.history: topic(3),
+            NAMES.dead_letters: topic(2),
+            "reminders": topic(4),
+            "answers": topic(7),
+            "missing": topic(0, 0, "topic missing does not exist"),
+        }
+        self.rules = FiringRules(retries=0)
+        self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
+        self.lost_results = 0
+
+    async def run(
+        self,
+        *commands: ConsumerRecord,
+        now: int = AT,
+        refusals: dict[OriginKey, str] | None = None,
+        applies: bool = True,
+    ) -> Cycle:
+        """Run one cycle as a lane does, and forget what cycles before it sent.
+
+        Without `applies` it is committed and never reaches the table: what a crash between the two leaves behind.
+        """
+        self.producer.records.clear()
+        overlay, batches = Overlay(self.table), RecordBatches(now)
+        context = LaneContext(
+            NAMES.commands,
+            PARTITION,
+            dialect_named("native"),
+            NAMES,
+            self.limits,
+            self.rules,
+            self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+        )
+        cycle = Cycle(context, overlay, batches, now)
+        for record in commands:
+            cycle.take(record)
+        cycle.fire_due(overlay.due(now, 1_000, 1 << 30), refusals or {}, 1_000, 1 << 30)
+        self.lost_results = cycle.answer({})
+        await batches.send(self.producer)
+        self._keep()
+        if applies:
+            overlay.apply(changelog_offset=self._end, written_at=now)
+        return cycle
+
+    def restart(self, store: Store, *, now: int) -> int:
+        """Go on with what a store holds, brought up to date from the changelog; return how many records that took."""
+        self.table = ScheduleTable(store)
+        overlay = Overlay(self.table)
+        missing = [record for record in self.changelog if record.offset >= self.table.checkpoint.changelog_offset]
+        for record in missing:
+            overlay.replay(record.key, record.value)
+        overlay.apply(changelog_offset=self._end, written_at=now)
+        return len(missing)
+
+    def compact(self) -> None:
+        """Keep the last record of each key of the changelog, tombstones included."""
+        last = {record.key: record.offset for record in self.changelog}
+        self.changelog = [record for record in self.changelog if record.offset == last[record.key]]
+
+    def sent(self, topic: str) -> list[Any]:
+        found: list[Any] = self.producer.to(topic)
+        return found
+
+    @property
+    def wakes_at(self) -> int | None:
+        """When the next schedule wakes."""
+        return next((entry.progress.wakes_at for _, entry in self.table.by_due()), None)
+
+    @property
+    def history(self) -> list[HistoryEvent]:
+        return [decode_history(record.value) for record in self.sent(NAMES.history)]
+
+    @property
+    def results(self) -> list[Result]:
+        return [decode_result(record.value) for record in self.sent("answers")]
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        return [decode_dead_letter(record)[0] for record in self.sent(NAMES.dead_letters)]
+
+    @property
+    def _end(self) -> int:
+        return self.changelog[-1].offset + 1 if self.changelog else 0
+
+    def _keep(self) -> None:
+        for offset, record in enumerate(self.sent(CHANGELOG), self._end):
+            self.changelog.append(Kept(offset, record.key, record.value))

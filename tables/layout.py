@@ -35,6 +35,9 @@ PROGRESS_ONLY = b"\x00"
 MINUTE_MS = 60_000
 
 _INDEX = struct.Struct(">cIHBQ")
+INDEX_BYTES = _INDEX.size
+"""Of a time-index key before its identity."""
+
 _DUE = struct.Struct(">cIH")
 
 
@@ -57,7 +60,7 @@ def index_from(due: int) -> bytes:
 
 def identity_in(index_key: bytes) -> bytes:
     """Return the identity that a time-index key ends in."""
-    return index_key[_INDEX.size :]
+    return index_key[INDEX_BYTES:]
 
 
 def due_of(key: bytes) -> int:

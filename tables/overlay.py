@@ -131,7 +131,7 @@ class Overlay:
                 entry = stored_entry(key, value, self._value_of)
                 taken.append(entry)
                 is_split = value.startswith(layout.PROGRESS_ONLY)
-                self._primaries[PRIMARY + identity_of(entry)] = key + layout.SPLIT if is_split else key
+                self._primaries[PRIMARY + key[layout.INDEX_BYTES :]] = key + layout.SPLIT if is_split else key
                 size += len(value) + (len(entry.schedule.payload or b"") if is_split else 0)
         room = max(0, limit - len(taken)) if size <= max_bytes else 0
         taken += [self._fresh_entry(key) for key in fresh[next_fresh : next_fresh + room]]

@@ -70,7 +70,8 @@ class RocksStore:
     def write(self, changes: Changes) -> None:
         batch = WriteBatch(raw_mode=True)
         put, delete = batch.put, batch.delete
-        for key, value in sorted(changes.items()):
+        for key in sorted(changes):
+            value = changes[key]
             if value is None:
                 delete(key)
             else:

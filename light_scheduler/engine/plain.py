@@ -16,20 +16,23 @@ from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import CONTROL_PREFIX, parse_topic
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import header_name
+from light_scheduler.wire.state import identity
 
 from .limits import Limits
 
 _AT = header_name("at")
 _TARGET_TOPIC = header_name("target-topic")
+_IDENTITY = identity(DEFAULT_TENANT, "")
 _DIGITS = 13
 """Of an instant in ms from the years 2001 to 2286: whatever so many digits can write is legal."""
 
 
-def plain_entry(record: CommandRecord, now: int, limits: Limits) -> Entry | None:
-    """Return what `decide` makes of a native command, if it is plain and nothing of its id is pending; else None.
+def plain_entry(record: CommandRecord, now: int, limits: Limits) -> tuple[bytes, Entry] | None:
+    """Return the identity (`wire.state`) that a plain native command names, and what `decide` makes of it.
 
-    Plain is: `at` in ms, `target-topic`, the key for an id, and nothing to reject. None says no more
-    than that a command has to go the general way, which takes twice as long for the values that it makes in between.
+    Plain is: `at` in ms, `target-topic`, the key for an id, nothing to reject, and nothing of its id pending, which is
+    for the caller to see. None says no more than that a command has to go the general way, which takes twice as long
+    for the values that it makes in between.
     """
     at = topic = None
     user: Headers = []
@@ -58,7 +61,7 @@ def plain_entry(record: CommandRecord, now: int, limits: Limits) -> Entry | None
         return None
     if payload is not None and len(payload) > limits.max_payload_bytes:
         return None
-    return Entry(
+    return _IDENTITY + key, Entry(
         Schedule(
             DEFAULT_TENANT,
             id,

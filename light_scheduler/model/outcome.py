@@ -16,6 +16,8 @@ from .schedule import Headers
 class Outcome(StrEnum):
     """The answer to a command."""
 
+    __hash__ = str.__hash__  # each command and firing is counted by it; an enum's own is Python
+
     SCHEDULED = "scheduled"
     UPDATED = "updated"
     KEPT = "kept"
@@ -32,6 +34,8 @@ class Outcome(StrEnum):
 
 class EventType(StrEnum):
     """What happened in the life of a schedule."""
+
+    __hash__ = str.__hash__
 
     SCHEDULED = "scheduled"
     UPDATED = "updated"

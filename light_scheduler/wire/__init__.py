@@ -13,6 +13,7 @@ from .events import (
     encode_history,
     encode_result,
     history_key,
+    history_key_of,
     result_headers,
 )
 from .firing import firing_headers, parse_firing
@@ -38,6 +39,7 @@ __all__ = [
     "firing_headers",
     "format_instant",
     "history_key",
+    "history_key_of",
     "instant_of",
     "parse_firing",
     "parse_instant",

@@ -64,6 +64,11 @@ def history_key(tenant: str, id: str | None) -> bytes:
     return f"{tenant}/{id or ''}".encode()
 
 
+def history_key_of(identity: bytes) -> bytes:
+    """Return the key of a schedule's history records from the bytes that name it in state records."""
+    return identity.replace(b"\0", b"/", 1)
+
+
 def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | None, bytes | None, Headers]:
     """Return key, value and headers of a dead letter's record.
 

@@ -45,7 +45,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def is_json_command(content_type: bytes | None) -> bool:
     """Tell whether a content type, parameters aside, is the one of JSON commands."""
-    if content_type is None:
+    if content_type is None or len(content_type) < len(JSON_COMMAND):
         return False
     lower = content_type.lower()
     return JSON_COMMAND in lower and lower.split(b";", 1)[0].strip() == JSON_COMMAND

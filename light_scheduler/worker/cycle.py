@@ -35,6 +35,7 @@ from light_scheduler.wire import (
     encode_result,
     firing_headers,
     history_key,
+    history_key_of,
     partition_for,
     result_headers,
 )
@@ -136,12 +137,12 @@ class Cycle:
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""
         try:
-            if self._is_native and (entry := plain_entry(record, self._now, self._limits)) is not None:
-                name = identity_of(entry)
+            if self._is_native and (plain := plain_entry(record, self._now, self._limits)) is not None:
+                name, entry = plain
                 if self._overlay.get(name) is None:
                     self._keep(name, entry)
                     self.outcomes[Outcome.SCHEDULED] += 1
-                    self._record(EventType.SCHEDULED, entry)
+                    self._record(EventType.SCHEDULED, name, entry)
                     return
             command = self._decode(record)
             name = identity(command.tenant, command.id)
@@ -158,9 +159,9 @@ class Cycle:
         self.outcomes[decision.outcome] += 1
         subject = decision.subject
         if decision.event is not None and subject is not None:
-            self._record(decision.event, subject, decision.reason)
+            self._record(decision.event, name, subject, decision.reason)
             if decision.finished:
-                self._record(EventType.FINISHED, subject)
+                self._record(EventType.FINISHED, name, subject)
         if command.reply_to is not None:
             result = Result(
                 command.name,
@@ -246,18 +247,19 @@ class Cycle:
             refusal = self._refusal_of(turn.subject, refusals) or self._deliver(turn.subject)
             if refusal is not None:
                 turn = take_turn(entry, self._now, rules, refusal)
+        name = identity_of(entry)
         if turn.entry is None:
-            self._forget(identity_of(entry))
+            self._forget(name)
         else:
-            self._move_on(identity_of(entry), turn.entry)
+            self._move_on(name, turn.entry)
         self._steps += turn.steps
         if turn.skipped is not None:
             skipped = Entry(entry.schedule, turn.skipped.progress)
-            self._record(EventType.SKIPPED, skipped, turn.skipped.reason, turn.skipped.count)
+            self._record(EventType.SKIPPED, name, skipped, turn.skipped.reason, turn.skipped.count)
         if turn.event is not None:
-            self._record(turn.event, turn.subject, turn.reason)
+            self._record(turn.event, name, turn.subject, turn.reason)
         if turn.finished:
-            self._record(EventType.FINISHED, turn.subject)
+            self._record(EventType.FINISHED, name, turn.subject)
         if turn.dead_letter is not None:
             self._bury(turn, turn.dead_letter)
         return turn.entry
@@ -327,13 +329,13 @@ class Cycle:
             self._batches.add(self._changelog, PROGRESS_KIND + name, None)
 
     def _record(
-        self, event: EventType, entry: Entry, reason: str | None = None, count: int | UnsetType = UNSET
+        self, event: EventType, name: bytes, entry: Entry, reason: str | None = None, count: int | UnsetType = UNSET
     ) -> None:
         schedule, progress = entry.schedule, entry.progress
         self.events[event] += 1
         self._batches.add(
             self._history,
-            history_key(schedule.tenant, schedule.id),
+            history_key_of(name),
             encode_history(
                 HistoryEvent(
                     event,

@@ -8,7 +8,7 @@ from light_scheduler.engine import Limits, decide, plain_entry
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Entry, EventType, Headers, Outcome
 from light_scheduler.wire.native import NATIVE
-from light_scheduler.wire.state import encode_entry
+from light_scheduler.wire.state import encode_entry, identity_of
 
 AT = 1_767_225_600_000
 LIMITS = Limits(max_payload_bytes=20, max_id_bytes=9, internal_topics=frozenset({"history"}))
@@ -67,10 +67,13 @@ def test_a_plain_command_is_decided_as_the_general_way_decides_it(
     is_complete: bool, more: Headers, key: bytes | None, payload: bytes | None, offset: int
 ) -> None:
     record = record_of(key, payload, [*PLAIN, *more] if is_complete else more, offset)
-    entry = plain_entry(record, AT + 7, LIMITS)
-    event("plain" if entry is not None else "not plain")
-    if entry is not None:
+    plain = plain_entry(record, AT + 7, LIMITS)
+    event("plain" if plain is not None else "not plain")
+    if plain is not None:
+        name, entry = plain
         expected = general(record, AT + 7)
+        assert expected is not None
+        assert name == identity_of(expected)
         assert entry == expected
         assert encode_entry(entry) == encode_entry(expected)
 
@@ -78,6 +81,6 @@ def test_a_plain_command_is_decided_as_the_general_way_decides_it(
 def test_a_new_schedule_of_an_instant_and_a_target_is_plain() -> None:
     user: Headers = [("content-type", b"text/plain"), ("trace", b"1"), ("trace", None)]
     record = record_of(b"a", b"payload", [*PLAIN, *user])
-    entry = plain_entry(record, AT, LIMITS)
-    assert entry is not None
-    assert entry == general(record, AT)
+    expected = general(record, AT)
+    assert expected is not None
+    assert plain_entry(record, AT, LIMITS) == (identity_of(expected), expected)

@@ -15,8 +15,10 @@ from light_scheduler.wire import (
     encode_history,
     encode_result,
     history_key,
+    history_key_of,
     result_headers,
 )
+from light_scheduler.wire.state import identity
 
 AT = 1_767_225_600_000
 RESULT = Result("schedule", "acme", "pöst", Outcome.SCHEDULED, 1, AT, None, None, 3, 42)
@@ -58,6 +60,10 @@ def test_other_values_are_refused(value: bytes | None) -> None:
 def test_history_is_keyed_by_tenant_and_id() -> None:
     assert history_key("acme", "pöst") == "acme/pöst".encode()
     assert history_key("acme", None) == b"acme/"
+
+
+def test_a_history_key_follows_from_the_bytes_that_name_a_schedule() -> None:
+    assert history_key_of(identity("acme", "a/pöst")) == history_key("acme", "a/pöst")
 
 
 def test_a_result_carries_the_correlation_id_byte_for_byte() -> None:

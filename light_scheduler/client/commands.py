@@ -9,87 +9,48 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from enum import Enum
-from typing import Any, Final, Literal, NamedTuple, Required, TypedDict
+from typing import Any, NamedTuple, get_args
+
+import msgspec
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Headers, OnConflict, ReplyTo
-from light_scheduler.wire import instant_of
+from light_scheduler.model import ControlName, Firing, Headers, ReplyTo, Timing
+from light_scheduler.wire import derived_id, instant_of, trigger_fields
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import NATIVE, header_name
 
-
-class _SameAsKey(Enum):
-    SAME_AS_KEY = "same as key"
-
-
-SAME_AS_KEY: Final = _SameAsKey.SAME_AS_KEY
-"""`target_key` of a message whose key is the entity key."""
-
-Instant = datetime | int | str
-"""An aware datetime, UTC epoch ms, or text as the header `schedule-at` takes it."""
-
-Span = timedelta | int | str
-"""A timedelta, ms, or text such as `15m`."""
-
-UserHeaders = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
-
-
-class ScheduleOptions(TypedDict, total=False):
-    """What can be asked of a schedule besides its id and payload: everything but the topic is optional.
-
-    `key`: entity key, which decides order and partition; default: the id. Cancel with the same key.
-    `target_key`: key of the delivered message; default: `key`. None: a null key.
-    `at` or `after`: when; neither: now. `ttl`: not delivered later than that after due.
-    `on_past`: if due has passed on arrival: "fire" (default), "reject", or a grace.
-    `priority`: 0 (first) to 255 among what is due in the same instant; default 100.
-    """
-
-    topic: Required[str]
-    at: Instant | None
-    after: Span | None
-    key: str | bytes | None
-    target_key: str | bytes | Literal[_SameAsKey.SAME_AS_KEY] | None
-    target_partition: int | None
-    target_partition_key: str | None
-    headers: UserHeaders | None
-    ttl: Span | None
-    priority: int | None
-    labels: Mapping[str, str] | str | None
-    on_past: Span | None
-    on_conflict: OnConflict | None
-    expected_version: int | None
-
-
-class ScheduleRequest(ScheduleOptions, total=False):
-    """One whole request, as `schedule_many` takes it.
-
-    `id`: identity within the tenant; default: the key, or a new time-ordered id if there is no key either.
-    `payload`: the message's value; default: no bytes. None: a tombstone.
-    """
-
-    id: str | None
-    payload: bytes | None
-
-
-_KNOWN = tuple(ScheduleRequest.__annotations__)
+from .options import (
+    FROM_CONTENT,
+    SAME_AS_KEY,
+    Key,
+    ScheduleRequest,
+    TargetKey,
+    TimeRule,
+    UserHeaders,
+)
 
 _COMMAND = header_name("command")
 _ID = header_name("id")
 _TENANT = header_name("tenant")
 _REPLY_TOPIC = header_name("reply-topic")
 _CORRELATION_ID = header_name("correlation-id")
+_EXPECTED_VERSION = header_name("expected-version")
 
 
 class CommandToSend(NamedTuple):
-    """A command record, checked, and the identity that it has. Where it will be in the log is not known yet."""
+    """A command record, checked, and the identity that it has. Its offset is not known yet.
+
+    It goes to the commands topic and to the partition of its key, unless `topic` and `partition` say otherwise.
+    """
 
     tenant: str
     id: str
     key: bytes
     value: bytes | None
     headers: Headers
+    topic: str | None = None
+    partition: int | None = None
 
 
 class _Unsent(NamedTuple):
@@ -108,63 +69,130 @@ def schedule_command(
 
     `generated_id` stands in where the request has neither id nor key.
     """
-    key = request.get("key")
-    identity = request.get("id")
-    if identity is None and key is None:
-        identity = generated_id
-    headers = _identity("schedule", tenant, identity)
-    for name, given in request.items():
-        if name in _HEADERS:
-            header, written = _HEADERS[name]
-            if given is not None:
-                headers.append((header, _bytes(written(given), header)))
-        elif name not in _KNOWN:
-            raise InvalidCommand(name, f"is not known; there are {', '.join(_KNOWN)}")
-    headers += _target_key(request.get("target_key", SAME_AS_KEY))
+    refuse_unknown(request, ScheduleRequest)
+    asked = _asked(request, _ARGUMENTS) + _target_key(request.get("target_key", SAME_AS_KEY))
     user = _user_headers(request.get("headers"))
-    return _checked(tenant, identity, key, request.get("payload", b""), headers, reply_to, user)
+    key, payload, identity = request.get("key"), request.get("payload", b""), request.get("id")
+    if identity is FROM_CONTENT:
+        identity = _id_of_content(key, payload, asked, user)
+    elif identity is None and key is None:
+        identity = generated_id
+    return _checked("schedule", tenant, identity, key, payload, asked, reply_to, user)
 
 
-def cancel_command(
+def control_command(
+    name: ControlName,
     tenant: str,
     id: str,
     *,
-    key: str | bytes | None = None,
+    key: Key | None = None,
     expected_version: int | None = None,
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
-    """Make the record of a `cancel` command. Raises InvalidCommand, naming the header at fault."""
-    headers = _identity("cancel", tenant, id)
-    if expected_version is not None:
-        headers.append((header_name("expected-version"), _bytes(expected_version, header_name("expected-version"))))
-    return _checked(tenant, id, key, None, headers, reply_to, [])
+    """Make the record of a `cancel`, `pause`, `resume` or `trigger`. Raises InvalidCommand, naming the header."""
+    return _checked(name, tenant, id, key, None, _version(expected_version), reply_to)
 
 
-def _identity(command: str, tenant: str, id: str | None) -> Headers:
-    headers: Headers = [(_COMMAND, command.encode()), (_TENANT, _bytes(tenant, _TENANT))]
-    if id is not None:
-        headers.append((_ID, _bytes(id, _ID)))
-    return headers
+def reschedule_command(
+    tenant: str,
+    id: str,
+    rule: TimeRule,
+    *,
+    key: Key | None = None,
+    expected_version: int | None = None,
+    reply_to: ReplyTo | None = None,
+) -> CommandToSend:
+    """Make the record of a `reschedule`. Raises InvalidCommand, naming the header at fault."""
+    refuse_unknown(rule, TimeRule)
+    headers = _asked(rule, TimeRule.__annotations__) + _version(expected_version)
+    return _checked("reschedule", tenant, id, key, None, headers, reply_to)
+
+
+def complete_command(
+    firing: Firing, *, succeeded: bool = True, key: Key | None = None, reply_to: ReplyTo | None = None
+) -> CommandToSend:
+    """Make the record of a `complete`. Without a key it goes to where the schedule's own command came from."""
+    headers: Headers = [
+        (header_name("firing-id"), _bytes(firing.firing_id, header_name("firing-id"))),
+        (header_name("attempt"), str(firing.attempt).encode()),
+        (header_name("completion"), b"success" if succeeded else b"failure"),
+    ]
+    command = _checked("complete", firing.tenant, firing.id, key, None, headers, reply_to)
+    return command._replace(topic=firing.source_topic, partition=firing.source_partition if key is None else None)
+
+
+def refuse_unknown(arguments: Mapping[str, Any], kind: type) -> None:
+    """Raise InvalidCommand for an argument that is none of a TypedDict's: a mistake must not pass unseen."""
+    known = kind.__annotations__
+    for name in arguments:
+        if name not in known:
+            raise InvalidCommand(name, f"is not known; there are {', '.join(known)}")
 
 
 def _checked(
+    command: str,
     tenant: str,
     identity: str | None,
-    key: str | bytes | None,
+    key: Key | None,
     value: bytes | None,
-    headers: Headers,
+    asked: Headers,
     reply_to: ReplyTo | None,
-    user: Headers,
+    user: Headers | None = None,
 ) -> CommandToSend:
     if value is not None and not isinstance(value, bytes):
         raise InvalidCommand("payload", f"must be bytes or None, not {type(value).__name__}")
+    headers: Headers = [(_COMMAND, command.encode()), (_TENANT, _bytes(tenant, _TENANT))]
+    if identity is not None:
+        headers.append((_ID, _bytes(identity, _ID)))
+    headers += asked
     if reply_to is not None:
         headers.append((_REPLY_TOPIC, reply_to.topic.encode()))
         headers.append((_CORRELATION_ID, reply_to.correlation_id))
-    headers += user
+    headers += user or []
     record_key = _bytes(identity if key is None else key, "key")
-    command = NATIVE.decode(_Unsent(record_key, value, headers))
-    return CommandToSend(tenant, command.id, record_key, value, headers)
+    read = NATIVE.decode(_Unsent(record_key, value, headers))
+    return CommandToSend(tenant, read.id, record_key, value, headers)
+
+
+def _asked(arguments: Mapping[str, Any], names: Iterable[str]) -> Headers:
+    """Return the headers that arguments stand for, in the order of `names`."""
+    headers: Headers = []
+    for name in names:
+        given = arguments.get(name)
+        if given is None:
+            continue
+        if name == "trigger":
+            headers += _trigger(given)
+            continue
+        header = header_name(_FIELDS.get(name) or name.replace("_", "-"))
+        write = _WRITERS.get(name)
+        try:
+            headers.append((header, _bytes(given if write is None else write(given), header)))
+        except ValueError as error:
+            raise InvalidCommand(header, str(error)) from None
+    return headers
+
+
+def _version(expected: int | None) -> Headers:
+    return [] if expected is None else [(_EXPECTED_VERSION, _bytes(expected, _EXPECTED_VERSION))]
+
+
+def _trigger(given: object) -> Headers:
+    if not isinstance(given, Timing):
+        kinds = ", ".join(kind.__name__ for kind in get_args(Timing))
+        raise InvalidCommand("trigger", f"must be one of {kinds}, not {type(given).__name__}")
+    try:
+        fields = trigger_fields(given)
+    except ValueError as error:
+        raise InvalidCommand("trigger", str(error)) from None
+    return [(header_name(field), text.encode()) for field, text in fields.items()]
+
+
+def _id_of_content(key: Key | None, payload: bytes | None, asked: Headers, user: Headers) -> str:
+    """Derive an id from all that is asked for, save what only says how the command is to be taken."""
+    content = [header for header in asked if header[0] not in (_EXPECTED_VERSION, header_name("on-conflict"))]
+    entity = None if key is None else _bytes(key, "key")
+    return derived_id(msgspec.msgpack.encode((entity, payload, sorted(content, key=lambda header: header[0]), user)))
 
 
 def _bytes(given: object, name: str) -> bytes:
@@ -174,18 +202,21 @@ def _bytes(given: object, name: str) -> bytes:
         raise InvalidCommand(name, f"cannot be written as UTF-8: {error}") from None
 
 
-def _instant(given: Instant) -> int | str:
-    if not isinstance(given, datetime):
-        return given
-    try:
-        return instant_of(given)
-    except ValueError as error:
-        raise InvalidCommand(header_name("at"), str(error)) from None
+def _instant(given: datetime | int | str) -> int | str:
+    return instant_of(given) if isinstance(given, datetime) else given
 
 
-def _span(given: Span) -> int | str:
+def _span(given: timedelta | int | str) -> int | str:
     # Rounded up: nothing happens before it was asked for.
     return -(-given // timedelta(milliseconds=1)) if isinstance(given, timedelta) else given
+
+
+def _backoff(given: str | Iterable[timedelta | int | str]) -> str:
+    return given if isinstance(given, str) else ",".join(str(_span(interval)) for interval in given)
+
+
+def _flag(given: bool | str) -> str:
+    return str(given).lower()
 
 
 def _labels(given: Mapping[str, str] | str) -> str:
@@ -193,12 +224,12 @@ def _labels(given: Mapping[str, str] | str) -> str:
         return given
     for name, value in given.items():
         if "," in name or "=" in name or "," in value:
-            raise InvalidCommand(header_name("labels"), f"label {name!r} has a comma or an equals sign in it")
+            raise ValueError(f"label {name!r} has a comma or an equals sign in it")
     return ",".join(f"{name}={value}" for name, value in given.items())
 
 
-def _target_key(given: str | bytes | _SameAsKey | None) -> Headers:
-    if isinstance(given, _SameAsKey):
+def _target_key(given: TargetKey) -> Headers:
+    if given is SAME_AS_KEY:
         return []
     if given is None:
         return [(header_name("target-key"), None)]
@@ -225,24 +256,14 @@ def _user_header(name: str, value: bytes | str | None) -> tuple[str, bytes | Non
     return name, content
 
 
-def _as_given(given: object) -> object:
-    return given
-
-
-# Argument -> (header, what turns it into the header's text).
-_HEADERS: dict[str, tuple[str, Callable[[Any], object]]] = {
-    name: (header_name(field), written)
-    for name, field, written in (
-        ("topic", "target-topic", _as_given),
-        ("at", "at", _instant),
-        ("after", "after", _span),
-        ("target_partition", "target-partition", _as_given),
-        ("target_partition_key", "target-partition-key", _as_given),
-        ("ttl", "ttl", _span),
-        ("priority", "priority", _as_given),
-        ("labels", "labels", _labels),
-        ("on_past", "on-past", _span),
-        ("on_conflict", "on-conflict", _as_given),
-        ("expected_version", "expected-version", _as_given),
-    )
+# Arguments that are written as they are given, or by one of `_WRITERS`; the header has the argument's name, or another.
+_FIELDS = {"topic": "target-topic"}
+_ELSEWHERE = {"id", "key", "payload", "target_key", "headers"}
+_ARGUMENTS = tuple(name for name in ScheduleRequest.__annotations__ if name not in _ELSEWHERE)
+_WRITERS: dict[str, Callable[[Any], object]] = {
+    **dict.fromkeys(("at", "start", "end"), _instant),
+    **dict.fromkeys(("after", "every", "jitter", "window", "misfire_grace", "ttl", "on_past", "ack_timeout"), _span),
+    "backoff": _backoff,
+    "labels": _labels,
+    "paused": _flag,
 }

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, Unpack, overload
 
-from aiokafka import AIOKafkaProducer
-
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.errors import BrokerError, ClientError, CommandRefused, FormatError, ResultTimeout
-from light_scheduler.model import DEFAULT_TENANT, EventType, HistoryEvent, Outcome, ReplyTo, Result, TopicNames
+from light_scheduler.errors import CommandRefused, FormatError
+from light_scheduler.model import (
+    DEFAULT_TENANT,
+    ControlName,
+    EventType,
+    Firing,
+    HistoryEvent,
+    Outcome,
+    Result,
+    TopicNames,
+)
 from light_scheduler.wire import decode_history, time_ordered_id
 from light_scheduler.wire.ids import FREE_BITS
 
-from .answers import Answers, Expected
-from .bulk import BulkSender
-from .commands import CommandToSend, ScheduleOptions, ScheduleRequest, cancel_command, schedule_command
-from .connection import bootstrap_of, broker_errors, started_producer, stop_producer
-from .reading import Reader
+from .channel import Channel, MakeCommand
+from .commands import complete_command, control_command, refuse_unknown, reschedule_command, schedule_command
+from .connection import bootstrap_of, broker_errors
+from .options import CommandOptions, Id, Key, ScheduleOptions, ScheduleRequest, TimeRule
 from .receipt import Receipt
 
 log = logging.getLogger(__name__)
@@ -34,13 +38,17 @@ _REFUSALS = (Outcome.REJECTED, Outcome.CONFLICT)
 
 
 class SchedulerClient:
-    """Schedules messages and cancels them, with or without waiting for the scheduler's answer.
+    """Schedules messages and controls their schedules, with or without waiting for the scheduler's answer.
 
         async with SchedulerClient("127.0.0.1:9092") as client:
             await client.schedule("order-1", b"pay!", topic="reminders", after="15m")
             await client.cancel("order-1")
 
     A command counts from the moment the broker has acknowledged it, worker or no worker; `wait=False` returns then.
+
+    Every call that sends a command raises InvalidCommand before anything is sent, naming the header at fault;
+    BrokerError if the broker does not acknowledge; ResultTimeout if no answer comes in time (the command stands);
+    CommandRefused if the answer is `rejected` or `conflict`, unless `raise_on_refusal` is False.
     """
 
     def __init__(
@@ -61,15 +69,14 @@ class SchedulerClient:
         names = TopicNames(app_id)
         self.tenant = tenant
         self.commands_topic = commands_topic or names.commands
-        self._results_topic = names.results
         self._history_topic = names.history
-        self._options = {"bootstrap_servers": bootstrap_of(bootstrap_servers), **(kafka_options or {})}
-        self._connect_timeout = connect_timeout
         self._clock = clock or SystemClock()
-        self._open_producer: AIOKafkaProducer | None = None
-        self._commands_topic_exists = False
-        self._answers: Answers | None = None
-        self._answers_lock = asyncio.Lock()
+        self._channel = Channel(
+            {"bootstrap_servers": bootstrap_of(bootstrap_servers), **(kafka_options or {})},
+            commands_topic=self.commands_topic,
+            results_topic=names.results,
+            connect_timeout=connect_timeout,
+        )
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -80,25 +87,16 @@ class SchedulerClient:
 
     async def start(self) -> None:
         """Connect. Raises BrokerError if the broker cannot be reached."""
-        if self._open_producer is not None:
-            return
-        with broker_errors(f"cannot reach Kafka at {self._options['bootstrap_servers']}"):
-            async with asyncio.timeout(self._connect_timeout):
-                self._open_producer = await started_producer(self._options)
+        await self._channel.start()
 
     async def close(self) -> None:
         """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError."""
-        answers, self._answers = self._answers, None
-        producer, self._open_producer = self._open_producer, None
-        if answers is not None:
-            await answers.close()
-        if producer is not None:
-            await stop_producer(producer)
+        await self._channel.close()
 
     @overload
     async def schedule(
         self,
-        id: str | None = None,
+        id: Id = None,
         payload: bytes | None = b"",
         *,
         wait: Literal[True] = True,
@@ -110,7 +108,7 @@ class SchedulerClient:
     @overload
     async def schedule(
         self,
-        id: str | None = None,
+        id: Id = None,
         payload: bytes | None = b"",
         *,
         wait: Literal[False],
@@ -120,7 +118,7 @@ class SchedulerClient:
 
     async def schedule(
         self,
-        id: str | None = None,
+        id: Id = None,
         payload: bytes | None = b"",
         *,
         wait: bool = True,
@@ -128,69 +126,158 @@ class SchedulerClient:
         raise_on_refusal: bool = True,
         **request: Unpack[ScheduleOptions],
     ) -> Result | Receipt:
-        """Schedule a message; see `ScheduleOptions` for what can be asked.
+        """Schedule a message, once or as a series; see `ScheduleOptions` for what can be asked.
 
         `id` defaults to the key, and to a new time-ordered id if there is no key either. With `wait` returns the
         scheduler's result, without it a receipt. `timeout` is in seconds.
-
-        Raises InvalidCommand before anything is sent, naming the header at fault; BrokerError if the broker does not
-        acknowledge; ResultTimeout if no answer comes in time (the command stands); CommandRefused if the answer is
-        `rejected` or `conflict`, unless `raise_on_refusal` is False.
         """
         whole: ScheduleRequest = {**request, "id": id, "payload": payload}
         generated_id = self._new_id()
-
-        def make(reply_to: ReplyTo | None) -> CommandToSend:
-            return schedule_command(self.tenant, whole, generated_id=generated_id, reply_to=reply_to)
-
-        return await self._carry_out(make, wait, timeout, raise_on_refusal)
+        return await self._carry_out(
+            lambda reply_to: schedule_command(self.tenant, whole, generated_id=generated_id, reply_to=reply_to),
+            wait,
+            {"timeout": timeout, "raise_on_refusal": raise_on_refusal},
+        )
 
     @overload
-    async def cancel(
+    async def cancel(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    async def cancel(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    async def cancel(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Cancel a schedule; see `CommandOptions`. The result's outcome is `cancelled` or `not_found`."""
+        return await self._control("cancel", id, wait, options)
+
+    @overload
+    async def pause(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    async def pause(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    async def pause(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Let a schedule not fire until it is resumed. The outcome is `paused` or `not_found`."""
+        return await self._control("pause", id, wait, options)
+
+    @overload
+    async def resume(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    async def resume(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    async def resume(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Let a paused schedule go on; its misfire policy says what becomes of what it has missed.
+
+        The outcome is `resumed` or `not_found`.
+        """
+        return await self._control("resume", id, wait, options)
+
+    @overload
+    async def trigger(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    async def trigger(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    async def trigger(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Fire at once, even a paused schedule: a one-shot in place of its time, a series besides its times.
+
+        The outcome is `triggered` or `not_found`.
+        """
+        return await self._control("trigger", id, wait, options)
+
+    @overload
+    async def reschedule(
         self,
         id: str,
         *,
-        key: str | bytes | None = None,
+        key: Key | None = None,
         expected_version: int | None = None,
+        wait: Literal[True] = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+        **rule: Unpack[TimeRule],
+    ) -> Result: ...
+
+    @overload
+    async def reschedule(
+        self,
+        id: str,
+        *,
+        key: Key | None = None,
+        expected_version: int | None = None,
+        wait: Literal[False],
+        timeout: float = DEFAULT_TIMEOUT,
+        **rule: Unpack[TimeRule],
+    ) -> Receipt: ...
+
+    async def reschedule(
+        self,
+        id: str,
+        *,
+        key: Key | None = None,
+        expected_version: int | None = None,
+        wait: bool = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+        **rule: Unpack[TimeRule],
+    ) -> Result | Receipt:
+        """Give a schedule another time rule, as `TimeRule` has it; everything else of it stays.
+
+        The outcome is `rescheduled` or `not_found`.
+        """
+        return await self._carry_out(
+            lambda reply_to: reschedule_command(
+                self.tenant, id, rule, key=key, expected_version=expected_version, reply_to=reply_to
+            ),
+            wait,
+            {"timeout": timeout, "raise_on_refusal": raise_on_refusal},
+        )
+
+    @overload
+    async def complete(
+        self,
+        firing: Firing,
+        *,
+        succeeded: bool = True,
+        key: Key | None = None,
         wait: Literal[True] = True,
         timeout: float = DEFAULT_TIMEOUT,
         raise_on_refusal: bool = True,
     ) -> Result: ...
 
     @overload
-    async def cancel(
+    async def complete(
         self,
-        id: str,
+        firing: Firing,
         *,
-        key: str | bytes | None = None,
-        expected_version: int | None = None,
+        succeeded: bool = True,
+        key: Key | None = None,
         wait: Literal[False],
         timeout: float = DEFAULT_TIMEOUT,
     ) -> Receipt: ...
 
-    async def cancel(
+    async def complete(
         self,
-        id: str,
+        firing: Firing,
         *,
-        key: str | bytes | None = None,
-        expected_version: int | None = None,
+        succeeded: bool = True,
+        key: Key | None = None,
         wait: bool = True,
         timeout: float = DEFAULT_TIMEOUT,
         raise_on_refusal: bool = True,
     ) -> Result | Receipt:
-        """Cancel a schedule. `key` must be the one it was scheduled with; default: the id.
+        """Say how the consumer of a firing fared, which `parse_firing` makes of the message.
 
-        The result's outcome is `cancelled` or `not_found`. Raises as `schedule` does.
+        It goes to the partition that the schedule's own command came from; with `key`, to the partition of that key.
+        The outcome is `completed`, `not_found`, or `conflict` if a later attempt has been delivered meanwhile.
         """
+        return await self._carry_out(
+            lambda reply_to: complete_command(firing, succeeded=succeeded, key=key, reply_to=reply_to),
+            wait,
+            {"timeout": timeout, "raise_on_refusal": raise_on_refusal},
+        )
 
-        def make(reply_to: ReplyTo | None) -> CommandToSend:
-            return cancel_command(self.tenant, id, key=key, expected_version=expected_version, reply_to=reply_to)
-
-        return await self._carry_out(make, wait, timeout, raise_on_refusal)
-
-    async def send_later(
-        self, key: str | bytes, value: bytes | None, topic: str, when: datetime | timedelta | int
-    ) -> Receipt:
+    async def send_later(self, key: Key, value: bytes | None, topic: str, when: datetime | timedelta | int) -> Receipt:
         """Deliver a record to a topic at an instant (aware datetime or UTC epoch ms), or a timedelta from now.
 
         Returns once the broker has the command. The receipt's id, with the same key, cancels it.
@@ -200,7 +287,7 @@ class SchedulerClient:
             request["after"] = when
         else:
             request["at"] = when
-        return await self._send(schedule_command(self.tenant, request), self._deadline(DEFAULT_TIMEOUT))
+        return await self._channel.send(schedule_command(self.tenant, request), DEFAULT_TIMEOUT)
 
     @overload
     async def schedule_many(
@@ -221,27 +308,14 @@ class SchedulerClient:
         nothing. Raises InvalidCommand at the first request that is wrong, BrokerError and ResultTimeout; requests
         before the one at fault may have been sent by then, and sending those with an id again does no harm.
         """
-        if not wait:
-            return await self._send_many(
-                (schedule_command(self.tenant, request, generated_id=self._new_id()) for request in requests), timeout
-            )
-        answers = await self._running_answers()
-        with ExitStack() as waiting:
-            expected: list[Expected] = []
 
-            def commands() -> Iterator[CommandToSend]:
-                for request in requests:
-                    one = waiting.enter_context(answers.expect())
-                    expected.append(one)
-                    reply_to = ReplyTo(self._results_topic, one.correlation_id)
-                    yield schedule_command(self.tenant, request, generated_id=self._new_id(), reply_to=reply_to)
+        def maker(request: ScheduleRequest) -> MakeCommand:
+            generated_id = self._new_id()
+            return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
 
-            receipts = await self._send_many(commands(), timeout)
-            deadline = self._deadline(timeout)
-            return [
-                await self._answer(one, f"{receipt.tenant}/{receipt.id}", deadline, timeout)
-                for one, receipt in zip(expected, receipts, strict=True)
-            ]
+        if wait:
+            return await self._channel.ask_many(map(maker, requests), timeout)
+        return await self._channel.send_many((maker(request)(None) for request in requests), timeout)
 
     async def watch(
         self,
@@ -256,7 +330,7 @@ class SchedulerClient:
         All tenants, ids and events by default; a record that is no event is logged and passed over. Raises BrokerError.
         """
         with broker_errors(f"cannot read {self._history_topic}"):
-            reader = await self._reader(self._history_topic, from_beginning=from_beginning)
+            reader = await self._channel.reader(self._history_topic, from_beginning=from_beginning)
             try:
                 async for record in reader:
                     try:
@@ -273,98 +347,29 @@ class SchedulerClient:
             finally:
                 await reader.close()
 
-    async def _carry_out(
-        self, make: Callable[[ReplyTo | None], CommandToSend], wait: bool, timeout: float, raise_on_refusal: bool
-    ) -> Result | Receipt:
-        deadline = self._deadline(timeout)
+    async def _control(self, name: ControlName, id: str, wait: bool, options: CommandOptions) -> Result | Receipt:
+        refuse_unknown(options, CommandOptions)
+        return await self._carry_out(
+            lambda reply_to: control_command(
+                name,
+                self.tenant,
+                id,
+                key=options.get("key"),
+                expected_version=options.get("expected_version"),
+                reply_to=reply_to,
+            ),
+            wait,
+            options,
+        )
+
+    async def _carry_out(self, make: MakeCommand, wait: bool, options: CommandOptions) -> Result | Receipt:
+        timeout = options.get("timeout", DEFAULT_TIMEOUT)
         if not wait:
-            return await self._send(make(None), deadline)
-        answers = await self._running_answers()
-        with answers.expect() as expected:
-            command = make(ReplyTo(self._results_topic, expected.correlation_id))
-            await self._send(command, deadline)
-            result = await self._answer(expected, f"{command.tenant}/{command.id}", deadline, timeout)
-        if raise_on_refusal and result.outcome in _REFUSALS:
+            return await self._channel.send(make(None), timeout)
+        result = await self._channel.ask(make, timeout)
+        if options.get("raise_on_refusal", True) and result.outcome in _REFUSALS:
             raise CommandRefused(result)
         return result
 
-    async def _send(self, command: CommandToSend, deadline: float) -> Receipt:
-        if not self._commands_topic_exists:
-            # Asked once, for its clear error: the producer's own is a time-out long after.
-            await self._partitions(self.commands_topic)
-            self._commands_topic_exists = True
-        with broker_errors(f"cannot send the command for {command.tenant}/{command.id}"):
-            async with asyncio.timeout_at(deadline):
-                acknowledged = await self._producer.send(
-                    self.commands_topic, command.value, command.key, headers=command.headers
-                )
-                record = await acknowledged
-        return Receipt(command.tenant, command.id, record.partition, record.offset)
-
-    async def _send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
-        partitions = await self._partitions(self.commands_topic)
-        sender = BulkSender(self._producer, self.commands_topic, len(partitions))
-        try:
-            for command in commands:
-                await sender.add(command)
-            with broker_errors(f"cannot send commands to {self.commands_topic}"):
-                async with asyncio.timeout(timeout):
-                    return await sender.finish()
-        except BaseException:
-            sender.abandon()
-            raise
-
-    async def _answer(self, expected: Expected, identity: str, deadline: float, timeout: float) -> Result:
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await expected.result
-        except TimeoutError:
-            raise ResultTimeout(
-                f"no answer about {identity} within {timeout:g} s; the command is in {self.commands_topic} and will be "
-                "carried out when a worker reads it"
-            ) from None
-
-    async def _running_answers(self) -> Answers:
-        async with self._answers_lock:
-            if self._answers is not None and not self._answers.running:
-                await self._answers.close()
-                self._answers = None
-            if self._answers is None:
-                reader = await self._reader(self._results_topic)
-                if self._open_producer is None:
-                    await reader.close()
-                    raise BrokerError("the client was closed")
-                self._answers = Answers(reader)
-            return self._answers
-
-    async def _reader(self, topic: str, *, from_beginning: bool = False) -> Reader:
-        partitions = await self._partitions(topic)
-        with broker_errors(f"cannot read {topic}"):
-            async with asyncio.timeout(self._connect_timeout):
-                return await Reader.open(self._options, topic, partitions, from_beginning=from_beginning)
-
-    async def _partitions(self, topic: str) -> set[int]:
-        try:
-            with broker_errors(f"cannot look up topic {topic}"):
-                async with asyncio.timeout(self._connect_timeout):
-                    return set(await self._producer.partitions_for(topic))
-        except BrokerError as error:
-            if self._open_producer is None:
-                raise BrokerError("the client was closed") from error
-            if isinstance(error.__cause__, TimeoutError):
-                raise BrokerError(
-                    f"topic {topic} does not exist or cannot be looked up; `light-scheduler topics create` makes it"
-                ) from error
-            raise
-
-    @property
-    def _producer(self) -> AIOKafkaProducer:
-        if self._open_producer is None:
-            raise ClientError("the client is not open: use `async with SchedulerClient(...) as client`")
-        return self._open_producer
-
     def _new_id(self) -> str:
         return time_ordered_id(self._clock.now(), secrets.randbits(FREE_BITS))
-
-    def _deadline(self, timeout: float) -> float:
-        return asyncio.get_running_loop().time() + timeout

@@ -17,11 +17,12 @@ from .events import (
     result_headers,
 )
 from .firing import firing_headers, parse_firing
-from .ids import record_id, time_ordered_id
+from .ids import derived_id, record_id, time_ordered_id
 from .instants import format_instant, instant_of, parse_instant
 from .json_form import command_schema
 from .partitioner import partition_for
 from .record import CommandRecord
+from .trigger_fields import trigger_fields
 
 __all__ = [
     "CommandRecord",
@@ -32,6 +33,7 @@ __all__ = [
     "decode_dead_letter",
     "decode_history",
     "decode_result",
+    "derived_id",
     "dialect_named",
     "encode_dead_letter",
     "encode_history",
@@ -47,4 +49,5 @@ __all__ = [
     "record_id",
     "result_headers",
     "time_ordered_id",
+    "trigger_fields",
 ]

@@ -1,14 +1,20 @@
-"""Ids that nobody chose: UUIDs of version 7, so that their order is the order of time.
+"""Ids that nobody chose: made up, in the order of time, or derived from something that says what is meant.
+
+A made-up id is a UUID of version 7:
 
     48 bits UTC epoch ms | 4 bits version (7) | 12 bits | 2 bits variant (binary 10) | 62 bits
 
 The 74 bits that the layout leaves free are the caller's: random ones, or the place of a record, which makes the id the
-same however often the record is read.
+same however often the record is read. A derived id is a UUID of version 5 in the namespace below.
 """
 
 from __future__ import annotations
 
+from hashlib import sha1
 from uuid import UUID
+
+NAMESPACE = UUID("6879b462-cb1b-5fba-84ad-9f5ef688e0fe")
+"""Of derived ids: the UUIDv5 of `urn:light-scheduler:schedule-id` as a URL."""
 
 FREE_BITS = 74
 _OFFSET_BITS = 54
@@ -24,3 +30,13 @@ def time_ordered_id(at: int, free: int) -> str:
 def record_id(at: int, partition: int, offset: int) -> str:
     """Return the id of a record from its timestamp (UTC epoch ms), partition and offset: the same on every reading."""
     return time_ordered_id(at, partition << _OFFSET_BITS | offset)
+
+
+def derived_id(name: str | bytes) -> str:
+    """Return the UUIDv5 of a name: the same one everywhere and always, so that asking again asks for the same thing.
+
+    Text counts as its UTF-8.
+    """
+    content = name.encode() if isinstance(name, str) else name
+    digest = sha1(NAMESPACE.bytes + content, usedforsecurity=False).digest()
+    return str(UUID(bytes=digest[:16], version=5))

@@ -5,23 +5,44 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, cast, get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 from aiokafka.structs import ConsumerRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
+from light_scheduler.client import FROM_CONTENT, SAME_AS_KEY, SchedulerClient, ScheduleRequest, TimeRule
 from light_scheduler.client.commands import (
-    SAME_AS_KEY,
     CommandToSend,
-    ScheduleRequest,
-    cancel_command,
+    complete_command,
+    control_command,
+    reschedule_command,
     schedule_command,
 )
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import REJECT_PAST, After, Command, ControlCommand, Once, ReplyTo, ScheduleCommand
+from light_scheduler.model import (
+    REJECT_PAST,
+    Acknowledgement,
+    After,
+    Backoff,
+    Bounds,
+    Command,
+    CompleteCommand,
+    ControlCommand,
+    ControlName,
+    Cron,
+    Firing,
+    FixedDelay,
+    FixedRate,
+    Once,
+    ReplyTo,
+    RescheduleCommand,
+    ScheduleCommand,
+)
 from light_scheduler.wire import dialect_named
+from light_scheduler.wire.fields import RULES
 
 AT = 4_102_444_800_000
 
@@ -50,6 +71,25 @@ def scheduled(**request: Any) -> ScheduleCommand:
         ("after", "15m", "timing", After(900_000)),
         ("after", timedelta(minutes=15), "timing", After(900_000)),
         ("after", timedelta(microseconds=1), "timing", After(1)),
+        ("trigger", Once(AT), "timing", Once(AT)),
+        ("trigger", After(5_000), "timing", After(5_000)),
+        ("trigger", FixedRate(60_000), "timing", FixedRate(60_000)),
+        (
+            "trigger",
+            Cron("0 9 * * 1-5", timezone="Europe/Prague"),
+            "timing",
+            Cron("0 9 * * 1-5", "unix", "Europe/Prague"),
+        ),
+        ("every", timedelta(minutes=1), "timing", FixedRate(60_000)),
+        ("cron", "@daily", "timing", Cron("@daily")),
+        ("backoff", "1s,2s", "timing", Backoff((1_000, 2_000))),
+        ("backoff", [1_000, "2s", timedelta(seconds=4)], "timing", Backoff((1_000, 2_000, 4_000))),
+        ("jitter", timedelta(seconds=5), "bounds", Bounds(jitter=5_000)),
+        ("window", "5s", "bounds", Bounds(window=5_000)),
+        ("misfire_grace", timedelta(seconds=5), "bounds", Bounds(misfire_grace=5_000)),
+        ("paused", True, "paused", True),
+        ("paused", False, "paused", False),
+        ("ack_timeout", timedelta(minutes=1), "acknowledgement", Acknowledgement(60_000, 10)),
         ("ttl", timedelta(seconds=5), "ttl", 5_000),
         ("on_past", "reject", "on_past", REJECT_PAST),
         ("on_past", timedelta(seconds=5), "on_past", 5_000),
@@ -67,6 +107,46 @@ def scheduled(**request: Any) -> ScheduleCommand:
 )
 def test_arguments_arrive_as_they_were_meant(argument: str, value: object, field: str, expected: object) -> None:
     assert getattr(scheduled(**{argument: value}), field) == expected
+
+
+def test_a_series_takes_all_that_its_headers_can_say() -> None:
+    command = scheduled(
+        cron="0 0 9 L * ?",
+        cron_dialect="quartz",
+        timezone=ZoneInfo("Europe/Prague"),
+        start=datetime(2100, 1, 1, tzinfo=UTC),
+        end="2101-01-01T00:00:00Z",
+        max_firings=5,
+        misfire="all",
+        ack_timeout="1m",
+        max_attempts=3,
+        overlap="queue",
+    )
+    assert command.timing == Cron("0 0 9 L * ?", "quartz", "Europe/Prague")
+    assert command.bounds == Bounds(AT, 4_133_980_800_000, 5, misfire="all")
+    assert command.acknowledgement == Acknowledgement(60_000, 3, "queue")
+    assert scheduled(every="5m", mode="fixed-delay").timing == FixedDelay(300_000)
+
+
+def test_the_arguments_are_the_headers_of_a_schedule_command() -> None:
+    others = {"command", "id", "tenant", "firing-id", "attempt", "completion", "reply-topic", "correlation-id"}
+    arguments = {name.replace("_", "-") for name in ScheduleRequest.__annotations__}
+    assert RULES.keys() - others - {"target-topic", "target-key-base64"} == arguments - {
+        "id", "payload", "headers", "key", "topic", "trigger",
+    }  # fmt: skip
+
+
+def test_an_id_of_the_content_is_the_same_for_the_same_request_only() -> None:
+    def id_of(**request: Any) -> str:
+        return scheduled(**{"id": FROM_CONTENT, "payload": b"x", "after": "1m", **request}).id
+
+    same: list[dict[str, Any]] = [{}, {"on_conflict": "keep"}, {"expected_version": 1}]
+    other: list[dict[str, Any]] = [
+        {"payload": b"y"}, {"payload": None}, {"after": "2m"}, {"topic": "u"}, {"key": "k"}, {"key": ""},
+        {"headers": {"a": "b"}}, {"labels": "a=b"}, {"target_key": None},
+    ]  # fmt: skip
+    assert len({id_of(**request) for request in same}) == 1
+    assert len({id_of(**request) for request in [*same, *other]}) == 1 + len(other)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +187,40 @@ def test_reply_and_tenant_are_in_the_record() -> None:
     assert (command.tenant, command.reply_to) == ("acme", reply_to)
 
 
-def test_a_cancel_carries_identity_key_and_expected_version() -> None:
-    command = received(cancel_command("acme", "a", key="k", expected_version=2, reply_to=ReplyTo("answers", b"c")))
-    assert command == ControlCommand("cancel", "acme", "a", b"k", 0, 0, AT, 2, ReplyTo("answers", b"c"))
+@pytest.mark.parametrize("name", get_args(ControlName))
+def test_control_commands_carry_identity_key_and_expected_version(name: ControlName) -> None:
+    sent = control_command(name, "acme", "a", key="k", expected_version=2, reply_to=ReplyTo("answers", b"c"))
+    assert received(sent) == ControlCommand(name, "acme", "a", b"k", 0, 0, AT, 2, ReplyTo("answers", b"c"))
+
+
+def test_a_reschedule_carries_a_time_rule() -> None:
+    rule: TimeRule = {"every": "5m", "start": AT, "jitter": timedelta(seconds=1)}
+    sent = reschedule_command("acme", "a", rule, key="k", expected_version=2)
+    assert received(sent) == RescheduleCommand(
+        "acme", "a", b"k", FixedRate(300_000), 0, 0, AT, None, 2, None, Bounds(AT, jitter=1_000)
+    )
+    one_shot: TimeRule = {"trigger": Once(AT), "on_past": "reject"}
+    command = received(reschedule_command("acme", "a", one_shot))
+    assert isinstance(command, RescheduleCommand)
+    assert (command.timing, command.on_past) == (Once(AT), REJECT_PAST)
+
+
+@pytest.mark.parametrize("succeeded", [True, False])
+def test_a_completion_goes_to_where_the_schedule_is(succeeded: bool) -> None:
+    firing = Firing("acme", "a@b", AT, AT + 5, 3, 2, 1, "commands", 7, 99, b"message key", b"", [])
+    sent = complete_command(firing, succeeded=succeeded)
+    assert (sent.topic, sent.partition, sent.key) == ("commands", 7, b"a@b")
+    assert received(sent) == CompleteCommand("acme", "a@b", b"a@b", AT, 2, succeeded, 0, 0, AT)
+    by_key = complete_command(firing, key="k")
+    assert (by_key.topic, by_key.partition, by_key.key) == ("commands", None, b"k")
+
+
+async def test_an_argument_that_no_command_has_is_refused() -> None:
+    client: Any = SchedulerClient()
+    with pytest.raises(InvalidCommand, match="is not known; there are key, expected_version"):
+        await client.pause("a", kee="k")
+    with pytest.raises(InvalidCommand, match="is not known; there are trigger, at"):
+        await client.reschedule("a", wait=False, topic="t")
 
 
 @pytest.mark.parametrize(
@@ -122,6 +233,14 @@ def test_a_cancel_carries_identity_key_and_expected_version() -> None:
         ({"topic": "t", "at": AT, "after": 5}, "schedule-after", "one trigger"),
         ({"topic": "t", "after": timedelta(seconds=-1)}, "schedule-after", "not a duration"),
         ({"topic": "t", "at": True}, "schedule-at", "not an instant"),
+        ({"topic": "t", "every": "1m", "cron": "@daily"}, "schedule-cron", "one trigger"),
+        ({"topic": "t", "trigger": Once(AT), "cron": "@daily"}, "schedule-cron", "one trigger"),
+        ({"topic": "t", "trigger": Once(AT), "at": AT}, "schedule-at", "given twice"),
+        ({"topic": "t", "trigger": "15m"}, "trigger", "must be one of Once, After"),
+        ({"topic": "t", "trigger": FixedRate(5, anchor=7)}, "trigger", "give a start"),
+        ({"topic": "t", "timezone": "UTC"}, "schedule-timezone", "needs schedule-cron"),
+        ({"topic": "t", "every": "1m", "start": datetime(2026, 1, 1)}, "schedule-start", "no time zone"),
+        ({"topic": "t", "paused": "yes"}, "schedule-paused", "must be true or false"),
         ({"topic": "t", "priority": 256}, "schedule-priority", "from 0 to 255"),
         ({"topic": "t", "id": ""}, "schedule-id", "must not be empty"),
         ({"topic": "t", "id": None, "key": b"\xff"}, "schedule-id", "not UTF-8"),

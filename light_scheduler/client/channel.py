@@ -1,0 +1,172 @@
+"""One client's way to the scheduler and back: commands into their topic, results out of theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+from light_scheduler.errors import BrokerError, ClientError, ResultTimeout
+from light_scheduler.model import ReplyTo, Result
+
+from .answers import Answers, Expected
+from .bulk import BulkSender
+from .commands import CommandToSend
+from .connection import broker_errors, started_producer, stop_producer
+from .reading import Reader
+from .receipt import Receipt
+
+MakeCommand = Callable[[ReplyTo | None], CommandToSend]
+"""Makes a command that asks for its result there, or for none."""
+
+
+class Channel:
+    """Sends commands and waits for their results. Nothing is connected before `start`.
+
+    `options` are those of the connection, as aiokafka takes them; `connect_timeout` is in seconds.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any], *, commands_topic: str, results_topic: str, connect_timeout: float
+    ) -> None:
+        self.commands_topic = commands_topic
+        self._results_topic = results_topic
+        self._options = options
+        self._connect_timeout = connect_timeout
+        self._open_producer: AIOKafkaProducer | None = None
+        self._known_topics: set[str] = set()
+        self._answers: Answers | None = None
+        self._answers_lock = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Connect. Raises BrokerError if the broker cannot be reached."""
+        if self._open_producer is not None:
+            return
+        with broker_errors(f"cannot reach Kafka at {self._options['bootstrap_servers']}"):
+            async with asyncio.timeout(self._connect_timeout):
+                self._open_producer = await started_producer(self._options)
+
+    async def close(self) -> None:
+        """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError."""
+        answers, self._answers = self._answers, None
+        producer, self._open_producer = self._open_producer, None
+        if answers is not None:
+            await answers.close()
+        if producer is not None:
+            await stop_producer(producer)
+
+    async def send(self, command: CommandToSend, timeout: float) -> Receipt:
+        """Send a command; return once the broker has it. Raises BrokerError, InvalidCommand if it is too large."""
+        return await self._send(command, self._deadline(timeout))
+
+    async def ask(self, make: MakeCommand, timeout: float) -> Result:
+        """Send a command and wait for its result. Raises as `send` does, and ResultTimeout: the command stands."""
+        deadline = self._deadline(timeout)
+        answers = await self._running_answers()
+        with answers.expect() as expected:
+            receipt = await self._send(make(ReplyTo(self._results_topic, expected.correlation_id)), deadline)
+            return await self._answer(expected, receipt, deadline, timeout)
+
+    async def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
+        """Send commands in whole batches. `timeout` begins when the last one has been taken."""
+        partitions = await self._partitions(self.commands_topic)
+        sender = BulkSender(self._producer, self.commands_topic, len(partitions))
+        try:
+            for command in commands:
+                await sender.add(command)
+            with broker_errors(f"cannot send commands to {self.commands_topic}"):
+                async with asyncio.timeout(timeout):
+                    return await sender.finish()
+        except BaseException:
+            sender.abandon()
+            raise
+
+    async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result]:
+        """Send commands in whole batches and wait for all their results."""
+        answers = await self._running_answers()
+        with ExitStack() as waiting:
+            expected: list[Expected] = []
+
+            def commands() -> Iterator[CommandToSend]:
+                for make in makers:
+                    one = waiting.enter_context(answers.expect())
+                    expected.append(one)
+                    yield make(ReplyTo(self._results_topic, one.correlation_id))
+
+            receipts = await self.send_many(commands(), timeout)
+            deadline = self._deadline(timeout)
+            return [
+                await self._answer(one, receipt, deadline, timeout)
+                for one, receipt in zip(expected, receipts, strict=True)
+            ]
+
+    async def reader(self, topic: str, *, from_beginning: bool = False) -> Reader:
+        """Return a reader of a topic; its caller closes it. Raises BrokerError."""
+        partitions = await self._partitions(topic)
+        with broker_errors(f"cannot read {topic}"):
+            async with asyncio.timeout(self._connect_timeout):
+                return await Reader.open(self._options, topic, partitions, from_beginning=from_beginning)
+
+    async def _send(self, command: CommandToSend, deadline: float) -> Receipt:
+        topic = command.topic or self.commands_topic
+        if topic not in self._known_topics:
+            # Asked once, for its clear error: the producer's own is a time-out long after.
+            await self._partitions(topic)
+            self._known_topics.add(topic)
+        with broker_errors(f"cannot send the command for {command.tenant}/{command.id}"):
+            async with asyncio.timeout_at(deadline):
+                acknowledged = await self._producer.send(
+                    topic, command.value, command.key, partition=command.partition, headers=command.headers
+                )
+                record = await acknowledged
+        return Receipt(command.tenant, command.id, record.partition, record.offset)
+
+    async def _answer(self, expected: Expected, receipt: Receipt, deadline: float, timeout: float) -> Result:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await expected.result
+        except TimeoutError:
+            raise ResultTimeout(
+                f"no answer about {receipt.tenant}/{receipt.id} within {timeout:g} s; the command is in the commands "
+                f"topic (partition {receipt.partition}, offset {receipt.offset}) and will be carried out when a worker "
+                "reads it"
+            ) from None
+
+    async def _running_answers(self) -> Answers:
+        async with self._answers_lock:
+            if self._answers is not None and not self._answers.running:
+                await self._answers.close()
+                self._answers = None
+            if self._answers is None:
+                reader = await self.reader(self._results_topic)
+                if self._open_producer is None:
+                    await reader.close()
+                    raise BrokerError("the client was closed")
+                self._answers = Answers(reader)
+            return self._answers
+
+    async def _partitions(self, topic: str) -> set[int]:
+        try:
+            with broker_errors(f"cannot look up topic {topic}"):
+                async with asyncio.timeout(self._connect_timeout):
+                    return set(await self._producer.partitions_for(topic))
+        except BrokerError as error:
+            if self._open_producer is None:
+                raise BrokerError("the client was closed") from error
+            if isinstance(error.__cause__, TimeoutError):
+                raise BrokerError(
+                    f"topic {topic} does not exist or cannot be looked up; `light-scheduler topics create` makes it"
+                ) from error
+            raise
+
+    @property
+    def _producer(self) -> AIOKafkaProducer:
+        if self._open_producer is None:
+            raise ClientError("the client is not open: use `async with SchedulerClient(...) as client`")
+        return self._open_producer
+
+    def _deadline(self, timeout: float) -> float:
+        return asyncio.get_running_loop().time() + timeout

@@ -1,0 +1,89 @@
+"""The ways in, each against a real worker: what is asked for there is what happens."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from support.application import Application
+
+from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, parse_firing
+from light_scheduler.clock import SystemClock
+from light_scheduler.errors import CommandRefused
+from light_scheduler.model import Firing, Outcome
+
+pytestmark = pytest.mark.integration
+
+HOUR = 3_600_000
+YEAR_2100 = 4_102_444_800_000
+
+
+async def firings(application: Application, count: int) -> list[Firing]:
+    """The first firings in the target topic."""
+    async with (
+        asyncio.timeout(30),
+        AIOKafkaConsumer(
+            application.target,
+            bootstrap_servers=application.bootstrap_servers,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+        ) as consumer,
+    ):
+        return [parse_firing(await consumer.getone()) for _ in range(count)]
+
+
+async def test_the_client_schedules_series_and_controls_them(served: Application) -> None:
+    topic, now = served.target, SystemClock().now()
+    async with served.client() as client:
+        # Every trigger, with what bounds it: the answer tells the next due time.
+        cron = await client.schedule(
+            "cron", topic=topic, trigger=Cron("0 9 * * *", timezone="Europe/Prague"), start=YEAR_2100
+        )
+        assert (cron.outcome, cron.next_due) == (Outcome.SCHEDULED, YEAR_2100 + 8 * HOUR)
+        rate = await client.schedule("rate", topic=topic, every=timedelta(hours=1), start=YEAR_2100, max_firings=3)
+        assert rate.next_due == YEAR_2100
+        backoff = await client.schedule("backoff", topic=topic, backoff=["2h", "4h"])
+        assert backoff.next_due is not None
+        assert backoff.next_due >= now + 2 * HOUR
+
+        # Paused from the start, resumed; the version stays.
+        paused = await client.schedule("paused", topic=topic, at=YEAR_2100, paused=True)
+        assert paused.next_due is None
+        resumed = await client.resume("paused", expected_version=1)
+        assert (resumed.outcome, resumed.next_due, resumed.version) == (Outcome.RESUMED, YEAR_2100, 1)
+        assert (await client.pause("paused")).outcome is Outcome.PAUSED
+
+        # Another time rule; everything else stays.
+        moved = await client.reschedule("rate", every="2h", start=datetime(2100, 1, 2, tzinfo=UTC))
+        assert (moved.outcome, moved.version, moved.next_due) == (Outcome.RESCHEDULED, 2, YEAR_2100 + 24 * HOUR)
+        with pytest.raises(CommandRefused, match="version 1 was expected; it is 2"):
+            await client.pause("rate", expected_version=1)
+        with pytest.raises(CommandRefused, match="schedule-cron"):
+            await client.reschedule("rate", cron="61 * * * *")
+
+        # The same content twice is the same schedule, and another content another.
+        first = await client.schedule(FROM_CONTENT, b"x", topic=topic, at=YEAR_2100)
+        again = await client.schedule(FROM_CONTENT, b"x", topic=topic, at=YEAR_2100, on_conflict="keep")
+        other = await client.schedule(FROM_CONTENT, b"y", topic=topic, at=YEAR_2100)
+        assert (again.outcome, again.id) == (Outcome.KEPT, first.id)
+        assert other.id != first.id
+
+        # Triggered now, though it is paused; acknowledged from the message alone, whatever its keys.
+        delay = await client.schedule(
+            "delay", topic=topic, trigger=FixedDelay(HOUR), key="entity", target_key="message", ack_timeout="1h"
+        )
+        assert delay.outcome is Outcome.SCHEDULED
+        assert (await client.pause("delay", key="entity")).outcome is Outcome.PAUSED
+        assert (await client.trigger("delay", key="entity")).outcome is Outcome.TRIGGERED
+        (firing,) = await firings(served, 1)
+        assert (firing.id, firing.key) == ("delay", b"message")
+        assert (await client.complete(firing)).outcome is Outcome.COMPLETED
+        assert (await client.complete(firing, succeeded=False)).outcome is Outcome.NOT_FOUND
+
+        for id, key in (("cron", None), ("delay", "entity")):
+            assert (await client.cancel(id, key=key)).outcome is Outcome.CANCELLED
+            assert (await client.cancel(id, key=key)).outcome is Outcome.NOT_FOUND
+        receipt = await client.cancel("rate", wait=False)
+        assert receipt.id == "rate"

@@ -38,6 +38,7 @@ _COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
     ("firings_expired", "Firings not delivered, for their time to live was over.", lambda lane: lane.expired),
     ("dead_letters", "Commands and firings set aside as dead letters.", lambda lane: lane.dead_letters),
     ("lost_results", "Answers whose reply topic is missing or refuses them.", lambda lane: lane.lost_results),
+    ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),
     ("transactions", "Transactions committed.", lambda lane: lane.transactions),
     ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),
 )

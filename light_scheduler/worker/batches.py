@@ -36,7 +36,7 @@ _REFUSED = (
 _WHOLE_TOPIC = (InvalidTopicError, TopicAuthorizationFailedError)
 
 
-Origin = Entry | Result
+UserRecord = Entry | Result
 """What a record for a user's topic delivers: a pending schedule's firing, or a command's answer."""
 
 
@@ -53,7 +53,7 @@ class RecordsRefusedError(Exception):
     `culprits` are the origins of its records; with more than one, which of them it was is open.
     """
 
-    def __init__(self, topic: str, cause: KafkaError, culprits: list[Origin]) -> None:
+    def __init__(self, topic: str, cause: KafkaError, culprits: list[UserRecord]) -> None:
         super().__init__(f"topic {topic} refused {len(culprits)} records: {cause!r}")
         self.topic = topic
         self.cause = cause
@@ -86,7 +86,7 @@ class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
 
 class _Batch(NamedTuple):
     builder: _Builder
-    origins: list[Origin]
+    origins: list[UserRecord]
 
 
 class RecordBatches:
@@ -110,7 +110,7 @@ class RecordBatches:
         headers: Headers = NO_HEADERS,
         *,
         limit: int = MAX_BATCH_BYTES,
-        origin: Origin | None = None,
+        origin: UserRecord | None = None,
     ) -> None:
         """Add a record for a (topic, partition); `limit` is the largest batch (bytes) the topic takes.
 

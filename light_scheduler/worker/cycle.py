@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from light_scheduler.engine import FiringRules, Limits, Turn, decide, plain_entry, take_turn
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
+    Command,
     DeadLetter,
     DeadLetterCause,
     Entry,
@@ -40,6 +41,7 @@ from light_scheduler.wire import (
     result_headers,
 )
 from light_scheduler.wire.native import NativeDialect
+from light_scheduler.wire.relay import Origin, as_sent, forwarded, origin_of
 from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
@@ -51,7 +53,7 @@ from light_scheduler.wire.state import (
     identity_of,
 )
 
-from .batches import Origin, RecordBatches, RecordTooLargeError
+from .batches import RecordBatches, RecordTooLargeError, UserRecord
 from .targets import Targets
 
 LONGEST_TOLD = 10_000
@@ -66,12 +68,12 @@ Refusals = dict[OriginKey, str]
 """What a topic of the user's refuses, and why."""
 
 
-def origin_key(origin: Origin) -> OriginKey:
+def origin_key(origin: UserRecord) -> OriginKey:
     """Name a schedule's next firing, or a command's answer, over several tries of a cycle."""
     if isinstance(origin, Entry):
         schedule = origin.schedule  # another version may be due at the same instant, and be nothing to refuse
         return schedule.tenant, schedule.id, origin.progress.due, schedule.version
-    return "", None, origin.offset, 0
+    return "", None, origin.offset, -1 if origin.partition is None else origin.partition
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class LaneContext:
     @property
     def own_topics(self) -> set[str]:
         """The topics that every cycle may write to."""
-        return {self.changelog[0], self.names.history, self.names.dead_letters}
+        return {self.commands_topic, self.changelog[0], self.names.history, self.names.dead_letters}
 
 
 class Cycle:
@@ -114,6 +116,8 @@ class Cycle:
         self._replies: list[tuple[ReplyTo, bytes | None, Result]] = []
         self.outcomes: Counter[Outcome] = Counter()
         self.events: Counter[EventType] = Counter()
+        self.forwarded = 0
+        """Commands passed on to the partition of their key."""
         self.fired_due: list[int] = []
         self._steps = 0
         self._traced = False
@@ -136,6 +140,7 @@ class Cycle:
 
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""
+        origin: Origin | None = None
         try:
             if self._is_native and (plain := plain_entry(record, self._now, self._limits)) is not None:
                 name, entry = plain
@@ -144,17 +149,22 @@ class Cycle:
                     self.outcomes[Outcome.SCHEDULED] += 1
                     self._record(EventType.SCHEDULED, name, entry)
                     return
+            origin = origin_of(record)
+            if origin is not None:
+                record = as_sent(record, origin)
             command = self._decode(record)
             name = identity(command.tenant, command.id)
             current = self._overlay.get(name)
             decision = decide(command, current, self._now, self._limits)
+            if decision.outcome is Outcome.NOT_FOUND and origin is None and self._pass_on(record, command):
+                return
             if decision.event is not None:
                 if current is None or decision.entry is None or decision.entry.schedule is not current.schedule:
                     self._keep(name, decision.entry)
                 else:
                     self._move_on(name, decision.entry)
         except InvalidCommand as error:
-            self._reject(record, error)
+            self._reject(record, origin, error)
             return
         self.outcomes[decision.outcome] += 1
         subject = decision.subject
@@ -163,6 +173,7 @@ class Cycle:
             if decision.finished:
                 self._record(EventType.FINISHED, name, subject)
         if command.reply_to is not None:
+            sent = origin or record
             result = Result(
                 command.name,
                 command.tenant,
@@ -171,10 +182,29 @@ class Cycle:
                 version=subject.schedule.version if subject is not None else None,
                 next_due=decision.entry.progress.next_due if decision.entry is not None else None,
                 reason=decision.reason,
-                partition=record.partition,
-                offset=record.offset,
+                partition=sent.partition,
+                offset=sent.offset,
             )
             self._replies.append((command.reply_to, record.key, result))
+
+    def _pass_on(self, record: CommandRecord, command: Command) -> bool:
+        """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
+        key = command.key if record.key is None else record.key
+        partitions = self._context.targets[self._context.commands_topic].partitions
+        home = partition_for(command.id.encode() if key is None else key, partitions)
+        if home == self._context.partition:
+            return False
+        try:
+            self._copy_to(home, record)
+        except RecordTooLargeError:
+            return False
+        self.forwarded += 1
+        return True
+
+    def _copy_to(self, partition: int, record: CommandRecord) -> None:
+        topic = self._context.commands_topic
+        limit = self._context.targets[topic].max_message_bytes
+        self._batches.add((topic, partition), record.key, record.value, forwarded(record), limit=limit)
 
     def moved_to(self, position: int) -> None:
         """Note the next command to read."""
@@ -354,7 +384,8 @@ class Cycle:
             ),
         )
 
-    def _reject(self, record: CommandRecord, error: InvalidCommand) -> None:
+    def _reject(self, record: CommandRecord, origin: Origin | None, error: InvalidCommand) -> None:
+        sent = origin or record
         envelope = self._context.dialect.salvage(record)
         if envelope.id is not None and len(envelope.id) > LONGEST_TOLD:
             envelope = msgspec.structs.replace(envelope, id=None)
@@ -390,8 +421,8 @@ class Cycle:
                 self._now,
                 due=None,
                 target_topic=None,
-                source_partition=record.partition,
-                source_offset=record.offset,
+                source_partition=sent.partition,
+                source_offset=sent.offset,
                 key=record.key,
                 value=record.value,
                 headers=list(record.headers),
@@ -405,8 +436,8 @@ class Cycle:
                 Outcome.REJECTED,
                 reason=error.reason,
                 field=error.field,
-                partition=record.partition,
-                offset=record.offset,
+                partition=sent.partition,
+                offset=sent.offset,
             )
             self._replies.append((envelope.reply_to, record.key, result))
 

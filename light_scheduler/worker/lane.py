@@ -101,6 +101,7 @@ class LaneCounters:
     transactions: int = 0
     restarts: int = 0
     lost_results: int = 0
+    forwarded: int = 0
 
 
 class Lane:
@@ -319,6 +320,7 @@ class Lane:
     def _count(self, cycle: Cycle, lost_results: int) -> None:
         counters = self.counters
         counters.lost_results += lost_results
+        counters.forwarded += cycle.forwarded
         counters.transactions += 1
         counters.outcomes.update(cycle.outcomes)
         counters.events.update(cycle.events)

@@ -105,6 +105,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         expired=events[EventType.EXPIRED],
         dead_letters=events[EventType.REJECTED] + events[EventType.DEAD_LETTERED] + events[EventType.MISSED],
         lost_results=counters.lost_results,
+        forwarded=counters.forwarded,
         transactions=counters.transactions,
         restarts=counters.restarts,
         lateness=counters.lateness,

@@ -47,6 +47,7 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     expired: Annotated[int, Meta(description="Firings not delivered, for their time to live was over.")] = 0
     dead_letters: Annotated[int, Meta(description="Commands and firings set aside as dead letters.")] = 0
     lost_results: Annotated[int, Meta(description="Answers whose reply topic is missing or refuses them.")] = 0
+    forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
     transactions: Annotated[int, Meta(description="Transactions committed.")] = 0
     restarts: Annotated[int, Meta(description="Times the lane started again after a failure.")] = 0
     lateness: Lateness = msgspec.field(default_factory=Lateness)

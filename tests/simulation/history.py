@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from aiokafka import TopicPartition
 
+from light_scheduler.wire import partition_for
 from light_scheduler.worker.lane import Lane
 
 from . import loop as simulated
@@ -64,20 +65,23 @@ class Verdict(NamedTuple):
 def draw(seed: int) -> History:
     """Make a history up."""
     random = Random(seed)
-    partitions = 1 if random.random() < 0.8 else 2
+    partitions = 1 if random.random() < 0.6 else 2
     sends = []
     at = 0.0
     for _ in range(random.randint(1, 9)):
         at += random.choice((0.0, 0.0, 0.1, 1.0, 3.0)) * random.random()
         kind = random.choices(("schedule", "cancel", "keep", "fail", "invalid"), (12, 4, 1, 1, 1))[0]
         id = random.choice(IDS)
+        partition = partition_for(id.encode(), partitions)
+        if random.random() < 0.2:  # a producer with another partitioner
+            partition = random.randrange(partitions)
         payload = POISON if random.random() < 0.06 else random.choice((b"", b"x", b"\x00\xff" * 20, None))
         if kind == "cancel":
             payload = None
         sends.append(
             Send(
                 at,
-                IDS.index(id) % partitions,
+                partition,
                 kind,
                 id,
                 random.choice((-500, 0, 50, 300, 1_000, 3_000, 8_000)),
@@ -130,7 +134,12 @@ class World:
             self._lasts_until(at)
         while (rest := self.busy_until + SETTLE_S - self.loop.time()) > 0:
             await asyncio.sleep(rest)
-        models = [Partition(self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40)) for tp in self.partitions]
+        models = [
+            Partition(
+                tp.partition, len(self.partitions), self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40)
+            )
+            for tp in self.partitions
+        ]
         return Verdict(
             self._violation(models), frozenset(self.struck), sum(model.fired for model in models), self.steps
         )
@@ -197,7 +206,7 @@ class World:
                 if partition is None:
                     raise Violation(f"a commit of {commit.transactional_id} changes no state")
                 now = EPOCH_MS + int(commit.decided_at * 1_000)
-                models[partition].follow(number, commit, now, (COMMANDS, partition))
+                models[partition].follow(number, commit, now)
             for tp, model in zip(self.partitions, models, strict=True):
                 model.finish(self.clock.now())
                 offset = self.kafka.group_offsets.get(tp, 0)

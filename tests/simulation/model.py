@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .kafka import POISON, Place, Record, Transaction
+from light_scheduler.wire import partition_for
+from light_scheduler.wire.relay import FORWARDED_FROM
+
+from .kafka import POISON, Record, Transaction
 
 TOLD = {"scheduled", "updated", "cancelled", "rejected", "fired", "dead_lettered"}
 """Events that history must have, each as often as it happened."""
@@ -35,27 +38,31 @@ class Pending(NamedTuple):
 
 @dataclass
 class Partition:
-    """The commands of one partition, in order, as read_committed readers see them."""
+    """The commands of one partition of so many, in order, as read_committed readers see them."""
 
+    number: int
+    partitions: int
     commands: Sequence[Record]
     pending: dict[str, Pending] = field(default_factory=dict)
     taken: int = 0
     fired: int = 0
     _last: dict[int, tuple[tuple[int, int], int]] = field(default_factory=dict)  # target partition -> last one, commit
 
-    def follow(self, number: int, commit: Transaction, now: int, place: Place) -> None:
+    def follow(self, number: int, commit: Transaction, now: int) -> None:
         """Take one commit, made at `now` (ms); raise Violation if it is not what must follow."""
         happened: Counter[tuple[str, str]] = Counter()
-        for result in sorted((json(r) for r in commit.records if r.topic == "replies"), key=lambda r: int(r["offset"])):
-            if self.taken == len(self.commands) or self.commands[self.taken].offset != result["offset"]:
-                raise Violation(f"command {result['offset']} was carried out; {self.taken} have been so far")
-            command = self.commands[self.taken]
+        said = [((r["partition"], r["offset"]), str(r["outcome"])) for r in map(json, to(commit, "replies"))]
+        said += [(sent(record), "forwarded") for record in to(commit, "app-commands")]
+        for command in self.commands[self.taken : self.taken + len(said)]:
             self.taken += 1
-            outcome = self._outcome(command, number, now)
-            if result["outcome"] != outcome:
-                raise Violation(f"command {command.offset} was answered {result['outcome']}, not {outcome}")
-            if outcome in TOLD:
-                happened[outcome, text(command.key)] += 1
+            answer = sent(command), self._outcome(command, number, now)
+            if answer not in said:
+                raise Violation(f"{answer} has to come next, and is not among {said}")
+            said.remove(answer)
+            if answer[1] in TOLD:
+                happened[answer[1], text(command.key)] += 1
+        if said:
+            raise Violation(f"{said} were said of commands that there are not")
         for firing in commit.records:
             if firing.topic == "targets":
                 self._fire(firing, number, now)
@@ -63,7 +70,7 @@ class Partition:
             if firing.topic == "app-dead-letters" and self._bury(firing):
                 happened["dead_lettered", header(firing, "dead-letter-id")] += 1
         if any(event == "fired" for event, _ in happened):
-            self._check_backlog(commit.backlog_end[place])
+            self._check_backlog(commit.backlog_end["app-commands", self.number])
         events = [json(record) for record in commit.records if record.topic == "app-history"]
         history = Counter((event["event"], event["id"]) for event in events if event["event"] in TOLD)
         if history != happened:
@@ -75,8 +82,10 @@ class Partition:
         if kind == "invalid":
             return "rejected"
         if kind == "cancel":
-            self.pending.pop(id, None)
-            return "cancelled" if current else "not_found"
+            if self.pending.pop(id, None):
+                return "cancelled"
+            is_home = partition_for(command.key or b"", self.partitions) == self.number
+            return "not_found" if is_home or sent(command) != place(command) else "forwarded"
         if current and kind in ("keep", "fail"):
             return "kept" if kind == "keep" else "conflict"
         version = current.version + 1 if current else 1
@@ -118,6 +127,20 @@ class Partition:
         missing = {id: p for id, p in self.pending.items() if p.due <= now and p.payload != POISON}
         if missing:
             raise Violation(f"never delivered: {missing}")
+
+
+def to(commit: Transaction, topic: str) -> list[Record]:
+    return [record for record in commit.records if record.topic == topic]
+
+
+def place(record: Record) -> tuple[int, int]:
+    return record.partition, record.offset
+
+
+def sent(command: Record) -> tuple[int, int]:
+    """Return where a command was sent to, and its offset there, if it was passed on."""
+    origin = header(command, FORWARDED_FROM)
+    return (int(origin.split(":")[0]), int(origin.split(":")[1])) if origin else place(command)
 
 
 def text(value: bytes | None) -> str:

@@ -125,7 +125,8 @@ class KnownTopics:
         self._node = node
 
     def __getitem__(self, topic: str) -> TargetTopic:
-        return TargetTopic(TARGET_PARTITIONS if topic == TARGET else 1, 1_000_000, None, 0.0)
+        partitions = {TARGET: TARGET_PARTITIONS, COMMANDS: self._node.world.history.partitions}
+        return TargetTopic(partitions.get(topic, 1), 1_000_000, None, 0.0)
 
     async def resolve(self, topics: set[str]) -> None:
         try:

@@ -23,11 +23,12 @@ from .producing import FakeProducer
 AT = 1_767_225_600_000
 HOUR = 3_600_000
 MEGABYTE = 1_048_588
-PARTITION = 5
+PARTITION, PARTITIONS = 5, 6
 NAMES = TopicNames("app")
 CHANGELOG = "app-schedules-changelog"
 
 TO_REMINDERS: Headers = [("schedule-target-topic", b"reminders")]
+ANSWER: Headers = [("schedule-reply-topic", b"answers"), ("schedule-correlation-id", b"\xff\x01")]
 
 
 def topic(partitions: int, max_message_bytes: int = MEGABYTE, refusal: str | None = None) -> TargetTopic:
@@ -39,9 +40,10 @@ def command(
     key: bytes | None = b"a",
     value: bytes | None = b"payload",
     offset: int = 42,
+    partition: int = PARTITION,
     timestamp: int = AT,
 ) -> ConsumerRecord:
-    return ConsumerRecord(NAMES.commands, PARTITION, offset, timestamp, 0, key, value, None, -1, -1, headers)
+    return ConsumerRecord(NAMES.commands, partition, offset, timestamp, 0, key, value, None, -1, -1, headers)
 
 
 def due_at(due: int) -> tuple[str, bytes]:
@@ -59,13 +61,14 @@ class Kept(NamedTuple):
 class Partition:
     """A partition's table, and the topics that its cycles write to."""
 
-    def __init__(self, producer: FakeProducer, store: Store | None = None) -> None:
+    def __init__(self, producer: FakeProducer, store: Store | None = None, *, number: int = PARTITION) -> None:
         self.producer = producer
+        self.number = number
         self.table = ScheduleTable(store or MemoryStore())
         self.changelog: list[Kept] = []
         self.topics = {
-            NAMES.commands: topic(6),
-            CHANGELOG: topic(6),
+            NAMES.commands: topic(PARTITIONS),
+            CHANGELOG: topic(PARTITIONS),
             NAMES.history: topic(3),
             NAMES.dead_letters: topic(2),
             "reminders": topic(4),
@@ -75,6 +78,18 @@ class Partition:
         self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.lost_results = 0
+
+    @property
+    def context(self) -> LaneContext:
+        return LaneContext(
+            NAMES.commands,
+            self.number,
+            dialect_named("native"),
+            NAMES,
+            self.limits,
+            self.rules,
+            self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+        )
 
     async def run(
         self,
@@ -89,16 +104,7 @@ class Partition:
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), RecordBatches(now)
-        context = LaneContext(
-            NAMES.commands,
-            PARTITION,
-            dialect_named("native"),
-            NAMES,
-            self.limits,
-            self.rules,
-            self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
-        )
-        cycle = Cycle(context, overlay, batches, now)
+        cycle = Cycle(self.context, overlay, batches, now)
         for record in commands:
             cycle.take(record)
         cycle.fire_due(overlay.due(now, 1_000, 1 << 30), refusals or {}, 1_000, 1 << 30)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from aiokafka.structs import ConsumerRecord
 from support.partition import (
+    ANSWER,
     AT,
     CHANGELOG,
     HOUR,
@@ -30,7 +31,6 @@ from light_scheduler.model import (
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import (
     decode_dead_letter,
-    dialect_named,
     firing_headers,
     partition_for,
 )
@@ -43,9 +43,7 @@ from light_scheduler.wire.state import (
     identity,
 )
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle, LaneContext
-
-ANSWER: Headers = [("schedule-reply-topic", b"answers"), ("schedule-correlation-id", b"\xff\x01")]
+from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle
 
 
 @pytest.fixture
@@ -95,7 +93,7 @@ async def test_what_changes_nothing_leaves_no_record_but_its_answer(partition: P
     cycle = await partition.run(
         command(due_at(AT), *TO_REMINDERS, ("schedule-on-conflict", b"keep")),
         command(due_at(AT), *TO_REMINDERS, ("schedule-on-conflict", b"fail")),
-        command(value=None, key=b"unknown"),
+        command(value=None, key=b"ghost"),
     )
     assert partition.producer.records == []
     assert cycle.outcomes == {Outcome.KEPT: 1, Outcome.CONFLICT: 1, Outcome.NOT_FOUND: 1}
@@ -129,16 +127,7 @@ async def test_an_update_delivers_at_the_new_time_only(
 
 async def test_the_next_command_to_read_is_kept_in_the_changelog(partition: Partition) -> None:
     overlay, batches = Overlay(partition.table), RecordBatches(AT)
-    context = LaneContext(
-        NAMES.commands,
-        PARTITION,
-        dialect_named("native"),
-        NAMES,
-        partition.limits,
-        partition.rules,
-        partition.topics,  # type: ignore[arg-type]
-    )
-    Cycle(context, overlay, batches, AT).moved_to(4711)
+    Cycle(partition.context, overlay, batches, AT).moved_to(4711)
     await batches.send(partition.producer)
     (kept,) = partition.sent(CHANGELOG)
     assert (kept.partition, kept.key, decode_position(kept.value)) == (PARTITION, POSITION_KEY, 4711)

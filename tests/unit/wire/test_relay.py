@@ -1,0 +1,42 @@
+"""Commands that are passed on to another partition: the copy, its mark, and what is read from it."""
+
+from __future__ import annotations
+
+import pytest
+from aiokafka.structs import ConsumerRecord
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.wire.relay import FORWARDED_FROM, Origin, as_sent, forwarded, origin_of
+
+AT = 1_767_225_600_000
+HEADERS = (("schedule-command", b"cancel"), ("trace", b"\xff"), ("trace", None))
+
+
+def record(*headers: tuple[str, bytes | None], partition: int = 3, timestamp: int = AT) -> ConsumerRecord:
+    return ConsumerRecord("commands", partition, 42, timestamp, 0, b"k", b"\x00v", None, -1, -1, headers)
+
+
+def test_a_copy_says_which_record_was_sent_and_is_otherwise_the_same() -> None:
+    assert forwarded(record(*HEADERS)) == [*HEADERS, (FORWARDED_FROM, b"3:42:1767225600000")]
+
+
+@pytest.mark.parametrize("timestamp", [AT, 0, -1])
+def test_a_copy_reads_as_the_record_that_was_sent_at_its_own_place(timestamp: int) -> None:
+    copy = record(*forwarded(record(*HEADERS, timestamp=timestamp)), partition=1)
+
+    origin = origin_of(copy)
+
+    assert origin == Origin(3, 42, timestamp)
+    assert as_sent(copy, origin) == (b"k", b"\x00v", list(HEADERS), 1, 42, timestamp)
+
+
+def test_a_record_that_was_sent_is_no_copy() -> None:
+    assert origin_of(record(*HEADERS)) is None
+
+
+@pytest.mark.parametrize(
+    "value", [None, b"", b"3:42", b"3:42:x", b"a:b:c", b"-1:2:3", b"3:42:5:6", "³:1:1".encode(), b"\xff"]
+)
+def test_a_mark_that_no_lane_writes_is_refused(value: bytes | None) -> None:
+    with pytest.raises(InvalidCommand, match=FORWARDED_FROM):
+        origin_of(record((FORWARDED_FROM, value)))

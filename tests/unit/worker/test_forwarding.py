@@ -1,0 +1,165 @@
+"""Commands for schedules that are not here: which are passed on, where to, and who answers them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiokafka.structs import ConsumerRecord
+from support.partition import (
+    ANSWER,
+    AT,
+    HOUR,
+    NAMES,
+    PARTITION,
+    PARTITIONS,
+    TO_REMINDERS,
+    Partition,
+    command,
+    due_at,
+    topic,
+)
+
+from light_scheduler.model import DeadLetterCause, Headers, Outcome
+from light_scheduler.wire import partition_for
+from light_scheduler.wire.relay import FORWARDED_FROM
+
+MINE, THEIRS = b"ghost", b"unknown"
+HOME = partition_for(THEIRS, PARTITIONS)
+RESCHEDULE: Headers = [("schedule-command", b"reschedule"), ("schedule-after", b"1h")]
+COMPLETE: Headers = [
+    ("schedule-command", b"complete"),
+    ("schedule-firing-id", b"unknown@1767225600000"),
+    ("schedule-attempt", b"1"),
+]
+JSON = ("content-type", b"application/vnd.light-scheduler.command+json")
+
+
+def test_the_keys_are_what_the_cases_need() -> None:
+    assert partition_for(MINE, PARTITIONS) == PARTITION != HOME
+
+
+@pytest.fixture
+async def partition(producer: Any) -> Partition:
+    return Partition(producer)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(command(*ANSWER, key=THEIRS, value=None), id="cancel by null"),
+        *(
+            pytest.param(command(("schedule-command", name), key=THEIRS), id=name.decode())
+            for name in (b"cancel", b"pause", b"resume", b"trigger")
+        ),
+        pytest.param(command(*RESCHEDULE, key=THEIRS), id="reschedule"),
+        pytest.param(command(*COMPLETE, key=THEIRS), id="complete"),
+        pytest.param(command(("schedule-id", MINE), key=THEIRS, value=None), id="another id"),
+        pytest.param(command(("schedule-id", THEIRS), key=None, value=None), id="no key: the id stands for it"),
+        pytest.param(command(("schedule-expected-version", b"3"), key=THEIRS, value=None), id="a version"),
+        pytest.param(
+            command(JSON, key=None, value=b'{"command": "cancel", "key": "unknown"}'), id="a key in the JSON form"
+        ),
+    ],
+)
+async def test_a_command_for_an_unknown_id_is_passed_on_as_it_is_to_the_partition_of_its_key(
+    partition: Partition, record: ConsumerRecord
+) -> None:
+    cycle = await partition.run(record, now=AT + 7)
+
+    (copy,) = partition.producer.records
+    assert (copy.topic, copy.partition, copy.key, copy.value) == (NAMES.commands, HOME, record.key, record.value)
+    assert copy.headers == [*record.headers, (FORWARDED_FROM, b"%d:42:%d" % (PARTITION, AT))]
+    assert (cycle.forwarded, cycle.outcomes, cycle.results) == (1, {}, [])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(command(*ANSWER, key=MINE, value=None), id="its key belongs here"),
+        pytest.param(command(*ANSWER, ("schedule-id", THEIRS), key=MINE, value=None), id="its key does, not its id"),
+        pytest.param(
+            command(*ANSWER, (FORWARDED_FROM, b"1:2:3"), key=THEIRS, value=None), id="it was passed on before"
+        ),
+    ],
+)
+async def test_a_command_is_answered_here_if(partition: Partition, record: ConsumerRecord) -> None:
+    cycle = await partition.run(record)
+
+    assert [result.outcome for result in partition.results] == [Outcome.NOT_FOUND]
+    assert partition.sent(NAMES.commands) == []
+    assert (cycle.forwarded, cycle.outcomes) == (0, {Outcome.NOT_FOUND: 1})
+
+
+async def test_a_schedule_is_stored_where_it_arrives_and_found_there(partition: Partition) -> None:
+    await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=THEIRS))
+    cycle = await partition.run(command(key=THEIRS, value=None, offset=43))
+
+    assert (cycle.forwarded, cycle.outcomes) == (0, {Outcome.CANCELLED: 1})
+
+
+async def test_a_copy_that_is_too_large_for_the_topic_is_answered_here(partition: Partition) -> None:
+    partition.topics[NAMES.commands] = topic(PARTITIONS, 100)
+    cycle = await partition.run(command(("schedule-command", b"pause"), key=THEIRS, value=b"x" * 100))
+
+    assert (cycle.forwarded, cycle.outcomes) == (0, {Outcome.NOT_FOUND: 1})
+
+
+class Passed:
+    """What another partition makes of a copy that this one has passed on."""
+
+    def __init__(self, there: Partition, copy: Any, offset: int) -> None:
+        self.there = there
+        self.record = command(
+            *copy.headers, key=copy.key, value=copy.value, partition=HOME, offset=offset, timestamp=AT + 5_000
+        )
+
+
+async def passed(partition: Partition, record: ConsumerRecord, offset: int = 3) -> Passed:
+    """Have a command passed on to another partition, which has the schedule."""
+    there = Partition(partition.producer, number=HOME)
+    await there.run(command(due_at(AT + 2 * HOUR), *TO_REMINDERS, key=THEIRS, partition=HOME, offset=offset - 1))
+    await partition.run(record)
+    (copy,) = partition.sent(NAMES.commands)
+    return Passed(there, copy, offset)
+
+
+async def test_the_answer_comes_from_the_partition_that_decides_and_names_the_record_that_was_sent(
+    partition: Partition,
+) -> None:
+    copy = await passed(partition, command(*ANSWER, key=THEIRS, value=None))
+
+    await copy.there.run(copy.record)
+
+    (result,) = copy.there.results
+    assert (result.outcome, result.partition, result.offset) == (Outcome.CANCELLED, PARTITION, 42)
+    assert copy.there.table.pending == 0
+
+
+async def test_a_delay_counts_from_when_the_command_was_sent_not_from_when_it_was_passed_on(
+    partition: Partition,
+) -> None:
+    copy = await passed(partition, command(*RESCHEDULE, key=THEIRS))
+
+    await copy.there.run(copy.record, now=AT + 5_000)
+
+    entry = copy.there.table.get("default", THEIRS.decode())
+    assert entry is not None
+    assert (entry.progress.due, entry.progress.arrival) == (AT + HOUR, 3)
+
+
+async def test_a_copy_that_is_rejected_is_kept_as_it_was_sent(partition: Partition) -> None:
+    record = command(*RESCHEDULE[:1], ("schedule-at", b"1767225599999"), ("schedule-on-past", b"reject"), key=THEIRS)
+    copy = await passed(partition, record)
+
+    await copy.there.run(copy.record)
+
+    (letter,) = copy.there.dead_letters
+    assert (letter.cause, letter.source_partition, letter.source_offset) == (DeadLetterCause.REJECTED, PARTITION, 42)
+    assert letter.headers == list(record.headers)
+
+
+async def test_a_mark_that_no_lane_writes_is_rejected(partition: Partition) -> None:
+    await partition.run(command((FORWARDED_FROM, b"here"), key=THEIRS, value=None))
+
+    assert [letter.field for letter in partition.dead_letters] == [FORWARDED_FROM]

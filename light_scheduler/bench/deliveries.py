@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from array import array
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError
 
 from .figures import percentile
@@ -17,61 +18,135 @@ from .workload import Workload
 
 _SILENT = logging.Logger("light_scheduler.bench.deliveries", logging.CRITICAL + 1)
 _CHUNK = 10_000
+_LIVE_CHUNK = 1  # a chunk comes when it is full or its time is over, a single record at once
 _POLL_S = 0.2
+_SHOWN_EVERY = 1_000
 _PATIENCE_S = 10.0
+MINUTE_MS = 60_000
 
 
-class Tally:
-    """Deliveries of a workload's schedules: how often each came, how late, and what came too early.
+class Delivery(NamedTuple):
+    """A delivered record as a consumer has it: its timestamp, what its headers say, and when it was seen.
+
+    All times are UTC epoch ms; `seen_at` is None if it was read long after. What a header does not say is 0.
+    """
+
+    key: bytes | None
+    payload: bytes | None
+    timestamp: int
+    due: int
+    fired_at: int
+    seen_at: int | None = None
+
+    @property
+    def visible_at(self) -> int:
+        """When it was seen; else when it was fired, which is a commit earlier."""
+        return self.fired_at if self.seen_at is None else self.seen_at
+
+
+class Count(Protocol):
+    """Counts deliveries, and knows how many are still to come."""
+
+    @property
+    def missing(self) -> int: ...
+
+    def add(self, delivery: Delivery) -> None: ...
+
+
+class Lateness:
+    """How late deliveries were."""
+
+    def __init__(self) -> None:
+        self._each = array("q")
+
+    def add(self, ms: int) -> None:
+        self._each.append(ms)
+
+    def figures(self) -> dict[str, float]:
+        """Return its percentiles; nothing if nothing came."""
+        if not self._each:
+            return {}
+        ordered = sorted(self._each)
+        return {
+            "lateness_p50_ms": percentile(ordered, 50),
+            "lateness_p99_ms": percentile(ordered, 99),
+            "lateness_max_ms": ordered[-1],
+        }
+
+
+class _Firings:
+    """Numbered firings: how often each came, how late, and what came too early."""
+
+    def __init__(self, expected: int) -> None:
+        self._arrivals = array("I", bytes(4 * expected))
+        self._duplicate = 0
+        self._early = 0
+        self.missing = expected
+        self.lateness = Lateness()
+
+    def arrived(self, number: int, due: int, delivery: Delivery) -> None:
+        self.lateness.add(delivery.visible_at - due)
+        self._early += min(delivery.fired_at, delivery.timestamp) < due
+        if self._arrivals[number]:
+            self._duplicate += 1
+        else:
+            self.missing -= 1
+        self._arrivals[number] += 1
+
+    def faults(self) -> dict[str, float]:
+        """Return what went wrong."""
+        return {"missing": self.missing, "duplicate": self._duplicate, "early": self._early}
+
+
+class Tally(_Firings):
+    """Deliveries of a workload's schedules, each of which fires once.
 
     A delivery with another payload than was asked for is no delivery of its schedule.
     """
 
     def __init__(self, workload: Workload) -> None:
+        super().__init__(workload.messages)
         self._workload = workload
-        self._arrivals = array("I", bytes(4 * workload.messages))
-        self._lateness = array("q")
-        self._duplicate = 0
-        self._early = 0
-        self._missing = workload.messages
 
-    @property
-    def missing(self) -> int:
-        """Schedules of which nothing came."""
-        return self._missing
+    def add(self, delivery: Delivery) -> None:
+        """Count a delivery."""
+        number = self._workload.number_of(delivery.key)
+        if number is not None and delivery.payload == self._workload.payload(number):
+            self.arrived(number, self._workload.due_of(number), delivery)
 
-    def add(self, key: bytes | None, payload: bytes | None, timestamp: int, fired_at: int) -> None:
-        """Count a delivery: the record's timestamp, and when its header says that it fired (both UTC epoch ms)."""
-        number = self._workload.number_of(key)
-        if number is None or payload != self._workload.payload(number):
+
+class MinuteTally(_Firings):
+    """Deliveries of a workload's schedules that all fire at each of so many minutes, from one (UTC epoch ms) on."""
+
+    def __init__(self, workload: Workload, first: int, minutes: int) -> None:
+        super().__init__(workload.messages * minutes)
+        self._workload = workload
+        self._first = first
+        self._minutes = minutes
+
+    def add(self, delivery: Delivery) -> None:
+        """Count a delivery; those of other minutes do not count."""
+        number = self._workload.number_of(delivery.key)
+        minute, within = divmod(delivery.due - self._first, MINUTE_MS)
+        if number is None or delivery.payload != self._workload.payload(number):
             return
-        self._lateness.append(fired_at - self._workload.due)
-        self._early += min(fired_at, timestamp) < self._workload.due
-        if self._arrivals[number]:
-            self._duplicate += 1
-        else:
-            self._missing -= 1
-        self._arrivals[number] += 1
-
-    def figures(self) -> dict[str, float]:
-        """Return the faults and, if anything came, its lateness."""
-        faults: dict[str, float] = {"missing": self.missing, "duplicate": self._duplicate, "early": self._early}
-        if not self._lateness:
-            return faults
-        ordered = sorted(self._lateness)
-        return {
-            "lateness_p50_ms": percentile(ordered, 50),
-            "lateness_p99_ms": percentile(ordered, 99),
-            "lateness_max_ms": ordered[-1],
-            **faults,
-        }
+        if not within and 0 <= minute < self._minutes:
+            self.arrived(minute * self._workload.messages + number, delivery.due, delivery)
 
 
-def read_deliveries(bootstrap_servers: str, topic: str, partitions: int, tally: Tally, progress: Progress) -> None:
-    """Count everything in a topic that nobody writes to any more.
+def read_deliveries(
+    bootstrap_servers: str,
+    topic: str,
+    partitions: int,
+    tally: Count,
+    progress: Progress,
+    clock: Clock | None = None,
+    patience_s: float = _PATIENCE_S,
+) -> None:
+    """Count everything in a topic, until nothing is missing and its end is reached.
 
-    A transaction's marker is written after its commit was answered, so an end that comes too soon is waited at for
-    some seconds. Raises BrokerError.
+    What is missing at the end is waited for until nothing has come for `patience_s`: a transaction's marker is written
+    after its commit was answered. With a `clock` it is noted when each delivery was seen. Raises BrokerError.
     """
     consumer = Consumer(
         {
@@ -85,38 +160,46 @@ def read_deliveries(bootstrap_servers: str, topic: str, partitions: int, tally: 
     )
     try:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-        _read(consumer, partitions, tally, progress)
+        _read(consumer, partitions, tally, progress, clock, patience_s)
     except KafkaException as error:
         raise BrokerError(f"deliveries in {topic} could not be read: {error}") from error
     finally:
         consumer.close()
 
 
-def _read(consumer: Consumer, partitions: int, tally: Tally, progress: Progress) -> None:
+def _read(
+    consumer: Consumer, partitions: int, tally: Count, progress: Progress, clock: Clock | None, patience_s: float
+) -> None:
     ended: set[int | None] = set()
-    records = 0
+    records = shown = 0
     heard_at = time.monotonic()
     while len(ended) < partitions or tally.missing:
-        chunk = consumer.consume(_CHUNK, _POLL_S)
+        chunk = consumer.consume(_CHUNK if clock is None else _LIVE_CHUNK, _POLL_S)
+        seen_at = None if clock is None else clock.now()
         for record in chunk:
             error = record.error()
             if error is None:
                 ended.discard(record.partition())
                 records += 1
-                tally.add(record.key(), record.value(), record.timestamp()[1], _fired_at(record))
+                tally.add(_delivery(record, seen_at))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(record.partition())
             else:
                 raise KafkaException(error)
-        progress.done(records)
+        if records - shown >= _SHOWN_EVERY or not chunk:
+            progress.done(records)
+            shown = records
         if chunk:
             heard_at = time.monotonic()
-        elif time.monotonic() - heard_at > _PATIENCE_S:
+        elif time.monotonic() - heard_at > patience_s:
             return
 
 
-def _fired_at(record: Any) -> int:
+def _delivery(record: Any, seen_at: int | None) -> Delivery:
+    due = fired_at = 0
     for name, value in record.headers() or ():
         if name == "schedule-fired-at":
-            return int(value)
-    return 0  # without it a delivery counts as early
+            fired_at = int(value)
+        elif name == "schedule-due":
+            due = int(value)
+    return Delivery(record.key(), record.value(), record.timestamp()[1], due, fired_at, seen_at)

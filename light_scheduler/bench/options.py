@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from light_scheduler.errors import ConfigurationError
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `light-scheduler bench`, as they stand under `settings` in its document."""
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The options of `light-scheduler bench`, as they stand under `settings` in its document.
+
+    Those with a default stand there only for scenarios that have them.
+    """
 
     messages: Annotated[int, Meta(description="Schedules in each round.")]
     partitions: Annotated[int, Meta(description="Partitions of the commands topic and of the target topic.")]
     payload_bytes: Annotated[int, Meta(description="Bytes of each payload; no two are alike.")]
     repeat: Annotated[int, Meta(description="Rounds.")]
     seed: Annotated[int, Meta(description="What payloads are drawn from.")]
+    rate: Annotated[int, Meta(description="Schedules that are due in a second.")] = 0
+    grid_ms: Annotated[int, Meta(description="Due times are multiples of it, in ms.")] = 0
+    seconds: Annotated[int, Meta(description="For so long something is due.")] = 0
+
+
+OF_EVERY_SCENARIO: Mapping[str, int] = {"partitions": 4, "payload_bytes": 200, "repeat": 3, "seed": 1}
+"""The options that apply to all scenarios, and their defaults."""
+
+
+def chosen(scenario: str, defaults: Mapping[str, int], given: Mapping[str, int | None]) -> Options:
+    """Return a scenario's options: what was given (None: was not), else its defaults.
+
+    Where the rate is an option, the number of messages follows from it. Raises ConfigurationError for an option that
+    does not apply.
+    """
+    known = {**OF_EVERY_SCENARIO, **defaults}
+    named = {name: value for name, value in given.items() if value is not None}
+    for name in named.keys() - known.keys():
+        applicable = ", ".join(option_name(each) for each in known)
+        raise ConfigurationError(option_name(name), f"does not apply to {scenario}; what applies is {applicable}")
+    if named.get("grid_ms") == 0:
+        raise ConfigurationError(option_name("grid_ms"), "must be longer than 0")
+    values = {**known, **named}
+    if "rate" in values:
+        values["messages"] = values["rate"] * values["seconds"]
+    return Options(**values)
+
+
+def option_name(field: str) -> str:
+    """Return how an option is written on the command line."""
+    return "--" + field.removesuffix("_ms").replace("_", "-")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 SCENARIOS = {
     "ingest": ("ingest", "How fast a worker accepts schedules that wait in its commands topic."),
     "burst": ("burst", "How fast a worker fires schedules that are all due at one instant."),
+    "steady": ("steady", "How late a worker fires schedules that are due at a steady rate."),
+    "recurring": ("recurring", "Whether a worker keeps up with cron schedules that all fire each minute."),
 }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from .options import Options
 from .progress import Progress
@@ -24,7 +24,11 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Something to measure. Without `ceiling` nothing of it is a rate of the client's."""
+    """Something to measure. Without `ceiling` nothing of it is a rate of the client's.
+
+    `defaults` are the options that apply to it, besides those of every scenario.
+    """
 
     play: Round
     ceiling: Ceiling | None = None
+    defaults: Mapping[str, int] = field(default_factory=lambda: {"messages": 200_000})

@@ -24,15 +24,28 @@ class WorkloadCommand(NamedTuple):
 class Workload:
     """The schedules of a round, numbered from 0; number n is always the same for a seed.
 
-    `target` is the topic to deliver to, `due` the one instant (UTC epoch ms) of all of them.
+    `target` is the topic to deliver to, `due` when the first of them is due (UTC epoch ms). All are due then; or `rate`
+    of them in each second, at multiples of `grid_ms` after it.
     """
 
-    def __init__(self, *, messages: int, payload_bytes: int, seed: int, target: str, due: int) -> None:
+    def __init__(
+        self,
+        *,
+        messages: int,
+        payload_bytes: int,
+        seed: int,
+        target: str,
+        due: int,
+        rate: int | None = None,
+        grid_ms: int = 1,
+    ) -> None:
         self.messages = messages
         self.due = due
+        self._rate = rate
+        self._grid_ms = grid_ms
         self._payload_bytes = payload_bytes
         self._pool = random.Random(seed).randbytes(_POOL_BYTES + payload_bytes)
-        self._control: Headers = [("schedule-at", b"%d" % due), ("schedule-target-topic", target.encode())]
+        self._target = target.encode()
 
     def commands(self, first: int = 0, count: int | None = None) -> Iterator[WorkloadCommand]:
         """Yield `count` commands from number `first` on; default: all."""
@@ -40,8 +53,23 @@ class Workload:
             yield WorkloadCommand(
                 b"bench-%0*d" % (_DIGITS, number),
                 self.payload(number),
-                [*self._control, ("content-type", b"application/octet-stream"), ("trace-id", b"%016x" % number)],
+                [
+                    self.trigger(number),
+                    ("schedule-target-topic", self._target),
+                    ("content-type", b"application/octet-stream"),
+                    ("trace-id", b"%016x" % number),
+                ],
             )
+
+    def trigger(self, number: int) -> tuple[str, bytes]:
+        """Return the header that says when a schedule fires."""
+        return "schedule-at", b"%d" % self.due_of(number)
+
+    def due_of(self, number: int) -> int:
+        """Return when a schedule is due."""
+        if self._rate is None:
+            return self.due
+        return self.due + number * 1_000 // self._rate // self._grid_ms * self._grid_ms
 
     def payload(self, number: int) -> bytes:
         """Return the payload of a schedule."""
@@ -54,3 +82,10 @@ class Workload:
         if len(digits) != _DIGITS or not digits.isdigit() or int(digits) >= self.messages:
             return None
         return int(digits)
+
+
+class MinutelyWorkload(Workload):
+    """Schedules that all fire at each full minute, by cron."""
+
+    def trigger(self, _number: int) -> tuple[str, bytes]:
+        return "schedule-cron", b"* * * * *"

@@ -10,42 +10,41 @@ from rich.console import Console
 from light_scheduler.bench.registry import SCENARIOS
 from light_scheduler.devkit.foreground import StopRequested, stop_signals
 
+from .answers import Duration
 from .options import json_option
 
-_HELP = "\b\nScenarios:\n" + "\n".join(f"  {name:<8}{summary}" for name, (_, summary) in SCENARIOS.items())
+_HELP = "\b\nScenarios:\n" + "\n".join(f"  {name:<10}{summary}" for name, (_, summary) in SCENARIOS.items())
 
 
 @click.command("bench", epilog=_HELP)
 @click.argument("scenario", type=click.Choice(list(SCENARIOS)))
-@click.option(
-    "--messages", type=click.IntRange(100, 100_000_000), default=200_000, show_default=True, help="Schedules a round."
-)
-@click.option(
-    "--partitions", type=click.IntRange(1, 1_000), default=4, show_default=True, help="Partitions of each topic."
-)
-@click.option(
-    "--payload-bytes", type=click.IntRange(0, 100_000), default=200, show_default=True, help="Size of each payload."
-)
-@click.option("--repeat", type=click.IntRange(1, 1_000), default=3, show_default=True, help="Rounds.")
-@click.option("--seed", type=int, default=1, show_default=True, help="What payloads are drawn from.")
+@click.option("--messages", type=click.IntRange(100, 100_000_000), help="Schedules a round.")
+@click.option("--rate", type=click.IntRange(1, 1_000_000), help="Schedules that are due in a second.")
+@click.option("--seconds", type=click.IntRange(1, 86_400), help="For so long something is due.")
+@click.option("--grid", "grid_ms", type=Duration(), help="Due times are multiples of it: 1s.")
+@click.option("--partitions", type=click.IntRange(1, 1_000), help="Partitions of each topic.")
+@click.option("--payload-bytes", type=click.IntRange(0, 100_000), help="Size of each payload.")
+@click.option("--repeat", type=click.IntRange(1, 1_000), help="Rounds.")
+@click.option("--seed", type=int, help="What payloads are drawn from.")
 @json_option
-def command(
-    scenario: str, as_json: bool, messages: int, partitions: int, payload_bytes: int, repeat: int, seed: int
-) -> None:
+def command(scenario: str, as_json: bool, **given: int | None) -> None:
     """Measure a worker on this machine, with a broker and topics of its own.
 
-    Each round begins with the ceiling: what the Kafka client alone does on the same broker. Everything is temporary.
-    Exit code 1 if a message was missing, delivered twice or early.
+    Where a rate is measured each round begins with the ceiling: what the Kafka client alone does on the same broker.
+    Everything is temporary. Exit code 1 if a message was missing, delivered twice or early.
+
+    Defaults are a scenario's own and stand in its result; an option that does not apply to it is refused.
     """
-    from light_scheduler.bench.options import Options
+    from light_scheduler.bench.options import chosen
     from light_scheduler.bench.progress import Progress
+    from light_scheduler.bench.registry import scenario_named
     from light_scheduler.bench.run import run
     from light_scheduler.bench.table import table_of
 
     from .answers import quiet_kafka_client
 
     quiet_kafka_client()
-    options = Options(messages=messages, partitions=partitions, payload_bytes=payload_bytes, repeat=repeat, seed=seed)
+    options = chosen(scenario, scenario_named(scenario).defaults, given)
     try:
         with stop_signals(), Progress() as progress:
             document = run(scenario, options, progress)

@@ -16,12 +16,12 @@ FAULTS = {"missing", "duplicate", "early"}
 SPEED = {"ceiling_per_s", "ratio_to_ceiling", "worker_cpu_us_per_event"}
 
 
-def measured(scenario: str) -> dict[str, Any]:
+def measured(scenario: str, *options: str) -> dict[str, Any]:
     """Run a small measurement as a user does; return its document."""
     ran = subprocess.run(
         [
             *(sys.executable, "-c", "from light_scheduler.cli import main; main()", "bench", scenario),
-            *("--messages", str(MESSAGES), "--repeat", "1", "--json"),
+            *(*options, "--repeat", "1", "--json"),
         ],
         capture_output=True,
         text=True,
@@ -31,7 +31,6 @@ def measured(scenario: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(ran.stdout)
     assert set(document) == {"scenario", "settings", "machine", "versions", "figures"}
     assert document["scenario"] == scenario
-    assert document["settings"]["messages"] == MESSAGES
     return document
 
 
@@ -50,9 +49,18 @@ def medians(document: dict[str, Any]) -> dict[str, float]:
     ],
 )
 def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(scenario: str, rate: str, own: set[str]) -> None:
-    figures = medians(measured(scenario))
+    figures = medians(measured(scenario, "--messages", str(MESSAGES)))
     speed = SPEED if sys.platform == "linux" else SPEED - {"worker_cpu_us_per_event"}
     assert set(figures) == {rate} | speed | own | FAULTS
     assert all(figures[name] > 0 for name in {rate} | speed)
     assert figures["ratio_to_ceiling"] == pytest.approx(figures[rate] / figures["ceiling_per_s"])
     assert {figures[name] for name in FAULTS} == {0}
+
+
+def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults() -> None:
+    document = measured("steady", "--rate", "500", "--seconds", "4")
+    assert document["settings"]["rate"] == 500
+    figures = medians(document)
+    assert set(figures) >= {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"} | FAULTS
+    assert {figures[name] for name in FAULTS} == {0}
+    assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"]

@@ -74,7 +74,7 @@ def _play_once(
     progress.phase("counting deliveries", options.messages)
     tally = Tally(workload)
     read_deliveries(application.bootstrap_servers, application.target, options.partitions, tally, progress)
-    return {**speed(looks), **tally.figures()}
+    return {**speed(looks), **tally.lateness.figures(), **tally.faults()}
 
 
 def speed(looks: list[Look]) -> dict[str, float]:

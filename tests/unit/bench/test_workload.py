@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from light_scheduler.bench.deliveries import Tally
+from light_scheduler.bench.deliveries import MINUTE_MS, Delivery, MinuteTally, Tally
 from light_scheduler.bench.records import RecordMaker, Shape
 from light_scheduler.bench.registry import SCENARIOS, scenario_named
 from light_scheduler.bench.scenario import Scenario
-from light_scheduler.bench.workload import Workload, WorkloadCommand
+from light_scheduler.bench.workload import MinutelyWorkload, Workload, WorkloadCommand
 from light_scheduler.wire import parse_firing
 from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, identity
 
@@ -43,6 +43,20 @@ class TestWorkload:
     def test_two_headers_are_the_users(self) -> None:
         (command, *_) = workload().commands()
         assert [name for name, _ in command.headers if not name.startswith("schedule-")] == ["content-type", "trace-id"]
+
+    def test_all_are_due_at_one_instant(self) -> None:
+        assert {workload().due_of(number) for number in range(5)} == {DUE}
+
+    @pytest.mark.parametrize(("grid_ms", "after"), [(1, [0, 250, 500, 750, 1_000]), (500, [0, 0, 500, 500, 1_000])])
+    def test_at_a_rate_they_are_due_one_after_the_other_on_the_grid(self, grid_ms: int, after: list[int]) -> None:
+        steady = Workload(messages=5, payload_bytes=0, seed=1, target="target", due=DUE, rate=4, grid_ms=grid_ms)
+        assert [steady.due_of(number) - DUE for number in range(5)] == after
+        triggers = [dict(command.headers)["schedule-at"] for command in steady.commands()]
+        assert triggers == [b"%d" % (DUE + each) for each in after]
+
+    def test_minutely_ones_fire_by_cron(self) -> None:
+        (command,) = MinutelyWorkload(messages=1, payload_bytes=0, seed=1, target="target", due=DUE).commands()
+        assert dict(command.headers)["schedule-cron"] == b"* * * * *"
 
 
 class TestRecords:
@@ -83,8 +97,8 @@ class TestTally:
         commands = list(made.commands())
         for number, times in deliveries.items():
             for timestamp, fired_at in times:
-                tally.add(commands[number].key, commands[number].value, DUE + timestamp, DUE + fired_at)
-        return tally.figures()
+                tally.add(Delivery(commands[number].key, commands[number].value, DUE + timestamp, DUE, DUE + fired_at))
+        return {**tally.lateness.figures(), **tally.faults()}
 
     def test_each_once_and_in_time_is_no_fault(self) -> None:
         figures = self.counted(workload(messages=3), {0: [(0, 0)], 1: [(5, 5)], 2: [(9, 9)]})
@@ -112,8 +126,43 @@ class TestTally:
     def test_a_delivery_with_another_payload_is_none(self) -> None:
         made = workload(messages=1)
         tally = Tally(made)
-        tally.add(b"bench-000000000", b"something else", DUE, DUE)
-        assert tally.figures() == {"missing": 1, "duplicate": 0, "early": 0}
+        tally.add(Delivery(b"bench-000000000", b"something else", DUE, DUE, DUE))
+        assert tally.faults() == {"missing": 1, "duplicate": 0, "early": 0}
+
+    def test_what_was_seen_live_is_as_late_as_it_was_seen(self) -> None:
+        tally = Tally(workload(messages=1))
+        (command,) = workload(messages=1).commands()
+        tally.add(Delivery(command.key, command.value, DUE + 1, DUE, DUE + 1, seen_at=DUE + 20))
+        assert tally.lateness.figures()["lateness_max_ms"] == 20
+
+
+class TestMinuteTally:
+    FIRST = DUE - DUE % MINUTE_MS
+
+    def made(self) -> tuple[MinuteTally, list[WorkloadCommand]]:
+        schedules = MinutelyWorkload(messages=2, payload_bytes=10, seed=1, target="target", due=DUE)
+        return MinuteTally(schedules, self.FIRST, minutes=2), list(schedules.commands())
+
+    def test_each_schedule_is_expected_at_each_minute(self) -> None:
+        tally, commands = self.made()
+        assert tally.missing == 4
+        for command in commands:
+            for due in (self.FIRST, self.FIRST + MINUTE_MS):
+                tally.add(Delivery(command.key, command.value, due + 5, due, due + 5))
+        assert tally.faults() == {"missing": 0, "duplicate": 0, "early": 0}
+        assert tally.lateness.figures()["lateness_max_ms"] == 5
+
+    def test_a_minute_that_is_not_counted_and_an_instant_that_is_no_minute_count_for_nothing(self) -> None:
+        tally, (command, _) = self.made()
+        for due in (self.FIRST - MINUTE_MS, self.FIRST + 2 * MINUTE_MS, self.FIRST + 1):
+            tally.add(Delivery(command.key, command.value, due, due, due))
+        assert tally.faults() == {"missing": 4, "duplicate": 0, "early": 0}
+
+    def test_a_firing_that_comes_again_is_a_duplicate_and_one_before_its_minute_is_early(self) -> None:
+        tally, (command, _) = self.made()
+        for fired_at in (self.FIRST, self.FIRST - 1):
+            tally.add(Delivery(command.key, command.value, self.FIRST, self.FIRST, fired_at))
+        assert tally.faults() == {"missing": 3, "duplicate": 1, "early": 1}
 
 
 def test_every_scenario_can_be_loaded_and_says_what_it_measures() -> None:

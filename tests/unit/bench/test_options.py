@@ -1,0 +1,34 @@
+"""What a scenario is asked for: its own defaults, what was given, and nothing that does not apply."""
+
+from __future__ import annotations
+
+import pytest
+
+from light_scheduler.bench.options import chosen
+from light_scheduler.bench.registry import SCENARIOS, scenario_named
+from light_scheduler.errors import ConfigurationError
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_scenario_can_be_run_without_options(scenario: str) -> None:
+    assert chosen(scenario, scenario_named(scenario).defaults, {}).messages > 0
+
+
+def test_what_is_given_is_taken_and_what_is_not_given_is_not() -> None:
+    options = chosen("burst", {"messages": 7}, {"messages": None, "repeat": 9})
+    assert (options.messages, options.repeat) == (7, 9)
+
+
+def test_the_number_of_messages_follows_from_a_rate() -> None:
+    assert chosen("steady", {"rate": 10, "seconds": 3}, {"seconds": 4}).messages == 40
+
+
+@pytest.mark.parametrize(("option", "field"), [("--rate", "rate"), ("--grid", "grid_ms")])
+def test_an_option_that_does_not_apply_is_refused_by_its_name(option: str, field: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{option}: does not apply to burst.*--messages"):
+        chosen("burst", {"messages": 1}, {field: 5})
+
+
+def test_a_grid_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="--grid: must be longer than 0"):
+        chosen("steady", {"rate": 1, "seconds": 1, "grid_ms": 1}, {"grid_ms": 0})

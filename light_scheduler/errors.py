@@ -4,7 +4,8 @@
     ├── ConfigurationError      a setting is unknown or bad; names it
     ├── InvalidCommand          a command cannot be understood or is not allowed; names the field
     ├── FormatError             bytes of ours that cannot be read
-    │   └── FormatTooNew        ... because a newer version wrote them
+    │   ├── FormatTooNew        ... because a newer version wrote them
+    │   └── FormatTooOld        ... because an older version wrote them, and they are copies of what can be read
     ├── StateError              a worker's local state cannot be used
     │   └── StateLocked         ... because another process holds it (retriable)
     ├── LaneError               a partition's data path has to start again (retriable)
@@ -61,6 +62,10 @@ class FormatError(SchedulerError):
 
 class FormatTooNew(FormatError):
     """Stored bytes were written by a newer version; they are left untouched."""
+
+
+class FormatTooOld(FormatError):
+    """Stored bytes have the layout of an older version; they are a copy that is made anew."""
 
 
 class StateError(SchedulerError):

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from light_scheduler.durations import format_duration, parse_duration
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model.delay import DelayRule, RuleError, check_rule, parse_rule
+from light_scheduler.model.tenant import MAX_WEIGHT, TENANT_NAME, Shares
 from light_scheduler.model.topics import TopicNames
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
@@ -153,6 +154,33 @@ def _delay_table(name: str, table: Any) -> tuple[str, str, str, str]:
     return name, *(str(table[part]) for part in ("source", "delay", "target"))  # type: ignore[return-value]
 
 
+def _by_tenant(what: str, parse: Callable[[Any], Any]) -> Callable[[Any], tuple[tuple[str, Any], ...]]:
+    """Read `tenant:value,...`, a list of such texts, or a table of tenants."""
+
+    def parse_all(value: Any) -> tuple[tuple[str, Any], ...]:
+        if isinstance(value, dict):
+            items = list(value.items())
+        else:
+            texts = value.split(",") if isinstance(value, str) else value
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise ValueError(f"{value!r} must be tenant:{what},..., a list of such texts, or a table")
+            pairs = (text.partition(":") for text in texts if text.strip())
+            items = [(tenant.strip(), text.strip()) for tenant, _, text in pairs]
+        found: dict[str, Any] = {}
+        for tenant, text in items:
+            if not TENANT_NAME.fullmatch(tenant):
+                raise ValueError(f"{tenant!r} is not a tenant name")
+            if tenant in found:
+                raise ValueError(f"names tenant {tenant} twice")
+            try:
+                found[tenant] = parse(text)
+            except ValueError as error:
+                raise ValueError(f"the {what} of tenant {tenant}: {error}") from None
+        return tuple(found.items())
+
+    return parse_all
+
+
 def _setting(default: Any, parse: Callable[[Any], Any], help: str, syntax: str) -> Any:
     return field(default=default, metadata={"parse": parse, "help": help, "syntax": syntax})
 
@@ -232,6 +260,13 @@ class Settings:
         "`[delays.NAME]` with `source`, `delay` and `target`. More can be added while workers run.",
         "NAME=SOURCE:DELAY:TARGET,...",
     )
+    tenant_weights: tuple[tuple[str, int], ...] = _setting(
+        (),
+        _by_tenant("weight", _integer(1, MAX_WEIGHT)),
+        "While several tenants have more due than can be delivered at once, each is delivered its weight's part; 1 if "
+        "not given.",
+        "TENANT:WEIGHT,...",
+    )
     log_level: str = _setting(
         "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "Least level that is logged.", "DEBUG|INFO|WARNING|ERROR"
     )
@@ -252,6 +287,11 @@ class Settings:
     def inputs(self) -> tuple[CommandsTopic, ...]:
         """The topics that commands come in on."""
         return self.commands_topics or (CommandsTopic(self.topics.commands, "native"),)
+
+    @property
+    def shares(self) -> Shares:
+        """What tenants may have of what workers deliver."""
+        return Shares(dict(self.tenant_weights))
 
     @property
     def internal_topics(self) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """The schedule table: a partition's pending schedules in RocksDB, in the order in which they are due."""
 
-from .overlay import DueScan, Overlay
+from .due_scan import DueScan
+from .overlay import Overlay
 from .store import MemoryStore, Store
 from .table import Checkpoint, ScheduleTable
 

@@ -1,14 +1,14 @@
 """Keys of the table. Numbers are big-endian, so the order of bytes is the order of time.
 
-    time index   't' | minute u32 | ms in minute u16 | priority u8 | arrival u64 | identity  -> schedule record
-                                                                                             or 0x00 | progress record
-    primary      'p' | identity                            -> its time-index key, with 0xff after it if it is split
-    definition   'd' | identity                            -> schedule record, if it is split
-    checkpoint   'm'                                       -> see `table.Checkpoint`
+    time index   't' | tenant 0x00 | minute u32 | ms in minute u16 | priority u8 | arrival u64 | id
+                                              -> schedule record, or 0x00 | progress record
+    primary      'p' | identity               -> its time-index key, with 0xff after it if it is split
+    definition   'd' | identity               -> schedule record, if it is split
+    checkpoint   'm'                          -> see `table.Checkpoint`
 
 `identity` is `tenant | 0x00 | id` (see `wire.state`). The minute is the storage bucket: it never shows outside.
-A due scan is one sequential read of the time index; an update or a cancel is one get of the primary key. The time is
-the one at which a schedule wakes, and lies past the year 9999 for one that does not.
+A tenant's due scan is one sequential read of its part of the time index; an update or a cancel is one get of the
+primary key. The time is the one at which a schedule wakes, and lies past the year 9999 for one that does not.
 
 A large schedule that moves on is split: its definition stays where it is, and only its progress is written anew.
 """
@@ -34,18 +34,22 @@ PROGRESS_ONLY = b"\x00"
 
 MINUTE_MS = 60_000
 
-_INDEX = struct.Struct(">cIHBQ")
-INDEX_BYTES = _INDEX.size
-"""Of a time-index key before its identity."""
+Order = tuple[int, int, int, str, str]
+"""(when it wakes, priority, arrival, tenant, id)."""
 
-_DUE = struct.Struct(">cIH")
+_TIME = struct.Struct(">IHBQ")
+TIME_BYTES = _TIME.size
+"""Of a time-index key between its tenant and its id."""
+
+_DUE = struct.Struct(">IH")
 
 
 def index_key(entry: Entry, identity: bytes) -> bytes:
     """Return the time-index key of a pending schedule of this identity."""
     progress = entry.progress
     minute, ms = divmod(progress.wakes_at, MINUTE_MS)
-    return _INDEX.pack(INDEX_START, minute, ms, entry.schedule.priority, progress.arrival) + identity
+    tenant, end, id = identity.partition(b"\0")
+    return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, entry.schedule.priority, progress.arrival), id))
 
 
 def primary_key(tenant: str, id: str) -> bytes:
@@ -53,17 +57,39 @@ def primary_key(tenant: str, id: str) -> bytes:
     return PRIMARY + identity(tenant, id)
 
 
-def index_from(due: int) -> bytes:
-    """Return the lowest time-index key of anything due at or after an instant (ms)."""
-    return _DUE.pack(INDEX_START, *divmod(due, MINUTE_MS))
+def tenant_from(tenant: str) -> bytes:
+    """Return the lowest time-index key that a tenant could have."""
+    return b"t%b\0" % tenant.encode()
+
+
+def tenant_end(tenant: str) -> bytes:
+    """Return bytes above every time-index key of a tenant and of none of the tenants after it."""
+    return b"t%b\1" % tenant.encode()
+
+
+def index_from(tenant: str, due: int) -> bytes:
+    """Return the lowest time-index key of anything of a tenant that is due at or after an instant (ms)."""
+    return tenant_from(tenant) + _DUE.pack(*divmod(due, MINUTE_MS))
+
+
+def tenant_in(index_key: bytes) -> str:
+    """Return the tenant that a time-index key begins with."""
+    return index_key[1 : index_key.index(0)].decode()
 
 
 def identity_in(index_key: bytes) -> bytes:
-    """Return the identity that a time-index key ends in."""
-    return index_key[INDEX_BYTES:]
+    """Return the identity that a time-index key holds."""
+    tenant_end = index_key.index(0) + 1
+    return index_key[1:tenant_end] + index_key[tenant_end + TIME_BYTES :]
 
 
-def due_of(key: bytes) -> int:
+def due_of(index_key: bytes) -> int:
     """Return the time (ms) that a time-index key holds."""
-    _, minute, ms = _DUE.unpack_from(key)
+    minute, ms = _DUE.unpack_from(index_key, index_key.index(0) + 1)
     return int(minute) * MINUTE_MS + int(ms)
+
+
+def order_of(entry: Entry) -> Order:
+    """Return the place of a schedule in the order in which what is due is delivered, whosever it is."""
+    schedule, progress = entry.schedule, entry.progress
+    return progress.wakes_at, schedule.priority, progress.arrival, schedule.tenant, schedule.id

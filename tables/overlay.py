@@ -5,11 +5,13 @@ An overlay is dropped when its transaction fails, and applied in one write after
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Collection, Container, Iterator
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 
+from light_scheduler.engine import FairQueue
 from light_scheduler.errors import FormatError
 from light_scheduler.model import NEVER, Entry
 from light_scheduler.wire.state import (
@@ -23,18 +25,12 @@ from light_scheduler.wire.state import (
 )
 
 from . import layout
+from .due_scan import DueScan, TenantScan
 from .layout import PRIMARY
 from .table import ScheduleTable, stored_entry
 
 _NOT_ASKED = b""
 """Stands for what is not known here; no value is empty."""
-
-
-class DueScan(NamedTuple):
-    """What is due, and when (ms) the first thing left is; None when nothing is left."""
-
-    entries: list[Entry]
-    next_due: int | None
 
 
 class Overlay:
@@ -48,8 +44,8 @@ class Overlay:
         self._stored = table.store.get
         self._changes: dict[bytes, bytes | None] = {}
         self._primaries: dict[bytes, bytes | None] = {}  # what the store was asked already
-        self._fresh: set[bytes] = set()  # index keys of what was put here; its records are among the changes
-        self._cursor = table.checkpoint.cursor
+        self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys of what was put here; records are in changes
+        self._floors: dict[str, bytes | None] = {}  # those that `due` has moved
         self.position = table.checkpoint.position
         self.pending = table.pending
 
@@ -77,7 +73,7 @@ class Overlay:
         index_key = layout.index_key(entry, identity)
         self.pending += 1
         self._changes[index_key] = record
-        self._fresh.add(index_key)
+        self._add_fresh(entry.schedule.tenant, index_key)
         self._changes[primary] = self._primaries[primary] = index_key
         return was_split
 
@@ -95,7 +91,7 @@ class Overlay:
         self._drop(old.removesuffix(layout.SPLIT))
         index_key = layout.index_key(entry, identity)
         self._changes[index_key] = layout.PROGRESS_ONLY + record
-        self._fresh.add(index_key)
+        self._add_fresh(entry.schedule.tenant, index_key)
         self._changes[primary] = self._primaries[primary] = index_key + layout.SPLIT
 
     def remove(self, identity: bytes) -> bool:
@@ -105,45 +101,35 @@ class Overlay:
         self._changes[primary] = self._primaries[primary] = None
         return was_split
 
-    def due(self, until: int, limit: int, max_bytes: int) -> DueScan:
+    def due(self, until: int, limit: int, max_bytes: int, fair: FairQueue | None = None) -> DueScan:
         """Take what is due at or before `until` (ms), in order of (due, priority, arrival).
 
-        Stops after `limit` entries or when their records pass `max_bytes`. Every entry taken must be removed, or put
-        again, in this same overlay: the scan cursor moves past it. To be called once per overlay.
+        Stops after `limit` entries or when their records pass `max_bytes`. If more is due, tenants share what is taken,
+        as `fair` has it or else alike; the order within a tenant is kept in any case. Every entry taken must be
+        removed, put again, or left, in this same overlay: its tenant's floor moves past it. To be called once per
+        overlay.
         """
-        bound = layout.index_from(until + 1)
-        fresh = sorted(key for key in self._fresh if key < bound)
-        taken: list[Entry] = []
-        size, next_fresh = 0, 0
-        next_due: int | None = None
-        stored = self._table.store.scan(self._cursor, layout.INDEX_END)
-        for key, value in stored:
-            while next_fresh < len(fresh) and fresh[next_fresh] < key and len(taken) < limit:
-                taken.append(self._fresh_entry(fresh[next_fresh]))
-                next_fresh += 1
-            if key >= bound or len(taken) >= limit or size > max_bytes:
-                self._cursor = key
-                left_stored = next((k for k, _ in chain([(key, value)], stored) if k not in self._changes), None)
-                next_due = None if left_stored is None else layout.due_of(left_stored)
-                break
-            self._cursor = key + b"\0"
-            if key not in self._changes:  # else it was replaced or cancelled in this cycle
-                entry = stored_entry(key, value, self._value_of)
-                taken.append(entry)
-                is_split = value.startswith(layout.PROGRESS_ONLY)
-                self._primaries[PRIMARY + key[layout.INDEX_BYTES :]] = key + layout.SPLIT if is_split else key
-                size += len(value) + (len(entry.schedule.payload or b"") if is_split else 0)
-        room = max(0, limit - len(taken)) if size <= max_bytes else 0
-        taken += [self._fresh_entry(key) for key in fresh[next_fresh : next_fresh + room]]
-        taken_fresh = set(fresh[: next_fresh + room])
-        left = min(self._fresh - taken_fresh if taken_fresh else self._fresh, default=None)
-        if left is not None:
-            next_due = layout.due_of(left) if next_due is None else min(next_due, layout.due_of(left))
-        return DueScan(taken, None if next_due == NEVER else next_due)
+        scans, next_due = self._scans(until, max_bytes / max(1, limit))
+        (fair or FairQueue()).share({tenant: scan.take for tenant, scan in scans.items()}, limit)
+        opened = {tenant: scan for tenant, scan in scans.items() if scan.is_open}
+        for tenant, scan in opened.items():
+            self._floors[tenant] = scan.left
+            if scan.left is not None:
+                next_due = min(next_due, layout.due_of(scan.left))
+        taken = [entry for scan in opened.values() for entry in scan.taken]
+        if len(opened) > 1:
+            taken.sort(key=layout.order_of)
+        cut = {tenant: scan.taken[-1] for tenant, scan in opened.items() if scan.is_cut}
+        if len(opened) < len(scans):
+            next_due = min(next_due, self._first_due_put_here(scans.keys() - opened.keys()))
+        next_due = self._first_due_stored(opened, next_due)
+        return DueScan(taken, None if next_due == NEVER else next_due, cut)
 
     def leave(self, entry: Entry) -> None:
-        """Give a schedule back that was taken as due and not dealt with; so are all that were taken after it."""
-        self._cursor = min(self._cursor, layout.index_key(entry, identity_of(entry)))
+        """Give a schedule back that was taken as due and not dealt with; so are its tenant's that were taken later."""
+        tenant, key = entry.schedule.tenant, layout.index_key(entry, identity_of(entry))
+        floor = self._floors.get(tenant)
+        self._floors[tenant] = key if floor is None else min(floor, key)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one changelog record. Raises FormatTooNew or FormatError."""
@@ -168,14 +154,77 @@ class Overlay:
                 self._table.checkpoint,
                 changelog_offset=changelog_offset,
                 position=self.position,
-                cursor=min((self._cursor, *self._fresh)),  # an entry put here may be due before all that was scanned
                 pending=self.pending,
                 written_at=written_at,
             ),
         )
+        floors = self._table.floors
+        for tenant, floor in self._floors.items():
+            floors.move(tenant, floor)
+        for tenant, fresh in self._fresh.items():
+            if fresh:  # it may be due before all that was scanned
+                floors.lower(tenant, min(fresh))
 
-    def _fresh_entry(self, index_key: bytes) -> Entry:
-        return stored_entry(index_key, self._changes[index_key] or b"", self._value_of)
+    def _add_fresh(self, tenant: str, index_key: bytes) -> None:
+        try:
+            self._fresh[tenant].add(index_key)
+        except KeyError:
+            self._fresh[tenant] = {index_key}
+
+    def _scans(self, until: int, unit: float) -> tuple[dict[str, TenantScan], int]:
+        """Return a scan for each tenant of which something is due, and when (ms) the first other one put here is."""
+        fresh_due: dict[str, list[bytes]] = {}
+        next_fresh = NEVER
+        for tenant, keys in self._fresh.items():
+            bound = layout.index_from(tenant, until + 1)
+            if due := sorted(key for key in keys if key < bound):
+                fresh_due[tenant] = due
+            if later := keys.difference(due) if due else keys:
+                next_fresh = min(next_fresh, layout.due_of(min(later)))
+        scans = {}
+        for tenant in dict.fromkeys((*self._table.floors.due(until), *fresh_due)):
+            items = self._candidates(tenant, fresh_due.get(tenant, []))
+            bound = layout.index_from(tenant, until + 1)
+            scans[tenant] = TenantScan(tenant, items, bound, unit, self._primaries, self._value_of)
+        return scans, next_fresh
+
+    def _first_due_put_here(self, tenants: Collection[str]) -> int:
+        """Return when (ms) the first of what was put here of these tenants is due, or NEVER."""
+        keys = (min(fresh) for tenant in tenants if (fresh := self._fresh.get(tenant)))
+        return min(map(layout.due_of, keys), default=NEVER)
+
+    def _candidates(self, tenant: str, fresh: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield a tenant's (time-index key, value) in order: what is stored and as it was, and these keys put here."""
+        changes = self._changes
+        stored = self._stored_of(tenant)
+        if changes:  # what is among them was replaced or cancelled in this cycle, or is fresh
+            stored = (item for item in stored if item[0] not in changes)
+        if fresh:
+            stored = heapq.merge(stored, ((key, changes[key] or b"") for key in fresh))
+        yield from stored
+
+    def _stored_of(self, tenant: str) -> Iterator[tuple[bytes, bytes]]:
+        floor = self._table.floors.get(tenant)
+        return iter(()) if floor is None else self._table.store.scan(floor, layout.tenant_end(tenant))
+
+    def _first_due_stored(self, scanned: Container[str], next_due: int) -> int:
+        """Return when (ms) the first stored schedule of the tenants not scanned is due, or `next_due` if none before.
+
+        Floors that turn out to be below their first schedule are moved up to it.
+        """
+        floors = self._table.floors
+        place = None
+        while (place := floors.after(place)) is not None and place[0] < next_due:
+            tenant = place[1]
+            if tenant not in scanned:
+                stored = self._stored_of(tenant)
+                first = next(stored, None)
+                floors.move(tenant, None if first is None else first[0])
+                items = stored if first is None else chain([first], stored)
+                left = next((key for key, _ in items if key not in self._changes), None)
+                if left is not None:
+                    next_due = min(next_due, layout.due_of(left))
+        return next_due
 
     def _replay_progress(self, identity: bytes, record: bytes) -> None:
         progress = decode_progress(record)
@@ -199,7 +248,8 @@ class Overlay:
 
     def _drop(self, index_key: bytes) -> None:
         self._changes[index_key] = None
-        self._fresh.discard(index_key)
+        if self._fresh and (fresh := self._fresh.get(layout.tenant_in(index_key))) is not None:
+            fresh.discard(index_key)
 
     def _value_of(self, key: bytes) -> bytes | None:
         value = self._changes.get(key, _NOT_ASKED)

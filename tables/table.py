@@ -6,27 +6,27 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.errors import FormatError, FormatTooNew, FormatTooOld
 from light_scheduler.model import Entry
 from light_scheduler.wire.state import decode_entry, decode_progress, identity
 
 from . import layout
+from .floors import Floors
 from .store import Changes, Store
 
-CHECKPOINT_VERSION = 1
+CHECKPOINT_VERSION = 2
+"""2: the time index is one for each tenant. A table of version 1 is built anew from its changelog."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     """How far a table has come; written together with the data it speaks of, as `version u8 | MessagePack array`.
 
     `changelog_offset` is the first changelog record not yet in the table, `position` the next command to read,
-    `cursor` the time-index key before which nothing is pending, `changelog_id` the identity of the changelog topic and
-    `written_at` the clock (UTC epoch ms) at the last write.
+    `changelog_id` the identity of the changelog topic and `written_at` the clock (UTC epoch ms) at the last write.
     """
 
     changelog_offset: int = 0
     position: int = 0
-    cursor: bytes = layout.INDEX_START
     pending: int = 0
     changelog_id: str = ""
     written_at: int = 0
@@ -53,12 +53,14 @@ def stored_entry(index_key: bytes, value: bytes, get: Callable[[bytes], bytes | 
 class ScheduleTable:
     """What is stored. Changes are collected in an `Overlay` and applied in one write, together with a checkpoint.
 
-    Raises FormatTooNew if a newer version wrote the store, which is then left untouched.
+    Raises FormatTooNew if a newer version wrote the store, FormatTooOld if one did whose layout is no longer read; the
+    store is then left untouched.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.checkpoint = self._load_checkpoint()
+        self.floors = self._find_floors()
 
     def _load_checkpoint(self) -> Checkpoint:
         raw = self.store.get(layout.CHECKPOINT_KEY)
@@ -66,10 +68,21 @@ class ScheduleTable:
             return Checkpoint()
         if raw[:1] > _VERSION:
             raise FormatTooNew(f"the table was written in format {raw[0]}; run the newer version")
+        if b"\0" < raw[:1] < _VERSION:
+            raise FormatTooOld(f"the table was written in format {raw[0]}; this version reads {CHECKPOINT_VERSION}")
         try:
             return _decode(memoryview(raw)[1:])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FormatError(f"the table's checkpoint cannot be read: {error}") from error
+
+    def _find_floors(self) -> Floors:
+        floors = Floors()
+        start = layout.INDEX_START
+        while (first := next(self.store.scan(start, layout.INDEX_END), None)) is not None:
+            tenant = layout.tenant_in(first[0])
+            floors.move(tenant, first[0])
+            start = layout.tenant_end(tenant)
+        return floors
 
     @property
     def pending(self) -> int:
@@ -90,15 +103,15 @@ class ScheduleTable:
             if entry is not None:
                 yield entry
 
-    def by_due(self, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
-        """Yield (position, schedule) of all tenants by (due, priority, arrival), from the first after a position."""
-        start = max(after + b"\0", self.checkpoint.cursor)
-        for key, value in self.store.scan(start, layout.INDEX_END):
+    def by_due(self, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
+        """Yield a tenant's (position, schedule) by (due, priority, arrival), from the first after a position."""
+        start = max(after + b"\0", self.floors.get(tenant) or layout.tenant_end(tenant))
+        for key, value in self.store.scan(start, layout.tenant_end(tenant)):
             yield key, stored_entry(key, value, self.store.get)
 
-    def position_at(self, due: int) -> bytes:
+    def position_at(self, tenant: str, due: int) -> bytes:
         """Return the position in `by_due` before everything that is due at or after an instant (ms)."""
-        return layout.index_from(due)
+        return layout.index_from(tenant, due)
 
     def write(self, changes: Changes, checkpoint: Checkpoint) -> None:
         """Apply changes and the checkpoint they reach: all, or none."""

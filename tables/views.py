@@ -53,12 +53,12 @@ class ReadableTable(Protocol):
         """Yield a tenant's schedules with an id prefix, by id in UTF-8 byte order, strictly after an id."""
         ...
 
-    def by_due(self, after: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield (position, schedule) of all tenants by (due, priority, arrival), strictly after a position."""
+    def by_due(self, tenant: str, after: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Yield a tenant's (position, schedule) by (due, priority, arrival), strictly after a position."""
         ...
 
-    def position_at(self, due: int) -> bytes:
-        """Return the position just before everything that is due at an instant."""
+    def position_at(self, tenant: str, due: int) -> bytes:
+        """Return the position just before everything of a tenant that is due at an instant."""
         ...
 
 
@@ -194,10 +194,10 @@ def _by_id(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -
 
 
 def _by_due(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -> Iterator[tuple[Mark, Entry]]:
-    start = b"" if query.due_from is None else table.position_at(query.due_from)
+    start = b"" if query.due_from is None else table.position_at(query.tenant, query.due_from)
     if after is not None:
         start = max(start, after.key if lane <= after.lane else _just_before(after.key))
-    for position, entry in table.by_due(start):
+    for position, entry in table.by_due(query.tenant, start):
         if query.due_to is not None and entry.progress.wakes_at >= query.due_to:
             return
         yield Mark(position, *lane), entry

@@ -19,7 +19,8 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError
 from light_scheduler.worker.batches import RecordBatches
 from light_scheduler.worker.clients import KafkaClients
-from light_scheduler.worker.lane import MAX_FIRING_BYTES, MAX_FIRINGS
+from light_scheduler.worker.lane import MAX_FIRING_BYTES
+from light_scheduler.worker.pace import MOST
 from light_scheduler.worker.producer import LaneProducer
 
 from .progress import Progress
@@ -61,7 +62,7 @@ def added_up(shares: Sequence[LaneShare]) -> float:
 
 def events_per_transaction(payload_bytes: int) -> int:
     """Return how many events a lane takes at once: fewer when their payloads are large."""
-    return min(MAX_FIRINGS, MAX_FIRING_BYTES // max(1, payload_bytes))
+    return min(MOST, MAX_FIRING_BYTES // max(1, payload_bytes))
 
 
 async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> list[LaneShare]:

@@ -5,9 +5,21 @@ The same functions run in the worker, in test doubles, in dry runs and in audits
 
 from .commands import decide
 from .decision import Decision
+from .fairness import FairQueue
 from .firing import FiringRules, Skipped, Turn, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import preview
 
-__all__ = ["Decision", "FiringRules", "Limits", "Skipped", "Turn", "decide", "plain_entry", "preview", "take_turn"]
+__all__ = [
+    "Decision",
+    "FairQueue",
+    "FiringRules",
+    "Limits",
+    "Skipped",
+    "Turn",
+    "decide",
+    "plain_entry",
+    "preview",
+    "take_turn",
+]

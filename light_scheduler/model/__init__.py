@@ -30,6 +30,7 @@ from .schedule import (
     Schedule,
     Target,
 )
+from .tenant import EQUAL_SHARES, MAX_WEIGHT, TENANT_NAME, Shares
 from .topics import TopicNames
 from .trigger import (
     LATEST_INSTANT,
@@ -50,11 +51,14 @@ from .trigger import (
 __all__ = [
     "DEFAULT_PRIORITY",
     "DEFAULT_TENANT",
+    "EQUAL_SHARES",
     "LATEST_INSTANT",
+    "MAX_WEIGHT",
     "NEVER",
     "NOW",
     "NO_BOUNDS",
     "REJECT_PAST",
+    "TENANT_NAME",
     "Acknowledgement",
     "After",
     "Awaited",
@@ -91,6 +95,7 @@ __all__ = [
     "ScheduleCommand",
     "Selection",
     "Series",
+    "Shares",
     "Target",
     "Timing",
     "TopicNames",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 
-from light_scheduler.model import REJECT_PAST, CronDialect, Misfire, Overlap
+from light_scheduler.model import REJECT_PAST, TENANT_NAME, CronDialect, Misfire, Overlap
 
 from .backoff import parse_backoff
 from .instants import parse_instant
@@ -25,7 +25,6 @@ CONTROL_PREFIX = "schedule-"
 Parse = Callable[[str], Any]
 
 _LONGEST_EXPRESSION = 1_000
-_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -33,7 +32,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 @lru_cache(maxsize=4096)
 def parse_tenant(text: str) -> str:
     """Return a legal tenant name. Raises ValueError for another."""
-    if not _TENANT.fullmatch(text):
+    if not TENANT_NAME.fullmatch(text):
         raise ValueError(
             f"{shown(text)} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-', "
             "beginning with a letter or digit"

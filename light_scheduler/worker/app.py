@@ -164,7 +164,8 @@ def _lane_factory(
     )
 
     def new_lane(tp: TopicPartition) -> Lane:
-        context = LaneContext(tp.topic, tp.partition, dialects[tp.topic], settings.topics, limits, rules, targets)
+        dialect = dialects[tp.topic]
+        context = LaneContext(tp.topic, tp.partition, dialect, settings.topics, limits, rules, targets, settings.shares)
         return Lane(context, services, settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}")
 
     return new_lane

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from light_scheduler.engine import FiringRules, Limits, Turn, decide, plain_entry, take_turn
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
+    EQUAL_SHARES,
     Command,
     DeadLetter,
     DeadLetterCause,
@@ -25,9 +26,11 @@ from light_scheduler.model import (
     Outcome,
     ReplyTo,
     Result,
+    Shares,
     TopicNames,
 )
 from light_scheduler.tables import DueScan, Overlay, layout
+from light_scheduler.tables.layout import Order
 from light_scheduler.wire import (
     CommandRecord,
     Dialect,
@@ -87,6 +90,7 @@ class LaneContext:
     limits: Limits
     rules: FiringRules
     targets: Targets
+    shares: Shares = EQUAL_SHARES
 
     @property
     def changelog(self) -> tuple[str, int]:
@@ -240,21 +244,20 @@ class Cycle:
         such turns have delivered `max_bytes` of payload, the rest is left for another cycle.
         """
         self._traced = traced
-        again: list[tuple[bytes, Entry]] = []
-        horizon = layout.INDEX_END
-        if due.next_due is not None and due.next_due <= self._now:  # more is due than was taken, and has its turn first
-            horizon = layout.index_key(due.entries[-1], identity_of(due.entries[-1]))
+        again: list[tuple[Order, Entry]] = []
+        cut = {tenant: layout.order_of(last) for tenant, last in due.cut.items()}
 
         def fire(entry: Entry) -> None:
             following = self.fire(entry, refusals)
             if following is not None and following.progress.wakes_at <= self._now:
-                key = layout.index_key(following, identity_of(following))
-                if key < horizon:
-                    heapq.heappush(again, (key, following))
+                order = layout.order_of(following)
+                last = cut.get(following.schedule.tenant)
+                if last is None or order < last:  # else what was not taken of its tenant has its turn first
+                    heapq.heappush(again, (order, following))
 
         turns = size = 0
-        for entry in [*due.entries, None]:
-            while again and (entry is None or again[0][0] < layout.index_key(entry, identity_of(entry))):
+        for place, entry in enumerate([*due.entries, None]):
+            while again and (entry is None or again[0][0] < layout.order_of(entry)):
                 if turns + self._steps >= limit or size > max_bytes:
                     break
                 turns += 1
@@ -264,7 +267,8 @@ class Cycle:
             if entry is None:
                 return
             if turns + self._steps >= limit or size > max_bytes:
-                self._overlay.leave(entry)
+                for left in due.entries[place:]:
+                    self._overlay.leave(left)
                 return
             turns += 1
             fire(entry)

@@ -32,6 +32,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import Clock
+from light_scheduler.engine import FairQueue
 from light_scheduler.errors import BrokerError, FormatError, SchedulerError, StateError
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
@@ -43,15 +44,14 @@ from .clients import LaneClients
 from .cycle import Cycle, LaneContext, OriginKey, Refusals, origin_key
 from .intake import Intake
 from .life import LaneState
+from .pace import MOST, Pace
 from .producer import LaneProducer
 from .recovery import ChangelogFacts, is_stale, open_table, restore
 from .status import Lateness
 
-MAX_COMMANDS = 5_000
-MAX_FIRINGS = 5_000
 MAX_FIRING_BYTES = 8 << 20
 MAX_ISOLATED = 200
-"""Per cycle: commands, firings, bytes of firings; and commands or firings while a refused record is sought."""
+"""Per cycle: bytes of firings; and commands, or firings, while a refused record is sought. Else see `pace`."""
 
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
@@ -123,6 +123,8 @@ class Lane:
         self._wake = asyncio.Event()
         self.intake = Intake(self._wake.set, services.make_room)
         self._timer = services.new_timer(self._wake.set)
+        self._fair = FairQueue(context.shares.weights)
+        self._pace = Pace()
         self._refusals: Refusals = {}
         self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
         self._stopping = asyncio.Event()
@@ -278,15 +280,17 @@ class Lane:
         now = self._services.clock.now()
         overlay, batches = Overlay(table), RecordBatches(now, one_by_one=self._suspects.keys())
         cycle = Cycle(self.context, overlay, batches, now)
-        commands = self.intake.take(MAX_ISOLATED if self._suspects else MAX_COMMANDS)  # 1.
+        most = self._most(table)
+        commands = self.intake.take(most)  # 1.
+        read = len(commands)
         position = commands[-1].offset + 1 if commands else None
         commands.reverse()
         while commands:  # each is let go of while it is in the processor's cache
             cycle.take(commands.pop())  # 2.
-        due = self._take_due(overlay, now)  # 1.
+        due = self._take_due(overlay, now, most)  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
         isolating = bool(self._suspects or self._refusals)
-        cycle.fire_due(due, self._refusals, self._most_firings, MAX_FIRING_BYTES, traced=isolating)  # 2.
+        cycle.fire_due(due, self._refusals, most, MAX_FIRING_BYTES, traced=isolating)  # 2.
         lost_results = cycle.answer(self._refusals)
         if position is None and not due.entries:
             self._timer.arm(self.next_due)
@@ -298,17 +302,20 @@ class Lane:
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
         self._count(cycle, lost_results)
+        self._pace.observe(max(read, len(due.entries)), self._services.clock.now() - now)
         if isolating:
             self._clear_suspicion(cycle.tried | {origin_key(result) for result in cycle.results})
 
-    @property
-    def _most_firings(self) -> int:
-        return MAX_ISOLATED if self._suspects else MAX_FIRINGS
+    def _most(self, table: ScheduleTable) -> int:
+        """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""
+        if self._suspects:
+            return MAX_ISOLATED
+        return self._pace.limit if len(table.floors) > 1 else MOST
 
-    def _take_due(self, overlay: Overlay, now: int) -> DueScan:
+    def _take_due(self, overlay: Overlay, now: int, most: int) -> DueScan:
         if not self.intake.backlog_taken:  # a command that waited in the log may cancel what is due
             return DueScan([], None)
-        due = overlay.due(now, self._most_firings, MAX_FIRING_BYTES)
+        due = overlay.due(now, most, MAX_FIRING_BYTES, self._fair)
         self.next_due = due.next_due
         return due
 

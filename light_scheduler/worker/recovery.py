@@ -12,7 +12,7 @@ import msgspec
 from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
-from light_scheduler.errors import BrokerError, FormatError
+from light_scheduler.errors import BrokerError, FormatError, FormatTooOld
 from light_scheduler.tables import Overlay, ScheduleTable
 from light_scheduler.tables.store import Stores
 
@@ -41,11 +41,17 @@ def open_table(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> S
     """Open a partition's local copy; throw it away first if it could bring schedules back from the dead.
 
     That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
-    tombstones, since cancels and firings that happened meanwhile may have been compacted away.
+    tombstones, since cancels and firings that happened meanwhile may have been compacted away. So is
+    one that an older version laid out in another way.
     """
     store = stores(path)
     try:
         table = ScheduleTable(store)
+    except FormatTooOld as error:
+        log.warning("throwing away %s: %s", path, error)
+        store.close()
+        stores.destroy(path)
+        table = ScheduleTable(stores(path))
     except FormatError:
         store.close()
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.engine import FairQueue
+from light_scheduler.engine.fairness import QUANTUM
+from light_scheduler.errors import FormatError, FormatTooNew, FormatTooOld
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, DueScan, MemoryStore, Overlay, ScheduleTable, Store, layout
 from light_scheduler.tables.rocks import RocksStore
@@ -304,7 +307,7 @@ def test_cancelled_ones_take_no_room_in_a_limit(tables: Tables) -> None:
     overlay = tables.overlay()
     for place in (0, 2, 3):
         overlay.remove(identity("acme", str(place)))
-    assert overlay.due(AT + 10, 1, MUCH) == DueScan([entry("1", AT + 1)], AT + 4)
+    assert overlay.due(AT + 10, 1, MUCH)[:2] == ([entry("1", AT + 1)], AT + 4)
 
 
 @pytest.mark.parametrize(
@@ -336,35 +339,35 @@ def test_the_next_due_is_that_of_the_first_schedule_left(
     assert overlay.due(AT, 10, MUCH).next_due == (None if next_due is None else AT + next_due)
 
 
-# -- the scan cursor --------------------------------------------------------------------------------------------------
+# -- floors -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_cursor_stays_before_what_is_not_yet_due(tables: Tables) -> None:
+def test_a_floor_stays_before_what_is_not_yet_due(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("b", AT + 1))
     assert tables.fire(AT) == ["a"]
-    assert tables.table.checkpoint.cursor <= index_key(entry("b", AT + 1))
+    assert tables.table.floors.get("acme") == index_key(entry("b", AT + 1))
     tables.reopen()
     assert tables.fire(AT + 1) == ["b"]
 
 
-def test_the_cursor_passes_what_has_been_fired(tables: Tables) -> None:
+def test_a_floor_passes_what_has_been_fired(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("b", AT + 1))
     tables.fire(AT + 1)
-    assert tables.table.checkpoint.cursor > index_key(entry("b", AT + 1))
+    assert tables.table.floors.get("acme") is None
 
 
 @pytest.mark.parametrize("due", [AT - MINUTE, AT - 1, AT, AT + 1])
-def test_what_is_put_behind_the_cursor_is_found(tables: Tables, due: int) -> None:
+def test_what_is_put_below_the_floor_is_found(tables: Tables, due: int) -> None:
     tables.put(entry("a", AT), entry("z", AT + MINUTE))
     assert tables.fire(AT + 1) == ["a"]
     tables.put(entry("late", due))
     tables.reopen()
-    assert [each.schedule.id for _, each in tables.table.by_due()] == ["late", "z"]
+    assert [each.schedule.id for _, each in tables.table.by_due("acme")] == ["late", "z"]
     assert tables.fire(AT + 1) == ["late"]
     assert tables.fire(AT + MINUTE) == ["z"]
 
 
-def test_a_fresh_schedule_that_a_limit_left_out_is_not_overtaken_by_the_cursor(tables: Tables) -> None:
+def test_a_fresh_schedule_that_a_limit_left_out_is_not_overtaken_by_the_floor(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("c", AT + 2))
     overlay = tables.overlay()
     put(overlay, entry("b", AT + 1))
@@ -384,6 +387,108 @@ def test_a_schedule_put_again_after_it_was_taken_is_found_at_its_next_due(tables
     tables.reopen()
     assert tables.fire(AT + MINUTE - 1) == []
     assert tables.fire(AT + MINUTE) == ["a"]
+
+
+# -- several tenants --------------------------------------------------------------------------------------------------
+
+
+def of(tenant: str, count: int, due: int = AT, **fields: Any) -> list[Entry]:
+    return [entry(f"{tenant}-{place:04}", due, tenant=tenant, arrival=place, **fields) for place in range(count)]
+
+
+def by_tenant(scan: DueScan) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for each in scan.entries:
+        found.setdefault(each.schedule.tenant, []).append(each)
+    return found
+
+
+def test_what_is_due_of_all_tenants_comes_in_one_order_if_it_can_all_be_taken(tables: Tables) -> None:
+    in_order = [
+        entry("a", AT - 1, tenant="b"),
+        entry("b", AT, tenant="c", priority=1),
+        entry("c", AT, tenant="a", arrival=1),
+        entry("d", AT, tenant="b", arrival=2),
+        entry("e", AT, tenant="a", arrival=3),
+    ]
+    tables.put(*reversed(in_order))
+    assert tables.overlay().due(AT, 10, MUCH) == DueScan(in_order, None)
+
+
+@pytest.mark.parametrize("fresh", ["", "a", "b", "ab"])
+def test_a_tenant_with_much_to_do_does_not_keep_another_from_its_turn(tables: Tables, fresh: str) -> None:
+    many, few = of("a", 500, AT - MINUTE), of("b", 3, AT)
+    tables.put(*([] if "a" in fresh else many), *([] if "b" in fresh else few))
+    overlay = tables.overlay()
+    for each in (*(many if "a" in fresh else ()), *(few if "b" in fresh else ())):
+        put(overlay, each)
+    scan = overlay.due(AT, 100, MUCH)
+    assert by_tenant(scan) == {"a": many[:97], "b": few}
+    assert scan.entries == [*many[:97], *few]
+    assert (scan.next_due, scan.cut) == (AT - MINUTE, {"a": many[96]})
+    for each in scan.entries:
+        overlay.remove(identity_of(each))
+    tables.commit(overlay)
+    assert tables.fire(AT) == [each.schedule.id for each in many[97:]]
+
+
+def test_tenants_share_by_their_weights_over_many_scans(tables: Tables) -> None:
+    tables.put(*of("a", 600), *of("b", 600))
+    fair, taken = FairQueue({"b": 3}), Counter[str]()
+    for _ in range(8):
+        overlay = tables.overlay()
+        scan = overlay.due(AT, 100, MUCH, fair)
+        for each in scan.entries:
+            overlay.remove(identity_of(each))
+            taken[each.schedule.tenant] += 1
+        tables.commit(overlay)
+    assert taken.total() == 800
+    assert abs(taken["b"] - 600) <= 3 * QUANTUM
+
+
+def test_large_records_count_for_what_they_are(tables: Tables) -> None:
+    tables.put(*of("large", 50, AT - 1, payload=b"x" * 10_000), *of("small", 1_000, AT))
+    overlay = tables.overlay()
+    taken = {tenant: len(entries) for tenant, entries in by_tenant(overlay.due(AT, 1_000, 200_000)).items()}
+    assert taken["large"] in range(7, 14)
+    assert taken["small"] in range(400, 600)
+
+
+def test_what_is_left_is_found_again_with_what_comes_after_it_of_its_tenant(tables: Tables) -> None:
+    first, second = of("a", 4), of("b", 4)
+    tables.put(*first, *second)
+    overlay = tables.overlay()
+    assert len(overlay.due(AT, 100, MUCH).entries) == 8
+    for each in (*first[:2], *second):
+        overlay.remove(identity_of(each))
+    for each in (first[2], first[3]):
+        overlay.leave(each)
+    tables.commit(overlay)
+    assert tables.fire(AT) == ["a-0002", "a-0003"]
+
+
+def test_tenants_are_found_again_when_a_table_is_opened(tables: Tables) -> None:
+    tables.put(*of("a", 2), *of("a.b", 1, AT + 1), *of("a-b", 1, AT + MINUTE), *of("b", 1, AT + 2))
+    overlay = tables.overlay()
+    overlay.remove(identity("b", "b-0000"))
+    tables.commit(overlay)
+    table = tables.reopen()
+    assert len(table.floors) == 3
+    assert tables.overlay().due(AT - 1, 10, MUCH).next_due == AT
+    assert tables.fire(AT + 1) == ["a-0000", "a-0001", "a.b-0000"]
+    assert tables.overlay().due(AT + 1, 10, MUCH).next_due == AT + MINUTE
+    assert len(table.floors) == 1
+
+
+def test_a_cancelled_tenant_is_forgotten_and_hides_nobody(tables: Tables) -> None:
+    tables.put(*of("a", 1, AT), *of("b", 1, AT + 1), *of("c", 2, AT + 2))
+    overlay = tables.overlay()
+    for tenant in "ab":
+        overlay.remove(identity(tenant, f"{tenant}-0000"))
+    assert overlay.due(AT - 1, 10, MUCH).next_due == AT + 2
+    tables.commit(overlay)
+    assert tables.overlay().due(AT - 1, 10, MUCH).next_due == AT + 2
+    assert len(tables.table.floors) == 1
 
 
 # -- all or nothing ---------------------------------------------------------------------------------------------------
@@ -429,14 +534,22 @@ def test_a_checkpoint_keeps_the_changelogs_identity(tables: Tables) -> None:
 
 
 def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tables: Tables) -> None:
-    newer = b"\x02" + msgspec.msgpack.encode(["of another", "layout"])
+    newer = b"\x03" + msgspec.msgpack.encode(["of another", "layout"])
     tables.store.write({layout.CHECKPOINT_KEY: newer})
-    with pytest.raises(FormatTooNew, match="format 2"):
+    with pytest.raises(FormatTooNew, match="format 3"):
         ScheduleTable(tables.store)
     assert tables.everything() == {layout.CHECKPOINT_KEY: newer}
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\x00", b"\x01" + b"\xff" * 20, b"\x01\x96\x00\x00\xc4\x00\x00\xa1\xff\x00"])
+def test_a_store_of_another_layout_is_refused_as_too_old_and_left_as_it_is(tables: Tables) -> None:
+    older = b"\x01" + msgspec.msgpack.encode([1, 2, b"t", 3, "x", 4])
+    tables.store.write({layout.CHECKPOINT_KEY: older})
+    with pytest.raises(FormatTooOld, match="format 1"):
+        ScheduleTable(tables.store)
+    assert tables.everything() == {layout.CHECKPOINT_KEY: older}
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\x00", b"\x02" + b"\xff" * 20, b"\x02\x96\x00\x00\xc4\x00\x00\xa1\xff\x00"])
 def test_a_checkpoint_that_cannot_be_read_is_a_format_error(tables: Tables, garbage: bytes) -> None:
     tables.store.write({layout.CHECKPOINT_KEY: garbage})
     with pytest.raises(FormatError, match="checkpoint"):
@@ -490,24 +603,26 @@ def test_a_tenants_schedules_are_listed_by_id(tables: Tables) -> None:
     assert listed(by_id("nobody")) == []
 
 
-def test_all_schedules_are_listed_by_due_from_a_position_on(tables: Tables) -> None:
+def test_a_tenants_schedules_are_listed_by_due_from_a_position_on(tables: Tables) -> None:
     tables.put(entry("b", AT + 1), entry("a", AT), entry("c", AT + MINUTE, tenant="other"), entry("d", AT + MINUTE))
-    positions = list(tables.table.by_due())
-    assert [each.schedule.id for _, each in positions] == ["a", "b", "d", "c"]
+    positions = list(tables.table.by_due("acme"))
+    assert [each.schedule.id for _, each in positions] == ["a", "b", "d"]
+    assert [each.schedule.id for _, each in tables.table.by_due("other")] == ["c"]
+    assert [each.schedule.id for _, each in tables.table.by_due("nobody")] == []
     for place, (position, _) in enumerate(positions):
-        assert list(tables.table.by_due(position)) == positions[place + 1 :]
+        assert list(tables.table.by_due("acme", position)) == positions[place + 1 :]
 
 
 def test_a_position_can_be_found_by_time(tables: Tables) -> None:
     tables.put(entry("a", AT), entry("b", AT + 1), entry("c", AT + MINUTE))
     for due, expected in [(AT - 1, "abc"), (AT, "abc"), (AT + 1, "bc"), (AT + 2, "c"), (AT + MINUTE + 1, "")]:
-        position = tables.table.position_at(due)
-        assert "".join(each.schedule.id for _, each in tables.table.by_due(position)) == expected
+        position = tables.table.position_at("acme", due)
+        assert "".join(each.schedule.id for _, each in tables.table.by_due("acme", position)) == expected
 
 
 def test_a_listing_goes_on_while_schedules_come_and_go(tables: Tables) -> None:
     tables.put(entry("a"), entry("b"), entry("c"))
-    by_due, by_id = tables.table.by_due(), tables.table.by_id("acme")
+    by_due, by_id = tables.table.by_due("acme"), tables.table.by_id("acme")
     assert (next(by_due)[1].schedule.id, next(by_id).schedule.id) == ("a", "a")
     overlay = tables.overlay()
     overlay.remove(identity("acme", "b"))
@@ -554,13 +669,15 @@ def test_a_tombstone_of_what_is_not_there_is_nothing(tables: Tables) -> None:
 class Step:
     """One cycle: commands, then perhaps a scan; and whether it is applied, aborted, or committed but not applied."""
 
-    commands: list[tuple[str, int | None, int]] = field(default_factory=list)  # id, due (None: cancel), priority
+    commands: list[tuple[tuple[str, str], int | None, int]] = field(default_factory=list)
+    """Name, due (None: cancel), priority."""
     advance: int = 0
     limit: int = 5
     end: str = "applied"
 
 
-NAMES = ["a", "a/b", "b", "ö", "öö", "zzz"]
+Name = tuple[str, str]
+NAMES = [("acme", id) for id in ["a", "a/b", "b", "ö", "öö", "zzz"]] + [("acme-2", "a"), ("acme-2", "b"), ("z", "b")]
 steps = st.builds(
     Step,
     st.lists(st.tuples(st.sampled_from(NAMES), st.none() | st.integers(-2, 6), st.sampled_from([0, 100])), max_size=4),
@@ -579,7 +696,7 @@ def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_change
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tables = Tables(disk(Path(folder)))
-        model: dict[str, Entry] = {}
+        model: dict[Name, Entry] = {}
         log: list[tuple[bytes, bytes | None]] = []
         now, offset = AT, 0
 
@@ -587,25 +704,31 @@ def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_change
             now += step.advance * UNIT
             overlay, after = tables.overlay(), dict(model)
             records: list[tuple[bytes, bytes | None]] = []
-            for id, due, priority in step.commands:
+            for name, due, priority in step.commands:
                 offset += 1
-                assert overlay.get(identity("acme", id)) == after.get(id)
+                tenant, id = name
+                assert overlay.get(identity(*name)) == after.get(name)
                 if due is None:
-                    overlay.remove(identity("acme", id))
-                    after.pop(id, None)
-                    records.append((key_of("acme", id), None))
+                    overlay.remove(identity(*name))
+                    after.pop(name, None)
+                    records.append((key_of(*name), None))
                 else:
-                    after[id] = entry(id, now + due * UNIT, priority=priority, arrival=offset)
-                    put(overlay, after[id])
-                    records.append((key_of("acme", id), encode_entry(after[id])))
+                    after[name] = entry(id, now + due * UNIT, tenant=tenant, priority=priority, arrival=offset)
+                    put(overlay, after[name])
+                    records.append((key_of(*name), encode_entry(after[name])))
             scan = overlay.due(now, step.limit, MUCH)
-            in_order = sorted(after.values(), key=lambda e: (e.progress.due, e.schedule.priority, e.progress.arrival))
-            taken = [each for each in in_order if each.progress.due <= now][: step.limit]
-            assert scan == DueScan(taken, next((e.progress.due for e in in_order[len(taken) :]), None))
-            for each in taken:
-                overlay.remove(identity("acme", each.schedule.id))
-                del after[each.schedule.id]
-                records.append((key_of("acme", each.schedule.id), None))
+            due_now = sorted((e for e in after.values() if e.progress.due <= now), key=layout.order_of)
+            assert scan.entries == sorted(scan.entries, key=layout.order_of)
+            assert len(scan.entries) == min(step.limit, len(due_now))
+            for tenant, taken in by_tenant(scan).items():
+                of_tenant = [each for each in due_now if each.schedule.tenant == tenant]
+                assert taken == of_tenant[: len(taken)]
+                assert scan.cut.get(tenant) == (taken[-1] if len(taken) < len(of_tenant) else None)
+            for each in scan.entries:
+                overlay.remove(identity_of(each))
+                del after[each.schedule.tenant, each.schedule.id]
+                records.append((key_of(each.schedule.tenant, each.schedule.id), None))
+            assert scan.next_due == min((each.progress.due for each in after.values()), default=None)
             if step.end == "aborted":
                 continue
             overlay.position = offset
@@ -640,8 +763,11 @@ def replay(table: ScheduleTable, log: list[tuple[bytes, bytes | None]]) -> None:
 
 
 def contents(table: ScheduleTable) -> list[Entry]:
-    found = [each for _, each in table.by_due()]
-    assert sorted(found, key=lambda each: each.schedule.id.encode()) == list(table.by_id("acme"))
+    found = []
+    for tenant in sorted({tenant for tenant, _ in NAMES}):
+        of_tenant = [each for _, each in table.by_due(tenant)]
+        assert sorted(of_tenant, key=lambda each: each.schedule.id.encode()) == list(table.by_id(tenant))
+        found += of_tenant
     return found
 
 

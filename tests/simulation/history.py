@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
+from unittest.mock import patch
 
 from aiokafka import TopicPartition
 
 from light_scheduler.wire import partition_for
 from light_scheduler.worker.lane import Lane
+from light_scheduler.worker.pace import MOST
 
 from . import loop as simulated
 from .group import SESSION_TIMEOUT_S, Group
@@ -25,7 +27,10 @@ EPOCH_MS = 1_767_225_600_000
 SETTLE_S = 40.0
 """How long (s) after everything has happened it is looked at what came of it."""
 
-IDS = ("a", "b", "c", "d")
+TENANTS = {"a": "default", "b": "default", "c": "acme", "d": "zeta"}
+"""Whose schedule it is, by id."""
+
+IDS = tuple(TENANTS)
 
 
 class Send(NamedTuple):
@@ -51,6 +56,8 @@ class History:
     sends: tuple[Send, ...]
     faults: tuple[tuple[int, Fault], ...]
     compactions: tuple[float, ...]
+    most: int = MOST
+    """Commands, and firings, that a cycle may hold."""
 
 
 class Verdict(NamedTuple):
@@ -95,7 +102,8 @@ def draw(seed: int) -> History:
         longest = {"stall": 12.0, "outage": 12.0}.get(kind, random.choice((1.0, 9.0, 9.0, 20.0, 60.0)))
         faults.append((random.randint(1, random.choice((30, 80, 160))), Fault(kind, random.random() * longest)))
     compactions = tuple(random.random() * 60 for _ in range(random.choice((0, 0, 1, 3))))
-    return History(seed, random.choice((1, 2, 2)), partitions, tuple(sends), tuple(sorted(faults)), compactions)
+    machines, most = random.choice((1, 2, 2)), random.choice((MOST, MOST, 1, 2))
+    return History(seed, machines, partitions, tuple(sends), tuple(sorted(faults)), compactions, most)
 
 
 class World:
@@ -237,6 +245,7 @@ class _Command:
             ("kind", send.kind.encode()),
             ("due", b"%d" % due),
             ("schedule-reply-topic", REPLIES.encode()),
+            ("schedule-tenant", TENANTS[send.id].encode()),
             ("schedule-command", b"cancel" if send.kind == "cancel" else b"schedule"),
         ]
         if send.kind != "cancel":
@@ -270,7 +279,7 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
 
     logging.disable(logging.CRITICAL)
     try:
-        with mutation() as lane_type:
+        with mutation() as lane_type, patch.object(Lane, "_most", lambda *_: history.most):
             return simulated.run(main(lane_type))
     finally:
         logging.disable(logging.NOTSET)

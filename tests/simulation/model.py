@@ -46,7 +46,8 @@ class Partition:
     pending: dict[str, Pending] = field(default_factory=dict)
     taken: int = 0
     fired: int = 0
-    _last: dict[int, tuple[tuple[int, int], int]] = field(default_factory=dict)  # target partition -> last one, commit
+    _last: dict[tuple[int, str], tuple[tuple[int, int], int]] = field(default_factory=dict)
+    """(target partition, tenant, or "" for any) -> what was delivered last, by which commit."""
 
     def follow(self, number: int, commit: Transaction, now: int) -> None:
         """Take one commit, made at `now` (ms); raise Violation if it is not what must follow."""
@@ -101,10 +102,12 @@ class Partition:
         if now < due.due or firing.timestamp < due.due or int(header(firing, "schedule-fired-at")) < due.due:
             raise Violation(f"{id} was delivered early")
         order = due.due, due.offset
-        last, last_number = self._last.get(firing.partition, ((0, 0), 0))
-        if order < last and due.accepted <= last_number and due.payload != POISON:
-            raise Violation(f"{id}, due {order}, was delivered after what was due {last}")
-        self._last[firing.partition] = order, number
+        for tenant in ("", header(firing, "schedule-tenant")):
+            last, last_number = self._last.get((firing.partition, tenant), ((0, 0), 0))
+            late = order < last and due.accepted <= last_number and due.payload != POISON
+            if late and (tenant or last_number == number):  # one tenant may be ahead of another, but not in one commit
+                raise Violation(f"{id}, due {order}, was delivered after what was due {last}")
+            self._last[firing.partition, tenant] = order, number
         self.fired += 1
 
     def _bury(self, letter: Record) -> bool:

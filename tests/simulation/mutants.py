@@ -196,9 +196,9 @@ def _nobody_is_fenced() -> Iterator[Any]:
 @_mutant(1, "What is due is fired before the commands that waited were read.")
 def _fire_before_the_backlog() -> Iterator[Any]:
     class Hasty(Lane):
-        def _take_due(self, overlay: Overlay, now: int) -> Any:
+        def _take_due(self, overlay: Overlay, now: int, most: int) -> Any:
             self.intake.backlog_taken = True
-            return super()._take_due(overlay, now)
+            return super()._take_due(overlay, now, most)
 
     yield Hasty
 
@@ -245,7 +245,7 @@ def _update_keeps_the_old_time() -> Iterator[Any]:
         for key in [key for key, value in self._changes.items() if value is None and before.get(key, b"") is not None]:
             if key in before:
                 self._changes[key] = before[key]
-                self._fresh.add(key)
+                self._fresh[layout.tenant_in(key)].add(key)
             else:
                 del self._changes[key]
 
@@ -253,12 +253,15 @@ def _update_keeps_the_old_time() -> Iterator[Any]:
         yield None
 
 
-@_mutant(2, "The scan cursor moves up to now, past what is put in the same cycle.")
-def _cursor_overtakes() -> Iterator[Any]:
+@_mutant(2, "Floors move up to now, past what is put in the same cycle.")
+def _floors_overtake() -> Iterator[Any]:
     apply = Overlay.apply
 
     def past_now(self: Overlay, *, changelog_offset: int, written_at: int) -> None:
-        self._cursor, self._fresh = max(self._cursor, layout.index_from(written_at)), set()
+        for tenant in self._fresh:
+            now = layout.index_from(tenant, written_at)
+            self._floors[tenant] = max(self._floors.get(tenant) or now, now)
+        self._fresh.clear()
         apply(self, changelog_offset=changelog_offset, written_at=written_at)
 
     with _replaced(Overlay, "apply", past_now):

@@ -97,6 +97,7 @@ class Partition:
         now: int = AT,
         refusals: dict[OriginKey, str] | None = None,
         applies: bool = True,
+        limit: int = 1_000,
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
@@ -107,7 +108,7 @@ class Partition:
         cycle = Cycle(self.context, overlay, batches, now)
         for record in commands:
             cycle.take(record)
-        cycle.fire_due(overlay.due(now, 1_000, 1 << 30), refusals or {}, 1_000, 1 << 30)
+        cycle.fire_due(overlay.due(now, limit, 1 << 30), refusals or {}, limit, 1 << 30)
         self.lost_results = cycle.answer({})
         await batches.send(self.producer)
         self._keep()
@@ -137,7 +138,7 @@ class Partition:
     @property
     def wakes_at(self) -> int | None:
         """When the next schedule wakes."""
-        return next((entry.progress.wakes_at for _, entry in self.table.by_due()), None)
+        return Overlay(self.table).due(-1, 0, 1).next_due
 
     @property
     def history(self) -> list[HistoryEvent]:

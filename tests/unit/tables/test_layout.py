@@ -11,9 +11,9 @@ AT = 1_767_225_600_123
 LAST_MS_OF_9999 = 253_402_300_799_999
 
 
-def entry(due: int, priority: int = 100, arrival: int = 42, id: str = "pöst") -> Entry:
+def entry(due: int, priority: int = 100, arrival: int = 42, id: str = "pöst", tenant: str = "acme") -> Entry:
     return Entry(
-        Schedule("acme", id, 1, Once(due), Target("t"), None, [], 0, 42, due, priority=priority),
+        Schedule(tenant, id, 1, Once(due), Target("t"), None, [], 0, 42, due, priority=priority),
         Progress(due, arrival),
     )
 
@@ -24,13 +24,13 @@ def entry(due: int, priority: int = 100, arrival: int = 42, id: str = "pöst") -
 def test_a_time_index_key_golden() -> None:
     assert layout.index_key(entry(AT), identity_of(entry(AT))) == bytes.fromhex(
         "74"  # 't'
+        "61636d65"
+        "00"  # acme
         "01c16dc0"  # minute 29453760
         "007b"  # 123 ms in it
         "64"  # priority 100
         "000000000000002a"  # arrival 42
-        "61636d65"
-        "00"
-        "70c3b67374"  # acme, pöst
+        "70c3b67374"  # pöst
     )
 
 
@@ -44,13 +44,15 @@ entries = st.builds(
     st.integers(0, 255),
     st.integers(0, 2**63 - 1),
     st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=4),
+    st.sampled_from(["acme", "acme-2", "acme.de", "acmeA", "b"]),
 )
 
 
 @given(entries, entries)
-def test_the_order_of_keys_is_the_order_of_due_priority_and_arrival(one: Entry, other: Entry) -> None:
-    def rank(each: Entry) -> tuple[int, int, int, bytes]:
-        return each.progress.due, each.schedule.priority, each.progress.arrival, each.schedule.id.encode()
+def test_keys_are_ordered_by_tenant_then_due_then_priority_then_arrival(one: Entry, other: Entry) -> None:
+    def rank(each: Entry) -> tuple[str, int, int, int, bytes]:
+        schedule, progress = each.schedule, each.progress
+        return schedule.tenant, progress.due, schedule.priority, progress.arrival, schedule.id.encode()
 
     assert (layout.index_key(one, identity_of(one)) < layout.index_key(other, identity_of(other))) == (
         rank(one) < rank(other)
@@ -59,13 +61,19 @@ def test_the_order_of_keys_is_the_order_of_due_priority_and_arrival(one: Entry, 
 
 @given(entries, st.integers(0, LAST_MS_OF_9999))
 def test_a_position_by_time_lies_before_all_that_is_due_from_then_on(each: Entry, at: int) -> None:
-    assert (layout.index_from(at) <= layout.index_key(each, identity_of(each))) == (at <= each.progress.due)
+    position = layout.index_from(each.schedule.tenant, at)
+    assert (position <= layout.index_key(each, identity_of(each))) == (at <= each.progress.due)
 
 
 @given(entries)
 def test_keys_tell_their_due_and_lie_between_the_ends_of_the_index(each: Entry) -> None:
     key = layout.index_key(each, identity_of(each))
-    assert layout.due_of(key) == each.progress.due
+    tenant = each.schedule.tenant
+    assert (layout.tenant_in(key), layout.due_of(key)) == (tenant, each.progress.due)
+    assert layout.identity_in(key) == identity_of(each)
+    assert layout.index_from(tenant, 0) <= key < layout.tenant_end(tenant)
+    for other in {"acme", "acme-2", "acme.de", "acmeA", "b"} - {tenant}:
+        assert not layout.index_from(other, 0) <= key < layout.tenant_end(other)
     assert layout.INDEX_START < key < layout.INDEX_END
-    for other in (layout.primary_key("acme", each.schedule.id), layout.CHECKPOINT_KEY):
-        assert not layout.INDEX_START <= other < layout.INDEX_END
+    for stranger in (layout.primary_key(tenant, each.schedule.id), layout.CHECKPOINT_KEY):
+        assert not layout.INDEX_START <= stranger < layout.INDEX_END

@@ -31,7 +31,7 @@ def table_of(entries: list[Entry], store: Store | None = None) -> ScheduleTable:
         key = index_key(entry, identity_of(entry))
         changes |= {key: encode_entry(entry), primary_key(entry.schedule.tenant, entry.schedule.id): key}
     table.write(changes, Checkpoint(pending=len(entries)))
-    return table
+    return ScheduleTable(table.store)
 
 
 def read_all(tables: dict[Lane, ScheduleTable], query: Query, limit: int, budget: int) -> list[tuple[Mark, Entry]]:

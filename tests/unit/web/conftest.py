@@ -17,8 +17,7 @@ from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigura
 from light_scheduler.model import DelayRule, Entry, Once, Progress, Schedule, Target
 from light_scheduler.model.delay import check_rule
 from light_scheduler.settings import Settings
-from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable
-from light_scheduler.tables.layout import index_key, primary_key
+from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.web import Worker, install
 from light_scheduler.wire.state import encode_entry, identity_of
 from light_scheduler.worker.status import LaneStatus
@@ -53,10 +52,9 @@ def make_entry(id: str, *, due: int = NOW, partition: int = 0, offset: int = 0, 
 
 def put(table: ScheduleTable, entry: Entry) -> None:
     """Store a new schedule."""
-    key = index_key(entry, identity_of(entry))
-    schedule = entry.schedule
-    changes = {key: encode_entry(entry), primary_key(schedule.tenant, schedule.id): key}
-    table.write(changes, Checkpoint(pending=table.pending + 1))
+    overlay = Overlay(table)
+    overlay.put(identity_of(entry), entry, encode_entry(entry))
+    overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, written_at=NOW)
 
 
 class MemoryLanes:

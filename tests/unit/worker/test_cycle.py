@@ -598,6 +598,32 @@ async def test_what_a_cycle_stores_is_what_the_changelog_has(partition: Partitio
     for key, value in log:
         overlay.replay(key, value)
     overlay.apply(changelog_offset=len(log), written_at=AT)
-    found = [encode_entry(each) for _, each in rebuilt.by_due()]
-    assert found == [encode_entry(each) for _, each in partition.table.by_due()]
+    found = [encode_entry(each) for _, each in rebuilt.by_due("default")]
+    assert found == [encode_entry(each) for _, each in partition.table.by_due("default")]
     assert len(found) == partition.table.pending == rebuilt.pending == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8, 13])
+async def test_turns_of_a_series_stay_in_their_tenants_order_however_few_fit_into_a_cycle(
+    partition: Partition, limit: int
+) -> None:
+    def of(tenant: bytes) -> tuple[str, bytes]:
+        return "schedule-tenant", tenant
+
+    target: Headers = [*TO_REMINDERS, ("schedule-target-partition", b"0")]
+    series: Headers = [("schedule-every", b"2000"), ("schedule-start", b"%d" % AT), ("schedule-misfire", b"all")]
+    commands = []
+    for tenant in (b"a", b"b"):
+        commands.append(command(*series, *target, of(tenant), key=b"series"))
+        commands += [command(due_at(AT + place * 1_000), *target, of(tenant), key=b"%d" % place) for place in range(10)]
+    await partition.run(*commands, now=AT - 1)
+    fired: list[tuple[str, int]] = []
+    while len(fired) < 30:
+        await partition.run(now=AT + 9_999, limit=limit)
+        assert 0 < len(partition.sent("reminders")) <= limit
+        for record in partition.sent("reminders"):
+            headers = dict(record.headers)
+            fired.append((headers["schedule-tenant"].decode(), int(headers["schedule-due"])))
+    for name in "ab":
+        dues = [due - AT for each, due in fired if each == name]
+        assert dues == sorted([*range(0, 10_000, 1_000), *range(0, 10_000, 2_000)])

@@ -1,0 +1,86 @@
+"""Reading what is due: one scan for each tenant, each read only as far as its turn to be served goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from light_scheduler.model import Entry
+from light_scheduler.wire.state import identity
+
+from . import layout
+from .table import stored_entry
+
+
+class DueScan(NamedTuple):
+    """What is due, and when (ms) the first thing left is; None when nothing is left.
+
+    `cut` has the last schedule taken of each tenant of which more is due than was taken.
+    """
+
+    entries: list[Entry]
+    next_due: int | None
+    cut: Mapping[str, Entry] = {}
+
+
+class TenantScan:
+    """What is due of one tenant.
+
+    `items` are its (time-index key, value) in order, not read before they are asked for; `bound` lies above all that is
+    due. `unit` is the number of bytes that cost as much as a schedule. Primary keys of what is taken are noted in
+    `primaries`; `get` finds definitions.
+    """
+
+    def __init__(
+        self,
+        tenant: str,
+        items: Iterator[tuple[bytes, bytes]],
+        bound: bytes,
+        unit: float,
+        primaries: dict[bytes, bytes | None],
+        get: Callable[[bytes], bytes | None],
+    ) -> None:
+        self._tenant = tenant
+        self._items = items
+        self._next: tuple[bytes, bytes] | None = None
+        self._bound = bound
+        self._unit = unit
+        self._primaries = primaries
+        self._get = get
+        self.is_open = False
+        self.taken: list[Entry] = []
+
+    def take(self, allowance: float) -> float:
+        """Take schedules until they cost an allowance; return what they cost: less only if nothing more is due."""
+        if not self.is_open:
+            self._next, self.is_open = next(self._items, None), True
+        items, bound, unit, primaries = self._items, self._bound, self._unit, self._primaries
+        primary = layout.PRIMARY + identity(self._tenant, "")
+        id_at = len(primary) + layout.TIME_BYTES  # in a time-index key
+        item, cost = self._next, 0.0
+        while item is not None and cost < allowance:
+            key, value = item
+            if key >= bound:
+                break
+            entry = stored_entry(key, value, self._get)
+            self.taken.append(entry)
+            name = primary + key[id_at:]
+            size = len(value)
+            if value.startswith(layout.PROGRESS_ONLY):
+                size += len(entry.schedule.payload or b"")
+                key += layout.SPLIT
+            primaries[name] = key
+            cost += size / unit if size > unit else 1.0
+            item = next(items, None)
+        self._next = item
+        return cost
+
+    @property
+    def left(self) -> bytes | None:
+        """The first key left, once the scan is open; None: nothing is left."""
+        return None if self._next is None else self._next[0]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether something was taken, and more is due."""
+        return bool(self.taken) and self._next is not None and self._next[0] < self._bound

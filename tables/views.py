@@ -84,7 +84,10 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What to list. `due_from` is included, `due_to` is not; all `labels` must be there. Raises QueryError."""
+    """What to list. `due_from` is included, `due_to` is not; all `labels` must be there. Raises QueryError.
+
+    A due range goes by when a schedule wakes; one that does not, for it is paused, is in none.
+    """
 
     tenant: str
     id_prefix: str = ""
@@ -124,7 +127,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
             and schedule.id.startswith(self.id_prefix)
             and (self.target_topic is None or schedule.target.topic == self.target_topic)
             and (self.state is None or state_of(entry) == self.state)
-            and (self.due_from is None or entry.progress.wakes_at >= self.due_from)
+            and (self.due_from is None or self.due_from <= entry.progress.wakes_at < NEVER)
             and (self.due_to is None or entry.progress.wakes_at < self.due_to)
             and (not self.labels or self.labels.items() <= (schedule.labels or {}).items())
         )

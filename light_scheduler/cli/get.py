@@ -16,10 +16,10 @@ from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
 
 from .options import json_option, settings_options
-from .schedule_output import ask, instant_text, shown, tenant_option, url_option
+from .schedule_output import ask, bounds_text, instant_text, relative, shown, tenant_option, trigger_text, url_option
 
 if TYPE_CHECKING:
-    from light_scheduler.web.documents import Content, ScheduleDetail
+    from light_scheduler.web.documents import AcknowledgementView, AwaitedView, Content, ScheduleDetail
 
 
 @click.command("get")
@@ -48,9 +48,13 @@ def _show(schedule: ScheduleDetail) -> None:
         "tenant": schedule.tenant,
         "state": schedule.state,
         "version": str(schedule.version),
-        "due": "open" if schedule.due is None else instant_text(schedule.due, now),
-        "trigger": " ".join(f"{name}={rule}" for name, rule in msgspec.to_builtins(schedule.trigger).items()),
-        "sequence": f"{schedule.sequence}, attempt {schedule.attempt}",
+        "next due": "open" if schedule.due is None else instant_text(schedule.due, now),
+        "trigger": trigger_text(schedule.trigger),
+        "bounds": bounds_text(schedule.trigger) or "none",
+        "misfire": f"{schedule.misfire}, grace {format_duration(schedule.misfire_grace)}",
+        "next firing": f"{schedule.sequence}, attempt {schedule.attempt}",
+        "completion": _completion(schedule.acknowledgement),
+        "awaiting": "\n".join(_awaited(each, now) for each in schedule.awaiting) or "nothing",
         "target": target.topic if target.partition is None else f"{target.topic}[{target.partition}]",
         "key": "(null)" if key is None else key,
         "labels": ", ".join(f"{name}={value}" for name, value in schedule.labels.items()),
@@ -65,6 +69,18 @@ def _show(schedule: ScheduleDetail) -> None:
     for name, value in lines.items():
         table.add_row(name, shown(value))
     Console().print(table)
+
+
+def _completion(asked: AcknowledgementView | None) -> str:
+    if asked is None:
+        return "not asked for"
+    attempts = f"{asked.max_attempts} attempt{'' if asked.max_attempts == 1 else 's'}"
+    return f"within {format_duration(asked.timeout)}, {attempts}, overlap {asked.overlap}"
+
+
+def _awaited(firing: AwaitedView, now: int) -> str:
+    again = "" if firing.until is None else f", again {relative(firing.until - now)}"
+    return f"{firing.firing_id} attempt {firing.attempt}{again}"
 
 
 def _content(content: Content | None) -> str:

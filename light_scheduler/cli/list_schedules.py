@@ -14,7 +14,7 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, Sort, State
 from light_scheduler.wire.instants import format_instant
 
 from .options import json_option, settings_options
-from .schedule_output import ask, relative, shown, tenant_option, url_option
+from .schedule_output import ask, relative, shown, tenant_option, trigger_text, url_option
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import SchedulePage
@@ -58,14 +58,16 @@ def command(
 def _show(page: SchedulePage) -> None:
     now = SystemClock().now()
     table = Table(box=None, pad_edge=False)
-    for name in ("id", "due (UTC)", "due", "version", "target", "labels"):
+    for name in ("id", "state", "next due (UTC)", "due", "trigger", "version", "target", "labels"):
         # Ids and topics are never cut, so that they can be copied; times stay on one line.
-        table.add_column(name, overflow="fold", no_wrap=name.startswith("due"))
+        table.add_column(name, overflow="fold", no_wrap="due" in name)
     for schedule in page.schedules:
         table.add_row(
             shown(schedule.id),
-            schedule.state if schedule.due is None else format_instant(schedule.due),
+            schedule.state,
+            "" if schedule.due is None else format_instant(schedule.due),
             "" if schedule.due is None else relative(schedule.due - now),
+            shown(trigger_text(schedule.trigger)),
             str(schedule.version),
             shown(schedule.target.topic),
             shown(",".join(f"{name}={value}" for name, value in schedule.labels.items())),

@@ -1,4 +1,4 @@
-"""What `get` and `list` have in common: how they reach a worker, and how they show times and text."""
+"""How schedules are shown: times, time rules, and the text of others; and how `get` and `list` reach a worker."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from msgspec import UNSET
 from rich.text import Text
 from yarl import URL
 
+from light_scheduler.durations import format_duration
 from light_scheduler.settings import Settings
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.instants import format_instant
 
 if TYPE_CHECKING:
+    from light_scheduler.web.documents import TriggerView
     from light_scheduler.web.reader import ScheduleReader
 
 T = TypeVar("T")
@@ -51,7 +54,14 @@ def instant_text(ms: int, now: int) -> str:
 
 def relative(ms: int) -> str:
     """Show a distance from now by its two largest units: `in 2h 5m`, `3s 20ms ago`, `now`."""
-    rest = abs(ms)
+    if ms == 0:
+        return "now"
+    return f"in {distance(ms)}" if ms > 0 else f"{distance(-ms)} ago"
+
+
+def distance(ms: int) -> str:
+    """Show a length of time by its two largest units: `2h 5m`, `3s 20ms`, `0ms`."""
+    rest = ms
     parts: list[str] = []
     for unit, size in _UNITS:
         count, rest = divmod(rest, size)
@@ -59,12 +69,46 @@ def relative(ms: int) -> str:
             parts.append(f"{count}{unit}" if count else "")
         if len(parts) == 2:
             break
-    distance = " ".join(filter(None, parts))
-    if not distance:
-        return "now"
-    return f"in {distance}" if ms > 0 else f"{distance} ago"
+    return " ".join(filter(None, parts)) or "0ms"
 
 
 def shown(text: str) -> Text:
     """Show text of others: no markup, and nothing in it that a terminal would obey."""
     return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
+
+
+def trigger_text(trigger: TriggerView) -> str:
+    """Show a time rule in a few words, without what bounds it: `every 5m`, `cron 0 9 * * * (Europe/Prague)`."""
+    if trigger.every is not UNSET:
+        return f"every {format_duration(trigger.every)}" + (
+            " after completion" if trigger.mode == "fixed-delay" else ""
+        )
+    if trigger.cron is not UNSET:
+        told = [trigger.cron_dialect, trigger.timezone]
+        where = ", ".join(part for part in told if part is not UNSET and part not in ("unix", "UTC"))
+        return f"cron {trigger.cron}" + (f" ({where})" if where else "")
+    backoff = trigger.backoff
+    if backoff is UNSET:
+        return "once"
+    if backoff.intervals is not UNSET:
+        return "backoff " + ",".join(map(format_duration, backoff.intervals))
+    parts = {
+        "initial": format_duration(backoff.initial or 0),
+        "factor": f"{backoff.factor:g}",
+        "max": UNSET if backoff.max is UNSET else format_duration(backoff.max),
+        "attempts": backoff.attempts,
+        "jitter": backoff.jitter,
+    }
+    return "backoff " + " ".join(f"{name}={part}" for name, part in parts.items() if part is not UNSET)
+
+
+def bounds_text(trigger: TriggerView) -> str:
+    """Show what bounds and spreads a time rule, or nothing."""
+    told = (
+        ("from", trigger.start, format_instant),
+        ("until", trigger.end, format_instant),
+        ("firings at most:", trigger.max_firings, str),
+        ("jitter", trigger.jitter, format_duration),
+        ("window", trigger.window, format_duration),
+    )
+    return ", ".join(f"{name} {write(value)}" for name, value, write in told if value is not UNSET)

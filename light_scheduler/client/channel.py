@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer
 
@@ -19,6 +19,8 @@ from .connection import broker_errors, started_producer, stop_producer
 from .reading import Reader
 from .receipt import Receipt
 
+CONNECT_TIMEOUT_S = 10.0
+
 MakeCommand = Callable[[ReplyTo | None], CommandToSend]
 """Makes a command that asks for its result there, or for none."""
 
@@ -30,7 +32,12 @@ class Channel:
     """
 
     def __init__(
-        self, options: Mapping[str, Any], *, commands_topic: str, results_topic: str, connect_timeout: float
+        self,
+        options: Mapping[str, Any],
+        *,
+        commands_topic: str,
+        results_topic: str,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
     ) -> None:
         self.commands_topic = commands_topic
         self._results_topic = results_topic
@@ -40,6 +47,13 @@ class Channel:
         self._known_topics: set[str] = set()
         self._answers: Answers | None = None
         self._answers_lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
 
     async def start(self) -> None:
         """Connect. Raises BrokerError if the broker cannot be reached."""

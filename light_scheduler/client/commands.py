@@ -7,16 +7,19 @@ here and now, naming the header, and not a dead letter later.
 from __future__ import annotations
 
 import base64
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, get_args
 
 import msgspec
 
+from light_scheduler.clock import Clock
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import ControlName, Firing, Headers, ReplyTo, Timing
-from light_scheduler.wire import derived_id, instant_of, trigger_fields
+from light_scheduler.model import ControlName, Headers, ReplyTo, Timing
+from light_scheduler.wire import UnsentRecord, derived_id, instant_of, time_ordered_id, trigger_fields
 from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.ids import FREE_BITS
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import NATIVE, header_name
 
@@ -51,15 +54,6 @@ class CommandToSend(NamedTuple):
     headers: Headers
     topic: str | None = None
     partition: int | None = None
-
-
-class _Unsent(NamedTuple):
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    partition: int = 0
-    offset: int = 0
-    timestamp: int = 0
 
 
 def schedule_command(
@@ -109,16 +103,27 @@ def reschedule_command(
 
 
 def complete_command(
-    firing: Firing, *, succeeded: bool = True, key: Key | None = None, reply_to: ReplyTo | None = None
+    tenant: str,
+    firing_id: str,
+    attempt: int,
+    *,
+    succeeded: bool = True,
+    key: Key | None = None,
+    reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
-    """Make the record of a `complete`. Without a key it goes to where the schedule's own command came from."""
+    """Make the record of a `complete`. Raises InvalidCommand, naming the header at fault."""
     headers: Headers = [
-        (header_name("firing-id"), _bytes(firing.firing_id, header_name("firing-id"))),
-        (header_name("attempt"), str(firing.attempt).encode()),
+        (header_name("firing-id"), _bytes(firing_id, header_name("firing-id"))),
+        (header_name("attempt"), str(attempt).encode()),
         (header_name("completion"), b"success" if succeeded else b"failure"),
     ]
-    command = _checked("complete", firing.tenant, firing.id, key, None, headers, reply_to)
-    return command._replace(topic=firing.source_topic, partition=firing.source_partition if key is None else None)
+    id = firing_id.rpartition("@")[0] or firing_id
+    return _checked("complete", tenant, id, key, None, headers, reply_to)
+
+
+def new_id(clock: Clock) -> str:
+    """Return a new id; ids are in the order of time."""
+    return time_ordered_id(clock.now(), secrets.randbits(FREE_BITS))
 
 
 def refuse_unknown(arguments: Mapping[str, Any], kind: type) -> None:
@@ -150,7 +155,7 @@ def _checked(
         headers.append((_CORRELATION_ID, reply_to.correlation_id))
     headers += user or []
     record_key = _bytes(identity if key is None else key, "key")
-    read = NATIVE.decode(_Unsent(record_key, value, headers))
+    read = NATIVE.decode(UnsentRecord(record_key, value, headers))
     return CommandToSend(tenant, read.id, record_key, value, headers)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, Unpack, overload
@@ -17,14 +16,22 @@ from light_scheduler.model import (
     Firing,
     HistoryEvent,
     Outcome,
+    ReplyTo,
     Result,
     TopicNames,
 )
-from light_scheduler.wire import decode_history, time_ordered_id
-from light_scheduler.wire.ids import FREE_BITS
+from light_scheduler.wire import decode_history
 
-from .channel import Channel, MakeCommand
-from .commands import complete_command, control_command, refuse_unknown, reschedule_command, schedule_command
+from .channel import CONNECT_TIMEOUT_S, Channel, MakeCommand
+from .commands import (
+    CommandToSend,
+    complete_command,
+    control_command,
+    new_id,
+    refuse_unknown,
+    reschedule_command,
+    schedule_command,
+)
 from .connection import bootstrap_of, broker_errors
 from .options import CommandOptions, Id, Key, ScheduleOptions, ScheduleRequest, TimeRule
 from .receipt import Receipt
@@ -58,7 +65,7 @@ class SchedulerClient:
         app_id: str = "light-scheduler",
         tenant: str = DEFAULT_TENANT,
         commands_topic: str | None = None,
-        connect_timeout: float = 10.0,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
         kafka_options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -132,7 +139,7 @@ class SchedulerClient:
         scheduler's result, without it a receipt. `timeout` is in seconds.
         """
         whole: ScheduleRequest = {**request, "id": id, "payload": payload}
-        generated_id = self._new_id()
+        generated_id = new_id(self._clock)
         return await self._carry_out(
             lambda reply_to: schedule_command(self.tenant, whole, generated_id=generated_id, reply_to=reply_to),
             wait,
@@ -271,18 +278,22 @@ class SchedulerClient:
         It goes to the partition that the schedule's own command came from; with `key`, to the partition of that key.
         The outcome is `completed`, `not_found`, or `conflict` if a later attempt has been delivered meanwhile.
         """
-        return await self._carry_out(
-            lambda reply_to: complete_command(firing, succeeded=succeeded, key=key, reply_to=reply_to),
-            wait,
-            {"timeout": timeout, "raise_on_refusal": raise_on_refusal},
-        )
+
+        def make(reply_to: ReplyTo | None) -> CommandToSend:
+            command = complete_command(
+                firing.tenant, firing.firing_id, firing.attempt, succeeded=succeeded, key=key, reply_to=reply_to
+            )
+            partition = firing.source_partition if key is None else None
+            return command._replace(topic=firing.source_topic, partition=partition)
+
+        return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
     async def send_later(self, key: Key, value: bytes | None, topic: str, when: datetime | timedelta | int) -> Receipt:
         """Deliver a record to a topic at an instant (aware datetime or UTC epoch ms), or a timedelta from now.
 
         Returns once the broker has the command. The receipt's id, with the same key, cancels it.
         """
-        request: ScheduleRequest = {"id": self._new_id(), "payload": value, "topic": topic, "key": key}
+        request: ScheduleRequest = {"id": new_id(self._clock), "payload": value, "topic": topic, "key": key}
         if isinstance(when, timedelta):
             request["after"] = when
         else:
@@ -310,7 +321,7 @@ class SchedulerClient:
         """
 
         def maker(request: ScheduleRequest) -> MakeCommand:
-            generated_id = self._new_id()
+            generated_id = new_id(self._clock)
             return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
 
         if wait:
@@ -370,6 +381,3 @@ class SchedulerClient:
         if options.get("raise_on_refusal", True) and result.outcome in _REFUSALS:
             raise CommandRefused(result)
         return result
-
-    def _new_id(self) -> str:
-        return time_ordered_id(self._clock.now(), secrets.randbits(FREE_BITS))

@@ -21,13 +21,14 @@ from .ids import derived_id, record_id, time_ordered_id
 from .instants import format_instant, instant_of, parse_instant
 from .json_form import command_schema
 from .partitioner import partition_for
-from .record import CommandRecord
+from .record import CommandRecord, UnsentRecord
 from .trigger_fields import trigger_fields
 
 __all__ = [
     "CommandRecord",
     "Dialect",
     "Envelope",
+    "UnsentRecord",
     "command_schema",
     "correlation_id_of",
     "decode_dead_letter",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class CommandRecord(Protocol):
@@ -21,3 +21,14 @@ class CommandRecord(Protocol):
     def offset(self) -> int: ...
     @property
     def timestamp(self) -> int: ...
+
+
+class UnsentRecord(NamedTuple):
+    """A command that is in no topic, as codecs take it. `timestamp` is UTC epoch ms; 0 is unknown."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int = 0
+    partition: int = 0
+    offset: int = 0

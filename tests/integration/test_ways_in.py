@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from click.testing import CliRunner
 from support.application import Application
 
+from light_scheduler.cli import cli
 from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, parse_firing
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import CommandRefused
@@ -87,3 +91,47 @@ async def test_the_client_schedules_series_and_controls_them(served: Application
             assert (await client.cancel(id, key=key)).outcome is Outcome.NOT_FOUND
         receipt = await client.cancel("rate", wait=False)
         assert receipt.id == "rate"
+
+
+async def test_the_command_line_schedules_series_and_controls_them(served: Application) -> None:
+    kafka = ("--app-id", served.settings.app_id, "--broker", served.settings.broker)
+    worker = ("--url", served.workers[0].url)
+
+    async def run(code: int, *arguments: str) -> str:
+        result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
+        assert result.exit_code == code, result.output
+        return result.stdout
+
+    async def answer(code: int, *arguments: str) -> Any:
+        return json.loads(await run(code, *arguments, *kafka, "--json"))
+
+    # A schedule fires when preview says that it does.
+    rule = ("--cron", "0 9 * * 1-5", "--timezone", "Europe/Prague", "--start", str(YEAR_2100), "--jitter", "10m")
+    (due,) = json.loads(await run(0, "preview", *rule, "--id", "cron", "--count", "1", "--json"))["next"]
+    target = ("--target-topic", served.target)
+    scheduled = await answer(0, "schedule", "--id", "cron", *target, *rule, "--misfire", "skip", "--labels", "a=b")
+    assert (scheduled["outcome"], scheduled["next_due"]) == ("scheduled", due)
+    assert "cron 0 9 * * 1-5 (Europe/Prague)" in await run(0, "get", "cron", *worker)
+
+    assert (await answer(0, "pause", "cron"))["next_due"] is None
+    listed = json.loads(await run(0, "list", "--state", "paused", "--json", *worker))
+    assert [(each["id"], each["due"]) for each in listed["schedules"]] == [("cron", None)]
+    assert (await answer(0, "resume", "cron", "--expected-version", "1"))["next_due"] == due
+    moved = await answer(0, "reschedule", "cron", "--at", str(YEAR_2100))
+    assert (moved["outcome"], moved["version"], moved["next_due"]) == ("rescheduled", 2, YEAR_2100)
+    assert (await answer(1, "cancel", "cron", "--expected-version", "1"))["outcome"] == "conflict"
+    refused = await answer(1, "reschedule", "cron", "--cron", "x")
+    assert (refused["outcome"], refused["field"]) == ("rejected", "schedule-cron")
+
+    # Paused from the start, triggered, completed: a null value with a key that is no text.
+    await answer(
+        0, "schedule", "--id", "null", *target, "--every", "1h", "--paused", "--ack-timeout", "1h", "--payload-null",
+        "--target-key-base64", "/wA=",
+    )  # fmt: skip
+    assert (await answer(0, "trigger", "null"))["outcome"] == "triggered"
+    (firing,) = await firings(served, 1)
+    assert (firing.payload, firing.key, firing.attempt) == (None, b"\xff\x00", 1)
+    assert (await answer(0, "complete", firing.firing_id, "--failure"))["outcome"] == "completed"
+    assert (await answer(1, "complete", f"null@{firing.due - 1}"))["outcome"] == "not_found"
+    assert "sent default/null" in await run(0, "cancel", "null", "--no-wait", *kafka)
+    assert (await answer(1, "cancel", "null"))["outcome"] == "not_found"

@@ -33,7 +33,6 @@ from light_scheduler.model import (
     ControlCommand,
     ControlName,
     Cron,
-    Firing,
     FixedDelay,
     FixedRate,
     Once,
@@ -206,13 +205,14 @@ def test_a_reschedule_carries_a_time_rule() -> None:
 
 
 @pytest.mark.parametrize("succeeded", [True, False])
-def test_a_completion_goes_to_where_the_schedule_is(succeeded: bool) -> None:
-    firing = Firing("acme", "a@b", AT, AT + 5, 3, 2, 1, "commands", 7, 99, b"message key", b"", [])
-    sent = complete_command(firing, succeeded=succeeded)
-    assert (sent.topic, sent.partition, sent.key) == ("commands", 7, b"a@b")
-    assert received(sent) == CompleteCommand("acme", "a@b", b"a@b", AT, 2, succeeded, 0, 0, AT)
-    by_key = complete_command(firing, key="k")
-    assert (by_key.topic, by_key.partition, by_key.key) == ("commands", None, b"k")
+def test_a_completion_names_firing_and_attempt(succeeded: bool) -> None:
+    sent = complete_command("acme", f"a@b@{AT}", 2, succeeded=succeeded, key="k", reply_to=ReplyTo("answers", b"c"))
+    assert received(sent) == CompleteCommand(
+        "acme", "a@b", b"k", AT, 2, succeeded, 0, 0, AT, None, ReplyTo("answers", b"c")
+    )
+    assert complete_command("acme", f"a@b@{AT}", 2).key == b"a@b"
+    with pytest.raises(InvalidCommand, match="not a firing's id"):
+        complete_command("acme", "a@b", 2)
 
 
 async def test_an_argument_that_no_command_has_is_refused() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from light_scheduler.engine.progress import standing
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable, Store
 from light_scheduler.tables.layout import index_key, primary_key
@@ -151,3 +152,13 @@ def test_a_bad_query_is_refused_by_the_name_of_its_field(field: str, given: dict
     with pytest.raises(QueryError) as error:
         Query(**{"tenant": "t", **given})
     assert error.value.field == field
+
+
+@pytest.mark.parametrize("sort", ["id", "due"])
+def test_a_schedule_that_is_paused_is_in_no_due_range(sort: Sort) -> None:
+    paused = standing(make_entry("a").schedule, Progress(NOW, 7, paused=True))
+    assert paused is not None
+    tables = {("commands", 0): table_of([paused, make_entry("b")])}
+    for due_from, found in ((None, {"a", "b"}), (NOW, {"b"})):
+        rows = read_all(tables, Query(tenant="t", sort=sort, due_from=due_from), 10, 10)
+        assert {entry.schedule.id for _, entry in rows} == found

@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from light_scheduler.cli import main
 from light_scheduler.clock import SettableClock
 from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigurationError
+from light_scheduler.engine.progress import standing
 from light_scheduler.model import DelayRule, Entry, Once, Progress, Schedule, Target
 from light_scheduler.model.delay import check_rule
 from light_scheduler.settings import Settings
@@ -28,9 +29,18 @@ TOPIC = "light-scheduler-commands"
 Client = TestClient[web.Request, web.Application]
 
 
-def make_entry(id: str, *, due: int = NOW, partition: int = 0, offset: int = 0, **fields: Any) -> Entry:
+def make_entry(
+    id: str,
+    *,
+    due: int = NOW,
+    partition: int = 0,
+    offset: int = 0,
+    progress: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Entry:
     """Return a pending schedule; `fields` are those of its definition, `target` may be a topic's name."""
     target = fields.pop("target", "out")
+    trigger = fields.pop("trigger", Once(due))
     definition: dict[str, Any] = {
         "tenant": "default",
         "version": 1,
@@ -41,13 +51,15 @@ def make_entry(id: str, *, due: int = NOW, partition: int = 0, offset: int = 0, 
     }
     schedule = Schedule(
         id=id,
-        trigger=Once(due),
+        trigger=trigger,
         target=Target(target) if isinstance(target, str) else target,
         source_partition=partition,
         source_offset=offset,
         **definition,
     )
-    return Entry(schedule, Progress(due=due, arrival=offset))
+    begun = standing(schedule, Progress(due=due, arrival=offset, **(progress or {})))
+    assert begun is not None
+    return begun
 
 
 def put(table: ScheduleTable, entry: Entry) -> None:

@@ -7,8 +7,25 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.cli.schedule_output import instant_text, relative, shown, worker_url
+from light_scheduler.cli.schedule_output import distance, instant_text, relative, shown, trigger_text, worker_url
+from light_scheduler.model import (
+    NEVER,
+    Acknowledgement,
+    Awaited,
+    Backoff,
+    Bounds,
+    Cron,
+    Entry,
+    FixedDelay,
+    FixedRate,
+    Once,
+    Progress,
+    Schedule,
+    Target,
+    Trigger,
+)
 from light_scheduler.settings import Settings
+from light_scheduler.web.documents import summary
 
 NOW = 1_800_000_000_000
 
@@ -108,10 +125,68 @@ async def test_list_shows_a_table(cluster: Any, workers: Any, run: Any) -> None:
     code, out, err = await run("list", "--url", workers[0].url, "--limit", "1")
     assert code == 0
     header, row = out.splitlines()
-    assert header.split() == ["id", "due", "(UTC)", "due", "version", "target", "labels"]
-    assert row.split()[:2] == ["a", "2027-01-15T08:00:00.000Z"]
+    assert header.split() == ["id", "state", "next", "due", "(UTC)", "due", "trigger", "version", "target", "labels"]
+    assert row.split()[:3] == ["a", "pending", "2027-01-15T08:00:00.000Z"]
     assert row.split()[-3:] == ["1", "out", "team=x"]
     assert err.startswith("1 schedule; there may be more")
+
+
+async def test_list_tells_how_and_when_series_go_on(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put("a", trigger=Cron("0 9 * * *", "unix", "Europe/Prague"))
+    cluster.put("b", trigger=FixedRate(300_000, 0), progress={"paused": True})
+    cluster.put("c", due=NEVER, trigger=FixedDelay(5_000), progress={"awaited": (Awaited(NOW, 1, 1, NOW + 5, NOW),)})
+    code, out, _ = await run("list", "--url", workers[0].url)
+    rows = [line.split() for line in out.splitlines()[1:]]
+    assert code == 0
+    assert rows[0][:3] == ["a", "pending", "2027-01-15T08:00:00.000Z"]
+    assert "cron 0 9 * * * (Europe/Prague)" in out
+    assert rows[1] == ["b", "paused", "every", "5m", "1", "out"]
+    assert rows[2] == ["c", "awaiting", "every", "5s", "after", "completion", "1", "out"]
+    for state, id in (("pending", "a"), ("paused", "b"), ("awaiting", "c")):
+        _, out, _ = await run("list", "--url", workers[0].url, "--state", state, "--json")
+        assert [schedule["id"] for schedule in json.loads(out)["schedules"]] == [id]
+
+
+async def test_get_tells_all_of_a_series(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put(
+        "a",
+        due=NEVER,
+        trigger=FixedDelay(5_000),
+        bounds=Bounds(NOW, NOW + 86_400_000, 10, 2_000, 1_000, "skip", 60_000),
+        acknowledgement=Acknowledgement(90_000, 3, "queue"),
+        progress={"awaited": (Awaited(NOW, 4, 2, NOW + 5, NOW),), "sequence": 5},
+    )
+    _, out, _ = await run("get", "a", "--url", workers[0].url)
+    lines = dict(line.split("  ", 1) for line in out.splitlines())
+    told = {name: value.strip() for name, value in lines.items()}
+    assert told["state"] == "awaiting"
+    assert told["trigger"] == "every 5s after completion"
+    assert told["bounds"] == (
+        "from 2027-01-15T08:00:00.000Z, until 2027-01-16T08:00:00.000Z, firings at most: 10, jitter 2s, window 1s"
+    )
+    assert told["misfire"] == "skip, grace 1m"
+    assert told["next firing"] == "5, attempt 1"
+    assert told["completion"] == "within 90s, 3 attempts, overlap queue"
+    assert told["awaiting"].startswith(f"a@{NOW} attempt 2, again in ")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "text"),
+    [
+        (Once(NOW), "once"),
+        (FixedRate(90_000, 0), "every 90s"),
+        (FixedDelay(90_000), "every 90s after completion"),
+        (Cron("@daily"), "cron @daily"),
+        (Cron("0 0 9 * * ?", "quartz"), "cron 0 0 9 * * ? (quartz)"),
+        (Cron("0 0 9 * * ?", "quartz", "Asia/Tokyo"), "cron 0 0 9 * * ? (quartz, Asia/Tokyo)"),
+        (Backoff((1_000, 60_000)), "backoff 1s,1m"),
+        (Backoff((), 1_000, 2.5), "backoff initial=1s factor=2.5"),
+        (Backoff((), 1_000, 2.0, 60_000, 5, 0.5), "backoff initial=1s factor=2 max=1m attempts=5 jitter=0.5"),
+    ],
+)
+def test_a_trigger_is_told_in_a_few_words(trigger: Trigger, text: str) -> None:
+    schedule = Schedule("default", "a", 1, trigger, Target("out"), b"", [], 0, 0, NOW)
+    assert trigger_text(summary(Entry(schedule, Progress(NOW, 0)), "commands").trigger) == text
 
 
 async def test_a_parameter_that_the_worker_refuses_is_wrong_use(workers: Any, run: Any) -> None:
@@ -134,6 +209,7 @@ async def test_a_parameter_that_the_worker_refuses_is_wrong_use(workers: Any, ru
 def test_distances_are_told_by_their_two_largest_units(ms: int, text: str) -> None:
     assert relative(ms) == text
     assert instant_text(NOW + ms, NOW).endswith(f"Z ({text})")
+    assert distance(0) == "0ms"
 
 
 def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:

@@ -1,0 +1,83 @@
+"""`light-scheduler preview`: when a schedule would fire."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from light_scheduler.client import ScheduleRequest
+from light_scheduler.client.commands import schedule_command
+from light_scheduler.clock import SystemClock
+from light_scheduler.engine import preview
+from light_scheduler.engine.cron.zones import load_zone
+from light_scheduler.model import DEFAULT_TENANT, Cron, ScheduleCommand
+from light_scheduler.wire import UnsentRecord, format_instant, parse_instant
+from light_scheduler.wire.native import NATIVE
+
+from .answers import invalid_commands_as_wrong_use
+from .header_options import TIME_RULE, header_options
+from .options import json_option
+from .schedule_output import distance
+
+
+class Instant(click.ParamType):
+    """An option that is an instant; the command receives UTC epoch ms."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return parse_instant(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command("preview")
+@header_options(*TIME_RULE)
+@click.option("--id", default="preview", metavar="ID", help="Identity, which --jitter depends on.")
+@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose schedule, which --jitter depends on.")
+@click.option("--from", "accepted", type=Instant(), metavar="INSTANT", help="When it would be accepted; default: now.")
+@click.option("--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="How many firings.")
+@json_option
+def command(accepted: int | None, count: int, id: str, tenant: str, as_json: bool, **rule: Any) -> None:
+    """Tell when a schedule would fire. The options are those of `schedule`; no broker and no worker is asked.
+
+    Runs of --mode fixed-delay are taken to be completed at once. With --json prints {"next": [UTC epoch ms, ...]}.
+    """
+    if accepted is None:
+        accepted = SystemClock().now()
+    with invalid_commands_as_wrong_use():
+        request = ScheduleRequest(topic="preview", id=id, **rule)  # type: ignore[typeddict-item]
+        sent = schedule_command(tenant, request)
+        asked = NATIVE.decode(UnsentRecord(sent.key, sent.value, sent.headers, accepted))
+        assert isinstance(asked, ScheduleCommand)
+        firings = preview(asked, count)
+    if as_json:
+        click.echo(msgspec.json.encode({"next": firings}))
+    else:
+        _show(firings, accepted, asked.timing.timezone if isinstance(asked.timing, Cron) else "UTC")
+
+
+def _show(firings: list[int], accepted: int, zone: str) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("#", justify="right")
+    table.add_column("due (UTC)", no_wrap=True)
+    if zone != "UTC":
+        table.add_column(f"due ({zone})", no_wrap=True)
+    table.add_column("after", no_wrap=True)
+    for number, due in enumerate(firings, 1):
+        local = [] if zone == "UTC" else [_wall_clock(due, zone)]
+        table.add_row(str(number), format_instant(due), *local, distance(due - accepted))
+    Console().print(table)
+
+
+def _wall_clock(ms: int, zone: str) -> str:
+    # By the tzdata package, as the engine reckons, whatever the machine has.
+    offset = timezone(timedelta(seconds=load_zone(zone).offset_at(ms // 1_000)))
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    return moment.astimezone(offset).strftime("%a %Y-%m-%d %H:%M:%S %z")

@@ -1,0 +1,7 @@
+"""`light-scheduler resume`: let one schedule go on."""
+
+from __future__ import annotations
+
+from .control import control
+
+command = control("resume", "Let the paused schedule ID go on; its misfire policy says what becomes of what it missed.")

@@ -346,6 +346,8 @@ async def test_when_the_broker_dies_calls_end_in_time_and_closing_leaves_nothing
         async with SchedulerClient(broker.bootstrap_servers, app_id=names.app_id) as client:
             waiting = asyncio.create_task(client.schedule("silent", topic="t", timeout=8))
             await records_of(broker, names.commands, 1)
+            # Acknowledgements come in order: when this one is there, so is the one of the command that waits.
+            await client.schedule("silent too", topic="t", wait=False)
             os.kill(broker.pid, signal.SIGKILL)
             with pytest.raises(BrokerError, match="default/lost: the broker did not answer in time"):
                 await client.schedule("lost", topic="t", wait=False, timeout=1)

@@ -6,6 +6,7 @@ default. An unknown name or a bad value is refused with its name.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -17,7 +18,7 @@ from typing import Any, Literal
 from light_scheduler.durations import format_duration, parse_duration
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model.delay import DelayRule, RuleError, check_rule, parse_rule
-from light_scheduler.model.tenant import MAX_WEIGHT, TENANT_NAME, Shares
+from light_scheduler.model.tenant import MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
 from light_scheduler.model.topics import TopicNames
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
@@ -154,8 +155,22 @@ def _delay_table(name: str, table: Any) -> tuple[str, str, str, str]:
     return name, *(str(table[part]) for part in ("source", "delay", "target"))  # type: ignore[return-value]
 
 
-def _by_tenant(what: str, parse: Callable[[Any], Any]) -> Callable[[Any], tuple[tuple[str, Any], ...]]:
-    """Read `tenant:value,...`, a list of such texts, or a table of tenants."""
+def _rate(value: Any) -> float | None:
+    if value == "unlimited":
+        return None
+    try:
+        rate = float("nan" if isinstance(value, bool) else value)
+    except (TypeError, ValueError):
+        rate = math.nan
+    if not 0.001 <= rate <= 1e9:
+        raise ValueError(f"{value!r} must be a number of firings a second, at least 0.001, or unlimited")
+    return rate
+
+
+def _by_tenant(
+    what: str, parse: Callable[[Any], Any], *, others: bool = False
+) -> Callable[[Any], tuple[tuple[str, Any], ...]]:
+    """Read `tenant:value,...`, a list of such texts, or a table of tenants; with `others`, `*` is one, too."""
 
     def parse_all(value: Any) -> tuple[tuple[str, Any], ...]:
         if isinstance(value, dict):
@@ -168,7 +183,7 @@ def _by_tenant(what: str, parse: Callable[[Any], Any]) -> Callable[[Any], tuple[
             items = [(tenant.strip(), text.strip()) for tenant, _, text in pairs]
         found: dict[str, Any] = {}
         for tenant, text in items:
-            if not TENANT_NAME.fullmatch(tenant):
+            if not TENANT_NAME.fullmatch(tenant) and not (others and tenant == OTHERS):
                 raise ValueError(f"{tenant!r} is not a tenant name")
             if tenant in found:
                 raise ValueError(f"names tenant {tenant} twice")
@@ -267,6 +282,19 @@ class Settings:
         "not given.",
         "TENANT:WEIGHT,...",
     )
+    firing_rate: float | None = _setting(
+        None,
+        _rate,
+        "Most firings a second, of all tenants, for each commands topic; its partitions share it evenly. What is above "
+        "waits.",
+        "N|unlimited",
+    )
+    tenant_firing_rates: tuple[tuple[str, float | None], ...] = _setting(
+        (),
+        _by_tenant("rate", _rate, others=True),
+        "The same for each tenant; `*` stands for every tenant that is not named.",
+        "TENANT:N|unlimited,...",
+    )
     log_level: str = _setting(
         "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "Least level that is logged.", "DEBUG|INFO|WARNING|ERROR"
     )
@@ -291,7 +319,7 @@ class Settings:
     @property
     def shares(self) -> Shares:
         """What tenants may have of what workers deliver."""
-        return Shares(dict(self.tenant_weights))
+        return Shares(dict(self.tenant_weights), self.firing_rate, dict(self.tenant_firing_rates))
 
     @property
     def internal_topics(self) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -15,20 +16,24 @@ from .table import stored_entry
 class DueScan(NamedTuple):
     """What is due, and when (ms) the first thing left is; None when nothing is left.
 
-    `cut` has the last schedule taken of each tenant of which more is due than was taken.
+    `cut` has the last schedule taken of each tenant of which more is due than was taken. Of capped tenants `allowed`
+    says how many turns they have, and `held` when (ms) the first thing was due that has to wait for more; `next_due`
+    does not count that.
     """
 
     entries: list[Entry]
     next_due: int | None
     cut: Mapping[str, Entry] = {}
+    allowed: Mapping[str, int] = {}
+    held: Mapping[str, int] = {}
 
 
 class TenantScan:
     """What is due of one tenant.
 
     `items` are its (time-index key, value) in order, not read before they are asked for; `bound` lies above all that is
-    due. `unit` is the number of bytes that cost as much as a schedule. Primary keys of what is taken are noted in
-    `primaries`; `get` finds definitions.
+    due, and not more than `most` are taken. `unit` is the number of bytes that cost as much as a schedule. Primary keys
+    of what is taken are noted in `primaries`; `get` finds definitions.
     """
 
     def __init__(
@@ -36,6 +41,7 @@ class TenantScan:
         tenant: str,
         items: Iterator[tuple[bytes, bytes]],
         bound: bytes,
+        most: int | None,
         unit: float,
         primaries: dict[bytes, bytes | None],
         get: Callable[[bytes], bytes | None],
@@ -44,6 +50,7 @@ class TenantScan:
         self._items = items
         self._next: tuple[bytes, bytes] | None = None
         self._bound = bound
+        self.most = most
         self._unit = unit
         self._primaries = primaries
         self._get = get
@@ -51,14 +58,16 @@ class TenantScan:
         self.taken: list[Entry] = []
 
     def take(self, allowance: float) -> float:
-        """Take schedules until they cost an allowance; return what they cost: less only if nothing more is due."""
+        """Take schedules until they cost an allowance; return what they cost: less only if no more can be taken."""
         if not self.is_open:
             self._next, self.is_open = next(self._items, None), True
         items, bound, unit, primaries = self._items, self._bound, self._unit, self._primaries
         primary = layout.PRIMARY + identity(self._tenant, "")
         id_at = len(primary) + layout.TIME_BYTES  # in a time-index key
         item, cost = self._next, 0.0
-        while item is not None and cost < allowance:
+        for _ in range((sys.maxsize if self.most is None else self.most) - len(self.taken)):
+            if item is None or cost >= allowance:
+                break
             key, value = item
             if key >= bound:
                 break
@@ -83,4 +92,13 @@ class TenantScan:
     @property
     def is_cut(self) -> bool:
         """Whether something was taken, and more is due."""
-        return bool(self.taken) and self._next is not None and self._next[0] < self._bound
+        return bool(self.taken) and self._has_due
+
+    @property
+    def is_held(self) -> bool:
+        """Whether more is due, and no more may be taken."""
+        return self._has_due and self.most is not None and len(self.taken) >= self.most
+
+    @property
+    def _has_due(self) -> bool:
+        return self._next is not None and self._next[0] < self._bound

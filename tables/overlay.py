@@ -6,7 +6,7 @@ An overlay is dropped when its transaction fails, and applied in one write after
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from itertools import chain
 
 import msgspec
@@ -31,6 +31,10 @@ from .table import ScheduleTable, stored_entry
 
 _NOT_ASKED = b""
 """Stands for what is not known here; no value is empty."""
+
+
+def _any_number(_tenant: str) -> None:
+    """Allow a tenant whatever it has."""
 
 
 class Overlay:
@@ -101,21 +105,33 @@ class Overlay:
         self._changes[primary] = self._primaries[primary] = None
         return was_split
 
-    def due(self, until: int, limit: int, max_bytes: int, fair: FairQueue | None = None) -> DueScan:
+    def due(
+        self,
+        until: int,
+        limit: int,
+        max_bytes: int,
+        fair: FairQueue | None = None,
+        allowed: Callable[[str], int | None] = _any_number,
+    ) -> DueScan:
         """Take what is due at or before `until` (ms), in order of (due, priority, arrival).
 
         Stops after `limit` entries or when their records pass `max_bytes`. If more is due, tenants share what is taken,
-        as `fair` has it or else alike; the order within a tenant is kept in any case. Every entry taken must be
-        removed, put again, or left, in this same overlay: its tenant's floor moves past it. To be called once per
-        overlay.
+        as `fair` has it or else alike, and none has more than it is `allowed`; the order within a tenant is kept in any
+        case. Every entry taken must be removed, put again, or left, in this same overlay: its tenant's floor moves past
+        it. To be called once per overlay.
         """
-        scans, next_due = self._scans(until, max_bytes / max(1, limit))
+        scans, next_due = self._scans(until, max_bytes / max(1, limit), allowed)
         (fair or FairQueue()).share({tenant: scan.take for tenant, scan in scans.items()}, limit)
         opened = {tenant: scan for tenant, scan in scans.items() if scan.is_open}
+        held: dict[str, int] = {}
         for tenant, scan in opened.items():
             self._floors[tenant] = scan.left
             if scan.left is not None:
-                next_due = min(next_due, layout.due_of(scan.left))
+                left_due = layout.due_of(scan.left)
+                if scan.is_held:
+                    held[tenant] = left_due
+                else:
+                    next_due = min(next_due, left_due)
         taken = [entry for scan in opened.values() for entry in scan.taken]
         if len(opened) > 1:
             taken.sort(key=layout.order_of)
@@ -123,7 +139,8 @@ class Overlay:
         if len(opened) < len(scans):
             next_due = min(next_due, self._first_due_put_here(scans.keys() - opened.keys()))
         next_due = self._first_due_stored(opened, next_due)
-        return DueScan(taken, None if next_due == NEVER else next_due, cut)
+        turns = {tenant: scan.most for tenant, scan in opened.items() if scan.most is not None}
+        return DueScan(taken, None if next_due == NEVER else next_due, cut, turns, held)
 
     def leave(self, entry: Entry) -> None:
         """Give a schedule back that was taken as due and not dealt with; so are its tenant's that were taken later."""
@@ -171,7 +188,9 @@ class Overlay:
         except KeyError:
             self._fresh[tenant] = {index_key}
 
-    def _scans(self, until: int, unit: float) -> tuple[dict[str, TenantScan], int]:
+    def _scans(
+        self, until: int, unit: float, allowed: Callable[[str], int | None]
+    ) -> tuple[dict[str, TenantScan], int]:
         """Return a scan for each tenant of which something is due, and when (ms) the first other one put here is."""
         fresh_due: dict[str, list[bytes]] = {}
         next_fresh = NEVER
@@ -185,7 +204,7 @@ class Overlay:
         for tenant in dict.fromkeys((*self._table.floors.due(until), *fresh_due)):
             items = self._candidates(tenant, fresh_due.get(tenant, []))
             bound = layout.index_from(tenant, until + 1)
-            scans[tenant] = TenantScan(tenant, items, bound, unit, self._primaries, self._value_of)
+            scans[tenant] = TenantScan(tenant, items, bound, allowed(tenant), unit, self._primaries, self._value_of)
         return scans, next_fresh
 
     def _first_due_put_here(self, tenants: Collection[str]) -> int:

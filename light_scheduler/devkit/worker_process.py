@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from light_scheduler.errors import SchedulerError
+from light_scheduler.model import DelayRule
 from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
 
 from .leash import Leash
@@ -124,7 +125,16 @@ def worker_environment(settings: Settings, base: Mapping[str, str] | None = None
 
 def _as_text(value: Any, name: str) -> str:
     if isinstance(value, tuple):
-        return ",".join(f"{topic.name}:{topic.dialect}" for topic in value if isinstance(topic, CommandsTopic))
+        return ",".join(map(_item_as_text, value))
     if value is None:
-        return "all" if name == "lookback_minutes" else ""
+        return {"lookback_minutes": "all", "firing_rate": "unlimited"}.get(name, "")
     return str(value.absolute() if isinstance(value, Path) else value)
+
+
+def _item_as_text(item: Any) -> str:
+    if isinstance(item, CommandsTopic):
+        return f"{item.name}:{item.dialect}"
+    if isinstance(item, DelayRule):
+        return f"{item.name}={item.source}:{item.delay}:{item.target}"
+    tenant, value = item
+    return f"{tenant}:{'unlimited' if value is None else value}"

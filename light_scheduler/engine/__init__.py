@@ -10,13 +10,16 @@ from .firing import FiringRules, Skipped, Turn, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import preview
+from .throttle import ALL, Throttle
 
 __all__ = [
+    "ALL",
     "Decision",
     "FairQueue",
     "FiringRules",
     "Limits",
     "Skipped",
+    "Throttle",
     "Turn",
     "decide",
     "plain_entry",

@@ -30,7 +30,7 @@ from .schedule import (
     Schedule,
     Target,
 )
-from .tenant import EQUAL_SHARES, MAX_WEIGHT, TENANT_NAME, Shares
+from .tenant import EQUAL_SHARES, MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
 from .topics import TopicNames
 from .trigger import (
     LATEST_INSTANT,
@@ -57,6 +57,7 @@ __all__ = [
     "NEVER",
     "NOW",
     "NO_BOUNDS",
+    "OTHERS",
     "REJECT_PAST",
     "TENANT_NAME",
     "Acknowledgement",

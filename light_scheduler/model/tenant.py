@@ -12,15 +12,25 @@ TENANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 MAX_WEIGHT = 1_000
 
+OTHERS = "*"
+"""Stands for every tenant that is not named."""
+
 
 class Shares(msgspec.Struct, frozen=True):
-    """How tenants share what a worker can deliver.
+    """What tenants may have of what workers deliver. Rates are firings a second, of a whole commands topic.
 
     `weights` (1 to MAX_WEIGHT; 1 if not given): while several tenants have more due than can be delivered at once, each
-    has its weight's part of it.
+    has its weight's part of it. `rate` caps the firings of all tenants together, `rates` those of each one, or of each
+    of the OTHERS. None: no cap.
     """
 
     weights: Mapping[str, int] = {}
+    rate: float | None = None
+    rates: Mapping[str, float | None] = {}
+
+    def rate_of(self, tenant: str) -> float | None:
+        """Return the cap of one tenant."""
+        return self.rates[tenant] if tenant in self.rates else self.rates.get(OTHERS)
 
 
 EQUAL_SHARES = Shares()

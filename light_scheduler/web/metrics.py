@@ -36,6 +36,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[LaneStatus], float | None]], ...] = (
 _COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
     ("firings", "Firings delivered.", lambda lane: lane.firings),
     ("firings_expired", "Firings not delivered, for their time to live was over.", lambda lane: lane.expired),
+    ("firings_throttled", "Firings delivered that had waited for a rate cap.", lambda lane: lane.throttled),
     ("dead_letters", "Commands and firings set aside as dead letters.", lambda lane: lane.dead_letters),
     ("lost_results", "Answers whose reply topic is missing or refuses them.", lambda lane: lane.lost_results),
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),

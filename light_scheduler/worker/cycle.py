@@ -122,7 +122,7 @@ class Cycle:
         self.events: Counter[EventType] = Counter()
         self.forwarded = 0
         """Commands passed on to the partition of their key."""
-        self.fired_due: list[int] = []
+        self.delivered: list[Entry] = []
         self._steps = 0
         self._traced = False
         self.tried: set[OriginKey] = set()
@@ -241,11 +241,21 @@ class Cycle:
         """Carry out what schedules that wake are to do, in order; their target topics have been resolved.
 
         One that wakes again at once takes its next turn in its order among the others. After `limit` turns, or when
-        such turns have delivered `max_bytes` of payload, the rest is left for another cycle.
+        such turns have delivered `max_bytes` of payload, the rest is left for another cycle; so is the rest of a tenant
+        that has had the turns it is allowed.
         """
         self._traced = traced
         again: list[tuple[Order, Entry]] = []
         cut = {tenant: layout.order_of(last) for tenant, last in due.cut.items()}
+
+        turns_left = dict(due.allowed)
+
+        def may_fire(entry: Entry) -> bool:
+            tenant = entry.schedule.tenant
+            left = turns_left.get(tenant, 1)
+            if tenant in turns_left:
+                turns_left[tenant] = left - 1
+            return left > 0
 
         def fire(entry: Entry) -> None:
             following = self.fire(entry, refusals)
@@ -260,8 +270,10 @@ class Cycle:
             while again and (entry is None or again[0][0] < layout.order_of(entry)):
                 if turns + self._steps >= limit or size > max_bytes:
                     break
-                turns += 1
                 following = heapq.heappop(again)[1]
+                if turns_left and not may_fire(following):
+                    continue
+                turns += 1
                 size += len(following.schedule.payload or b"")
                 fire(following)
             if entry is None:
@@ -270,6 +282,9 @@ class Cycle:
                 for left in due.entries[place:]:
                     self._overlay.leave(left)
                 return
+            if turns_left and not may_fire(entry):
+                self._overlay.leave(entry)
+                continue
             turns += 1
             fire(entry)
 
@@ -329,7 +344,7 @@ class Cycle:
             )
         except RecordTooLargeError as error:
             return str(error)
-        self.fired_due.append(subject.progress.due)
+        self.delivered.append(subject)
         return None
 
     def _move_on(self, name: bytes, following: Entry) -> None:

@@ -32,7 +32,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import Clock
-from light_scheduler.engine import FairQueue
+from light_scheduler.engine import ALL, FairQueue, Throttle
 from light_scheduler.errors import BrokerError, FormatError, SchedulerError, StateError
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
@@ -101,6 +101,7 @@ class LaneCounters:
     transactions: int = 0
     restarts: int = 0
     lost_results: int = 0
+    throttled: int = 0
     forwarded: int = 0
 
 
@@ -124,6 +125,7 @@ class Lane:
         self.intake = Intake(self._wake.set, services.make_room)
         self._timer = services.new_timer(self._wake.set)
         self._fair = FairQueue(context.shares.weights)
+        self._throttle = Throttle(context.shares)
         self._pace = Pace()
         self._refusals: Refusals = {}
         self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
@@ -293,7 +295,7 @@ class Lane:
         cycle.fire_due(due, self._refusals, most, MAX_FIRING_BYTES, traced=isolating)  # 2.
         lost_results = cycle.answer(self._refusals)
         if position is None and not due.entries:
-            self._timer.arm(self.next_due)
+            self._timer.arm(self._next_turn(due, now))
             await self._wake.wait()
             return
         if position is not None:
@@ -301,7 +303,8 @@ class Lane:
         offsets = {} if position is None else {self.tp: position}
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
-        self._count(cycle, lost_results)
+        self._count(cycle, lost_results, now)
+        self._next_turn(due, now)
         self._pace.observe(max(read, len(due.entries)), self._services.clock.now() - now)
         if isolating:
             self._clear_suspicion(cycle.tried | {origin_key(result) for result in cycle.results})
@@ -315,25 +318,37 @@ class Lane:
     def _take_due(self, overlay: Overlay, now: int, most: int) -> DueScan:
         if not self.intake.backlog_taken:  # a command that waited in the log may cancel what is due
             return DueScan([], None)
-        due = overlay.due(now, most, MAX_FIRING_BYTES, self._fair)
-        self.next_due = due.next_due
+        throttle = self._throttle
+        throttle.share_among(self.context.targets[self.context.changelog[0]].partitions)
+        total = throttle.total(now)
+        limit = most if total is None else min(most, total)
+        due = overlay.due(now, limit, MAX_FIRING_BYTES, self._fair, lambda tenant: throttle.allowed(tenant, now))
+        if limit == total and due.next_due is not None and due.next_due <= now:
+            due = due._replace(next_due=None, held={**due.held, ALL: due.next_due})
+        self.next_due = min(filter(None, (due.next_due, *due.held.values())), default=None)
         return due
+
+    def _next_turn(self, due: DueScan, now: int) -> int | None:
+        """Note who has to wait for a cap; return when (ms) there is something to fire, None: not before a command."""
+        resumes = self._throttle.hold(due.held, now)
+        return min(filter(None, (due.next_due, resumes)), default=None)
 
     def _check_own_topics(self) -> None:
         for topic in self.context.own_topics:
             if (refusal := self.context.targets[topic].refusal) is not None:
                 raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
 
-    def _count(self, cycle: Cycle, lost_results: int) -> None:
+    def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
         counters = self.counters
         counters.lost_results += lost_results
         counters.forwarded += cycle.forwarded
+        counters.throttled += self._throttle.charge(cycle.delivered, now)
         counters.transactions += 1
         counters.outcomes.update(cycle.outcomes)
         counters.events.update(cycle.events)
         visible_at = self._services.clock.now()
-        for due in cycle.fired_due:
-            counters.lateness.observe(max(0, visible_at - due))
+        for entry in cycle.delivered:
+            counters.lateness.observe(max(0, visible_at - entry.progress.due))
 
     def _isolate(self, refused: RecordsRefusedError) -> None:
         """Remember what a topic refuses; if that is open, have its records sent one by one to find out."""

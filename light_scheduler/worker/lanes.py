@@ -104,6 +104,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         firings=events[EventType.FIRED],
         expired=events[EventType.EXPIRED],
         dead_letters=events[EventType.REJECTED] + events[EventType.DEAD_LETTERED] + events[EventType.MISSED],
+        throttled=counters.throttled,
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
         transactions=counters.transactions,

@@ -491,6 +491,47 @@ def test_a_cancelled_tenant_is_forgotten_and_hides_nobody(tables: Tables) -> Non
     assert len(tables.table.floors) == 1
 
 
+# -- caps -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tenant_gets_what_it_is_allowed_and_the_others_the_rest(tables: Tables) -> None:
+    first, second = of("a", 5, AT - MINUTE), of("b", 5)
+    tables.put(*first, *second)
+    overlay = tables.overlay()
+    scan = overlay.due(AT, 100, MUCH, allowed={"a": 2}.get)
+    assert by_tenant(scan) == {"a": first[:2], "b": second}
+    assert (scan.allowed, scan.held, scan.next_due) == ({"a": 2}, {"a": AT - MINUTE}, None)
+    for each in scan.entries:
+        overlay.remove(identity_of(each))
+    tables.commit(overlay)
+    assert tables.fire(AT) == [each.schedule.id for each in first[2:]]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "held", "next_due"),
+    [
+        pytest.param(0, {"a": AT}, AT + MINUTE, id="nothing"),
+        pytest.param(2, {"a": AT}, AT + MINUTE, id="less than is due"),
+        pytest.param(3, {}, AT + 5, id="all that is due"),
+        pytest.param(9, {}, AT + 5, id="more than is due"),
+    ],
+)
+def test_a_tenant_is_held_if_more_is_due_than_it_is_allowed(
+    tables: Tables, allowed: int, held: dict[str, int], next_due: int
+) -> None:
+    tables.put(*of("a", 3), entry("later", AT + 5, tenant="a"), *of("b", 1, AT + MINUTE))
+    scan = tables.overlay().due(AT, 100, MUCH, allowed={"a": allowed}.get)
+    assert (len(scan.entries), scan.held, scan.next_due) == (min(3, allowed), held, next_due)
+
+
+def test_a_tenant_whose_first_schedules_were_cancelled_is_not_held_for_them(tables: Tables) -> None:
+    tables.put(*of("a", 3), entry("later", AT + 5, tenant="a"))
+    overlay = tables.overlay()
+    for each in of("a", 3):
+        overlay.remove(identity_of(each))
+    assert overlay.due(AT, 100, MUCH, allowed={"a": 0}.get).held == {}
+
+
 # -- all or nothing ---------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from aiokafka import TopicPartition
 
+from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
 from light_scheduler.wire import partition_for
 from light_scheduler.worker.lane import Lane
 from light_scheduler.worker.pace import MOST
@@ -31,6 +32,14 @@ TENANTS = {"a": "default", "b": "default", "c": "acme", "d": "zeta"}
 """Whose schedule it is, by id."""
 
 IDS = tuple(TENANTS)
+
+SHARES = (
+    EQUAL_SHARES,
+    EQUAL_SHARES,
+    Shares({"acme": 5}, rate=2),
+    Shares(rates={"default": 0.5, "zeta": 40}),
+    Shares(rate=1, rates={OTHERS: 1}),
+)
 
 
 class Send(NamedTuple):
@@ -58,6 +67,7 @@ class History:
     compactions: tuple[float, ...]
     most: int = MOST
     """Commands, and firings, that a cycle may hold."""
+    shares: Shares = EQUAL_SHARES
 
 
 class Verdict(NamedTuple):
@@ -102,8 +112,8 @@ def draw(seed: int) -> History:
         longest = {"stall": 12.0, "outage": 12.0}.get(kind, random.choice((1.0, 9.0, 9.0, 20.0, 60.0)))
         faults.append((random.randint(1, random.choice((30, 80, 160))), Fault(kind, random.random() * longest)))
     compactions = tuple(random.random() * 60 for _ in range(random.choice((0, 0, 1, 3))))
-    machines, most = random.choice((1, 2, 2)), random.choice((MOST, MOST, 1, 2))
-    return History(seed, machines, partitions, tuple(sends), tuple(sorted(faults)), compactions, most)
+    machines, most, shares = random.choice((1, 2, 2)), random.choice((MOST, MOST, 1, 2)), random.choice(SHARES)
+    return History(seed, machines, partitions, tuple(sends), tuple(sorted(faults)), compactions, most, shares)
 
 
 class World:

@@ -296,6 +296,7 @@ class Node:
             Limits(1_000, 100),
             FiringRules(retries=0),
             cast(Targets, KnownTopics(self)),
+            self.world.history.shares,
         )
         lane = self.world.lane_type(context, services, Path(f"{tp.topic}-{tp.partition}"))
         self._feeds[lane] = _Feed()

@@ -5,6 +5,7 @@ Commands and instants go in; what each cycle would commit can be read back. Ther
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
@@ -98,6 +99,7 @@ class Partition:
         refusals: dict[OriginKey, str] | None = None,
         applies: bool = True,
         limit: int = 1_000,
+        allowed: Mapping[str, int] = {},
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
@@ -108,7 +110,8 @@ class Partition:
         cycle = Cycle(self.context, overlay, batches, now)
         for record in commands:
             cycle.take(record)
-        cycle.fire_due(overlay.due(now, limit, 1 << 30), refusals or {}, limit, 1 << 30)
+        due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
+        cycle.fire_due(due, refusals or {}, limit, 1 << 30)
         self.lost_results = cycle.answer({})
         await batches.send(self.producer)
         self._keep()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.model import Shares
 from light_scheduler.settings import CommandsTopic, Settings, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,6 +132,21 @@ class TestMistakesAreNamed:
             ("transaction_timeout", "1999ms"),
             ("instance_id", "a b"),
             ("instance_id", 5),
+            ("tenant_weights", "acme"),
+            ("tenant_weights", "acme:0"),
+            ("tenant_weights", "acme:1001"),
+            ("tenant_weights", "acme:1,acme:2"),
+            ("tenant_weights", "*:2"),
+            ("tenant_weights", {"a b": 1}),
+            ("tenant_weights", {"acme": 1.5}),
+            ("firing_rate", "0"),
+            ("firing_rate", "-1"),
+            ("firing_rate", "nan"),
+            ("firing_rate", "fast"),
+            ("firing_rate", True),
+            ("tenant_firing_rates", "acme:"),
+            ("tenant_firing_rates", ["acme:1", "acme:1"]),
+            ("tenant_firing_rates", {"acme": "0.0001"}),
             ("log_level", "LOUD"),
             ("log_format", "xml"),
         ],
@@ -189,6 +205,20 @@ class TestValues:
         assert load("lookback_minutes", "all") is None
         assert load("lookback_minutes", "0") == 0
         assert load("lookback_minutes", 90) == 90
+
+    def test_weights_and_rates_of_tenants_are_a_text_a_list_or_a_table(self) -> None:
+        for given in ("acme:4, b.c-d:1,", ["acme:4", "b.c-d:1"], {"acme": 4, "b.c-d": 1}):
+            assert load("tenant_weights", given) == (("acme", 4), ("b.c-d", 1))
+        assert load("tenant_firing_rates", "acme:0.5,*:unlimited") == (("acme", 0.5), ("*", None))
+        assert load("tenant_firing_rates", {"acme": 0.5, "*": "unlimited"}) == (("acme", 0.5), ("*", None))
+        assert (load("firing_rate", "1500"), load("firing_rate", "unlimited")) == (1_500, None)
+
+    def test_what_tenants_share_is_put_together_from_weights_and_rates(self) -> None:
+        given = {"tenant_weights": "a:4", "firing_rate": 100, "tenant_firing_rates": "a:5,b:unlimited,*:7"}
+        shares = load_settings(given, environment={}).shares
+        assert shares == Shares({"a": 4}, 100.0, {"a": 5.0, "b": None, "*": 7.0})
+        assert [shares.rate_of(tenant) for tenant in ("a", "b", "c")] == [5, None, 7]
+        assert Shares().rate_of("a") is None
 
     def test_durations_are_read_in_every_spelling(self) -> None:
         assert load("tick", 250) == load("tick", "250") == load("tick", "250ms") == load("tick", "PT0.25S") == 250

@@ -16,6 +16,8 @@ from light_scheduler.settings import load_settings
     [
         {},
         {"commands_topics": "a:json,b", "lookback_minutes": "5", "instance_id": "one", "tick": "250ms"},
+        {"delays": "one=a:5s:b,two=b:1m:c"},
+        {"tenant_weights": "a:4,b:1", "firing_rate": "1500.5", "tenant_firing_rates": "a:0.5,b:unlimited,*:7"},
         {"lookback_minutes": "all", "missed": "fire", "log_format": "json", "max_payload_bytes": "5"},
     ],
 )

@@ -1,0 +1,160 @@
+"""Rate caps: never more than the rate allows, never less than it promises, whatever the clock does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from light_scheduler.engine.throttle import ALL, SAVED_S, Throttle, TokenBucket
+from light_scheduler.model import Entry, Once, Progress, Schedule, Shares, Target
+
+AT = 1_767_225_600_000
+
+
+def firing(tenant: str, due: int = AT) -> Entry:
+    return Entry(Schedule(tenant, "id", 1, Once(due), Target("t"), None, [], 0, 0, AT), Progress(due, 0))
+
+
+@pytest.mark.parametrize(
+    ("rate", "spent", "after_ms", "available"),
+    [
+        pytest.param(100, 0, 0, 25, id="full at first"),
+        pytest.param(100, 25, 0, 0, id="spent"),
+        pytest.param(100, 25, 9, 0, id="less than one token"),
+        pytest.param(100, 25, 10, 1, id="one token"),
+        pytest.param(100, 25, 100, 10, id="a gulp"),
+        pytest.param(100, 25, 10_000, 25, id="never more than it holds"),
+        pytest.param(0.5, 0, 0, 1, id="a slow one holds one"),
+        pytest.param(0.5, 1, 1_999, 0, id="a slow one, too soon"),
+        pytest.param(0.5, 1, 2_000, 1, id="a slow one, in time"),
+        pytest.param(100, 25, -5_000, 0, id="a clock set back fills nothing"),
+        pytest.param(100, 20, -5_000, 5, id="and costs nothing"),
+    ],
+)
+def test_a_bucket(rate: float, spent: int, after_ms: int, available: int) -> None:
+    bucket = TokenBucket(rate, AT)
+    bucket.spend(spent)
+    assert bucket.available(AT + after_ms) == available
+
+
+def test_after_a_clock_was_set_back_a_bucket_fills_at_its_rate() -> None:
+    bucket = TokenBucket(100, AT)
+    bucket.spend(25)
+    bucket.available(AT - 3_600_000)
+    assert bucket.available(AT - 3_600_000 + 50) == 5
+
+
+@pytest.mark.parametrize(("rate", "wait_ms"), [(100, 100), (1_000, 100), (4, 250), (0.5, 2_000), (3, 334)])
+def test_an_empty_bucket_is_ready_when_a_gulp_has_come_together(rate: float, wait_ms: int) -> None:
+    bucket = TokenBucket(rate, AT)
+    bucket.spend(bucket.available(AT))
+    assert bucket.ready_at() == AT + wait_ms
+    assert bucket.available(bucket.ready_at()) == max(1, int(rate * 0.1))
+
+
+waits = st.lists(st.integers(0, 400) | st.integers(0, 20_000), min_size=1, max_size=60)
+
+
+@given(rate=st.floats(0.01, 5_000), waits=waits, wants=st.integers(1, 10_000))
+def test_never_more_than_the_rate_and_what_was_saved(rate: float, waits: list[int], wants: int) -> None:
+    bucket, now, spent = TokenBucket(rate, AT), AT, 0
+    for wait in waits:
+        now += wait
+        count = min(wants, bucket.available(now))
+        bucket.spend(count)
+        spent += count
+        assert spent <= rate * (now - AT) / 1_000 + max(1.0, rate * SAVED_S) + 1e-6
+
+
+@given(rate=st.floats(0.05, 5_000))
+def test_who_comes_when_the_bucket_is_ready_gets_the_whole_rate(rate: float) -> None:
+    bucket, now, spent = TokenBucket(rate, AT), AT, 0
+    while now < AT + 100_000:
+        count = bucket.available(now)
+        bucket.spend(count)
+        spent += count
+        now = max(now + 1, bucket.ready_at())
+    assert spent >= rate * (now - AT) / 1_000 - max(1.0, 0.15 * rate) - 1
+
+
+class Lane:
+    """What a lane does with a throttle, with as much due as one likes."""
+
+    def __init__(self, shares: Shares, lanes: int = 1) -> None:
+        self.throttle = Throttle(shares)
+        self.throttle.share_among(lanes)
+
+    def cycle(self, now: int, **due: int) -> dict[str, int]:
+        total = self.throttle.total(now)
+        fired: dict[str, int] = {}
+        for tenant, count in due.items():
+            allowed = self.throttle.allowed(tenant, now)
+            fired[tenant] = min(x for x in (count, total, allowed) if x is not None)
+            total = None if total is None else total - fired[tenant]
+        self.throttle.charge([firing(tenant) for tenant, count in fired.items() for _ in range(count)], now)
+        return fired
+
+
+@pytest.mark.parametrize(
+    ("shares", "lanes", "fired"),
+    [
+        pytest.param(Shares(), 1, {"a": 900, "b": 900}, id="no caps"),
+        pytest.param(Shares(rates={"a": 400}), 1, {"a": 100, "b": 900}, id="one tenant"),
+        pytest.param(Shares(rates={"*": 400}), 1, {"a": 100, "b": 100}, id="each tenant"),
+        pytest.param(Shares(rates={"*": 400, "b": None}), 1, {"a": 100, "b": 900}, id="each but one"),
+        pytest.param(Shares(rates={"*": 400, "b": 40}), 1, {"a": 100, "b": 10}, id="the name counts, not the others"),
+        pytest.param(Shares(rate=400), 1, {"a": 100, "b": 0}, id="all together"),
+        pytest.param(Shares(rate=400, rates={"a": 200}), 1, {"a": 50, "b": 50}, id="all together, and one"),
+        pytest.param(Shares(rate=400, rates={"a": 200}), 5, {"a": 10, "b": 10}, id="shared among lanes"),
+    ],
+)
+def test_what_caps_leave(shares: Shares, lanes: int, fired: dict[str, int]) -> None:
+    lane = Lane(shares, lanes)
+    assert lane.cycle(AT, a=900, b=900) == fired
+    again = {tenant: count if count == 900 else 0 for tenant, count in fired.items()}
+    assert lane.cycle(AT, a=900, b=900) == again
+
+
+def test_caps_are_shared_anew_when_the_number_of_lanes_changes() -> None:
+    lane = Lane(Shares(rates={"a": 400}), 1)
+    lane.cycle(AT, a=900)
+    lane.throttle.share_among(2)
+    assert lane.cycle(AT, a=900) == {"a": 50}
+    lane.throttle.share_among(2)
+    assert lane.cycle(AT, a=900) == {"a": 0}
+
+
+def test_who_is_held_goes_on_when_the_first_bucket_is_ready() -> None:
+    lane = Lane(Shares(rate=40, rates={"a": 10, "b": 2}))
+    lane.cycle(AT, a=900, b=900)
+    assert lane.throttle.hold([], AT) is None
+    assert lane.throttle.hold(["a"], AT) == AT + 50  # half a token of 2.5 is left
+    assert lane.throttle.hold(["b"], AT) == AT + 500
+    assert lane.throttle.hold(["b", "a"], AT) == AT + 50
+
+
+@pytest.mark.parametrize("held", [["a"], [ALL]])
+def test_firings_count_as_throttled_if_they_were_due_while_held(held: list[str]) -> None:
+    throttle = Throttle(Shares(rate=100, rates={"*": 100}))
+    assert throttle.charge([firing("a"), firing("b")], AT) == 0
+    throttle.hold(held, AT + 10)
+    waited = [firing("a", AT), firing("a", AT + 10)]
+    assert throttle.charge([*waited, firing("a", AT + 11)], AT + 20) == 2
+    assert throttle.charge([firing("b", AT)], AT + 20) == (held == [ALL])
+
+
+def test_without_caps_nothing_is_counted() -> None:
+    throttle = Throttle(Shares(weights={"a": 3}))
+    assert (throttle.total(AT), throttle.allowed("a", AT), throttle.charge([firing("a")], AT)) == (None, None, 0)
+
+
+def test_buckets_of_tenants_that_pause_are_given_up() -> None:
+    lane: Any = Lane(Shares(rates={"*": 10}))
+    for number in range(5_000):
+        lane.cycle(AT + 1_000 * number, **{f"tenant-{number}": 900})
+    assert len(lane.throttle._buckets) < 1_100
+    assert lane.cycle(AT + 5_000_000, **{"tenant-4999": 900}) == {"tenant-4999": 2}
+    assert lane.cycle(AT + 5_000_000, **{"tenant-4999": 900}) == {"tenant-4999": 0}

@@ -13,6 +13,7 @@
     │   └── IllegalTransition   a lane was asked for a move its life does not have (a bug: not retriable)
     ├── BrokerError             the broker cannot be reached or lacks what is needed (retriable)
     │   └── BrokerStartError    the embedded broker did not come up (not retriable)
+    ├── JobError                a job of the data pipeline cannot do what it was asked to
     └── ClientError
         ├── ResultTimeout       no answer came in time; the command itself stands (retriable)
         └── CommandRefused      the scheduler answered `rejected` or `conflict`; carries the result
@@ -104,6 +105,10 @@ class BrokerStartError(BrokerError):
     """The embedded broker did not come up."""
 
     retriable = False
+
+
+class JobError(SchedulerError):
+    """A job of the data pipeline cannot do what it was asked to; says why, and what to do."""
 
 
 class ClientError(SchedulerError):

@@ -6,13 +6,14 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong use.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 import click
 
 from light_scheduler.errors import ConfigurationError, SchedulerError
 
-# Command -> (module in this package, one line of help: known here so that `--help` imports nothing).
+from .lazy import LazyGroup
+
+# Command -> (module in this package, one line of help).
 COMMANDS = {
     "broker": ("broker", "Run a real single-node Kafka broker in the foreground."),
     "up": ("up", "Run a broker, its topics and a worker together."),
@@ -32,26 +33,13 @@ COMMANDS = {
     "watch": ("watch", "Follow what happens to schedules."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),
+    "pipeline": ("pipeline", "Jobs on Spark: load schedules from tables."),
 }
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"{__name__}.{COMMANDS[cmd_name][0]}")
-        command: click.Command = module.command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, package=__name__, modules=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="light-scheduler")
 def cli() -> None:
     """Deliver each message to its Kafka topic at its time, exactly once.

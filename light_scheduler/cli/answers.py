@@ -70,7 +70,7 @@ class Sender:
         make(None)  # what is wrong is said before a broker is asked for
         async with Channel(
             {"bootstrap_servers": settings.bootstrap_servers},
-            commands_topic=_commands_topic(settings),
+            commands_topic=native_topic(settings),
             results_topic=settings.topics.results,
         ) as channel:
             if self._wait:
@@ -119,7 +119,8 @@ def _in_options(reason: str) -> str:
     return re.sub(r"(?<![\w-])schedule-(?=[a-z])", "--", reason)
 
 
-def _commands_topic(settings: Settings) -> str:
+def native_topic(settings: Settings) -> str:
+    """Return the topic that commands go to in headers. Raises ConfigurationError if there is none."""
     for topic in settings.inputs:
         if topic.dialect == "native":
             return topic.name

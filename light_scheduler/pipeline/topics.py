@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from light_scheduler.errors import JobError
+
+from .job import Cluster
 from .kafka import FORMAT, KafkaDataSource
+from .kafka.log_ends import TIMEOUT_S
+from .kafka.silence import SILENT
 
 OFFICIAL_FORMAT = "kafka"
 _OFFICIAL_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
@@ -65,3 +72,14 @@ def _options(bootstrap_servers: str, topics: Sequence[str], more: Mapping[str, A
         "includeHeaders": "true",
         **{name: str(value) for name, value in more.items()},
     }
+
+
+def require_topic(cluster: Cluster, topic: str) -> int:
+    """Return how many partitions a topic has. Raises JobError if there is none, or no broker."""
+    try:
+        found = AdminClient(cluster.configuration(), logger=SILENT).list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+    except KafkaException as error:
+        raise JobError(f"{cluster.bootstrap_servers} cannot be reached: {error.args[0].str()}") from error
+    if found.error is not None:
+        raise JobError(f"topic {topic} cannot be used: {found.error.str()}. `light-scheduler topics create` makes it")
+    return len(found.partitions)

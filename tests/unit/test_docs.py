@@ -111,9 +111,9 @@ def options_of(name: str, arguments: str) -> set[str]:
     if not OPTION.findall(arguments.replace("--help", "")):
         return set()
     command = cli.get_command(click.Context(cli), name)
-    assert command is not None
     if isinstance(command, click.Group):
-        command = command.commands[arguments.split()[0]]
+        command = command.get_command(click.Context(command), arguments.split()[0])
+    assert command is not None, arguments
     return {option for parameter in command.params for option in parameter.opts}
 
 

@@ -1,0 +1,35 @@
+"""Groups of commands that are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are each the `command` of a module.
+
+    `modules` maps a command to its module in `package`, and to one line of help: known here so that `--help` imports
+    nothing.
+    """
+
+    def __init__(self, *args: Any, package: str, modules: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._package = package
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._modules:
+            return None
+        command: click.Command = import_module(f"{self._package}.{self._modules[cmd_name][0]}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in self._modules.items()])

@@ -1,0 +1,20 @@
+"""`light-scheduler pipeline`: jobs on Spark. Each is the module of its name."""
+
+from __future__ import annotations
+
+import click
+
+from light_scheduler.cli.lazy import LazyGroup
+
+# Job -> (module in this package, one line of help).
+JOBS = {
+    "load": ("load", "Load schedules from a table."),
+}
+
+
+@click.group("pipeline", cls=LazyGroup, package=__name__, modules=JOBS)
+def command() -> None:
+    """Jobs on Spark: on this machine, or on a cluster by spark-submit.
+
+    They need the extra `spark` and a Java 17 or newer.
+    """

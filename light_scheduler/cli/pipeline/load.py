@@ -1,0 +1,91 @@
+"""`light-scheduler pipeline load`: tables of schedules to commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from light_scheduler.cli.answers import native_topic
+from light_scheduler.settings import Settings
+
+from .running import Pairs, Run, cluster_of, job_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from light_scheduler.pipeline.job import Progress
+    from light_scheduler.pipeline.load import LoadSummary
+
+_EXAMPLES = """\b
+Examples:
+  light-scheduler pipeline load reminders.csv --format csv --set target-topic=reminders
+  light-scheduler pipeline load s3a://bucket/schedules --refused refused.parquet
+  light-scheduler pipeline load schedules.parquet --dry-run --json
+"""
+
+
+@click.command("load", epilog=_EXAMPLES)
+@click.argument("table")
+@click.option(
+    "--format",
+    type=click.Choice(["parquet", "csv", "json", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="What the table is.",
+)
+@click.option("--refused", metavar="PATH", help="Where the table of refused rows is written, as Parquet.")
+@click.option(
+    "--set", "constants", type=Pairs(), multiple=True, help="A field that is the same for all rows; repeatable."
+)
+@click.option("--ignore", "ignored", multiple=True, metavar="COLUMN", help="A column to leave out; repeatable.")
+@click.option(
+    "--read-option", "reading", type=Pairs(), multiple=True, help="An option of Spark's reader, such as sep=;."
+)
+@click.option(
+    "--name",
+    default="light-scheduler-load",
+    show_default=True,
+    help="What it is remembered under which rows were sent. Another name sends them again.",
+)
+@click.option("--dry-run", is_flag=True, help="Validate, send nothing.")
+@job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
+def command(
+    settings: Settings,
+    client: dict[str, str],
+    run: Run,
+    table: str,
+    format: str,
+    refused: str | None,
+    constants: tuple[tuple[str, str], ...],
+    ignored: tuple[str, ...],
+    reading: tuple[tuple[str, str], ...],
+    name: str,
+    dry_run: bool,
+) -> None:
+    """Load schedules from the files or the folder TABLE, each row once, however often it is run.
+
+    Columns are named like the headers of commands less their prefix (at, cron, target-topic, ...), besides key,
+    payload and headers. Exit code 1: rows were refused; all others were sent.
+    """
+
+    def job(spark: SparkSession, progress: Progress) -> LoadSummary:
+        from light_scheduler.engine.limits import Limits
+        from light_scheduler.pipeline.load import LoadOptions, main
+
+        options = LoadOptions(
+            table=table,
+            cluster=cluster_of(settings, client),
+            commands_topic=native_topic(settings),
+            format=format,
+            refused=refused,
+            constants=dict(constants),
+            ignored=ignored,
+            reading=dict(reading),
+            limits=Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics),
+            name=name,
+            dry_run=dry_run,
+        )
+        return main(spark, options, progress)
+
+    run(job, delta=format == "delta")

@@ -1,0 +1,125 @@
+"""Running a job: its session, its progress, its summary, its exit code."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from light_scheduler.cli.options import json_option, settings_options
+from light_scheduler.devkit.foreground import StopRequested, stop_signals
+from light_scheduler.errors import JobError
+from light_scheduler.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from light_scheduler.pipeline.job import Cluster, Progress, Summary
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Job = Callable[["SparkSession", "Progress"], "Summary"]
+Run = Callable[..., None]
+"""Call it with a `Job`, and `delta=True` if it needs Delta Lake."""
+
+
+class Pairs(click.ParamType):
+    """`NAME=VALUE`; the command receives (name, value)."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, rest = value.partition("=")
+        if not equals or not name:
+            self.fail(f"{value!r} is not NAME=VALUE", param, ctx)
+        return name, rest
+
+
+def job_options(*settings: str) -> Callable[[F], F]:
+    """Add the options that all jobs have, and those of settings.
+
+    The command receives `settings: Settings`, `client: dict` (for `cluster_of`) and `run: Run`.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def with_session(
+            *args: Any,
+            client: tuple[tuple[str, str], ...],
+            master: str,
+            memory: str,
+            jars: tuple[Path, ...],
+            configs: tuple[tuple[str, str], ...],
+            as_json: bool,
+            **kwargs: Any,
+        ) -> Any:
+            def run(job: Job, *, delta: bool = False) -> None:
+                _run(job, master, memory, jars, dict(configs), delta=delta, as_json=as_json)
+
+            return function(*args, client=dict(client), run=run, **kwargs)
+
+        command: Any = with_session
+        command = json_option(command)
+        for option in reversed(_OPTIONS):
+            command = option(command)
+        return settings_options("app_id", "broker", *settings)(command)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+_OPTIONS = (
+    click.option(
+        "--client", type=Pairs(), multiple=True, help="What Kafka clients need, by librdkafka's names; repeatable."
+    ),
+    click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
+    click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver; Python's comes on top."),
+    click.option(
+        "--jar",
+        "jars",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A jar for Spark's class path; repeatable.",
+    ),
+    click.option("--spark-conf", "configs", type=Pairs(), multiple=True, help="Spark's configuration; repeatable."),
+)
+
+
+def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
+    """Return the cluster that a job's options name."""
+    from light_scheduler.pipeline.job import Cluster
+
+    return Cluster(settings.bootstrap_servers, client)
+
+
+def _run(
+    job: Job, master: str, memory: str, jars: tuple[Path, ...], configs: dict[str, str], *, delta: bool, as_json: bool
+) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        raise JobError("Spark is not installed: pip install 'light-scheduler[spark]'")
+    from light_scheduler.pipeline.session import SessionOptions, spark_session
+
+    from .progress import SparkProgress
+
+    options = SessionOptions(master=master, memory=memory, delta=delta, jars=jars, configs=configs)
+    try:
+        with stop_signals(), SparkProgress() as progress, ExitStack() as stack:
+            with progress.phase("Starting Spark"):
+                spark = stack.enter_context(spark_session("light-scheduler", options))
+            with progress.watching(spark):
+                summary = job(spark, progress)
+    except StopRequested:
+        click.echo("Stopped.", err=True)
+        sys.exit(1)
+    click.echo(json.dumps(dataclasses.asdict(summary)) if as_json else "\n".join(summary.lines()))
+    if summary.failed:
+        sys.exit(1)

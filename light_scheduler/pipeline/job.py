@@ -1,0 +1,85 @@
+"""What all jobs have in common.
+
+A job is a module, or a package, with
+
+    main(spark: SparkSession, options: SomeOptions, progress: Progress = SILENT) -> SomeSummary
+
+`SomeOptions` is a frozen dataclass; `SomeSummary` is one too, and a `Summary`. A job raises JobError for what it cannot
+do, leaves the session as it found it, and prints nothing. The command line (`cli.pipeline`) makes options of arguments,
+starts the session, shows progress, prints the summary and exits with 1 if the job `failed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pyspark.sql import SparkSession
+
+
+class Summary(Protocol):
+    """What a job has to say in the end; its fields are the JSON document that `--json` prints."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is not as it should be: the command's exit code is 1 then."""
+        ...
+
+    def lines(self) -> list[str]:
+        """Say it in words, a line for each thing."""
+        ...
+
+
+class Progress(Protocol):
+    """Where a job says what it is doing."""
+
+    def phase(self, text: str) -> AbstractContextManager[None]:
+        """Begin a phase, such as `Reading schedules`, which ends with the block; Spark knows how far it is."""
+        ...
+
+
+class Silence:
+    """A progress that nobody sees."""
+
+    def phase(self, text: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        return nullcontext()
+
+
+SILENT = Silence()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Kafka cluster: `host:port,host:port`, and what else its clients need, by librdkafka's names."""
+
+    bootstrap_servers: str
+    client: Mapping[str, str] = field(default_factory=dict)
+
+    def options(self) -> dict[str, str]:
+        """Return the cluster as options of a Kafka format."""
+        return {"kafka.bootstrap.servers": self.bootstrap_servers, **self.client_options()}
+
+    def client_options(self) -> dict[str, str]:
+        """Return what clients need besides the address, as options of a Kafka format."""
+        return {f"kafka.{name}": value for name, value in self.client.items()}
+
+    def configuration(self) -> dict[str, str | int | float | bool]:
+        """Return the cluster as the configuration of a confluent-kafka client."""
+        return {"bootstrap.servers": self.bootstrap_servers, **self.client}
+
+
+@contextmanager
+def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None]:
+    """Change a session's configuration within a block."""
+    before = {name: spark.conf.get(name, None) for name in configs}
+    for name, value in configs.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)

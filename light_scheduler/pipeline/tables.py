@@ -1,0 +1,44 @@
+"""Tables that jobs read and write, by format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from light_scheduler.errors import JobError
+
+Format = Literal["parquet", "csv", "json", "delta"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+_READING: dict[str, dict[str, str]] = {
+    # As RFC 4180 has it: quotes are doubled, and what is quoted may hold line breaks. Nothing at all is null, and "" is
+    # empty: Spark takes both for null, unless null is something that no cell holds.
+    "csv": {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0"},
+}
+_WRITING: dict[str, dict[str, str]] = {"csv": {"header": "true", "escape": '"'}}
+
+
+def read_table(spark: SparkSession, path: str, format: str, options: Mapping[str, str] | None = None) -> DataFrame:
+    """Return a table; `options` are those of Spark's reader. Raises JobError if there is none."""
+    reader = spark.read.format(format)
+    for name, value in {**_READING.get(format, {}), **(options or {})}.items():
+        reader = reader.option(name, value)
+    try:
+        return reader.load(path)
+    except AnalysisException as error:
+        raise JobError(f"{path} cannot be read as {format}: {_first_line(error)}") from error
+
+
+def write_table(table: DataFrame, path: str, format: str) -> None:
+    """Write a table in the place of what is there."""
+    writer = table.write.format(format).mode("overwrite")
+    for name, value in _WRITING.get(format, {}).items():
+        writer = writer.option(name, value)
+    writer.save(path)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,311 @@
+"""`load`: each row of a table is one command, once, or is refused with its reason."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from support.kafka_records import committed_records
+
+from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.engine.limits import Limits
+from light_scheduler.errors import JobError
+from light_scheduler.model import ScheduleCommand
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main
+from light_scheduler.wire import partition_for
+from light_scheduler.wire.native import NATIVE
+from light_scheduler.worker.topic_admin import create_topic
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
+
+PARTITIONS = 3
+AT = 1_900_000_000_000
+
+Load = Callable[..., LoadSummary]
+
+
+@pytest.fixture
+def topic(kafka: Kafka, prefix: str) -> str:
+    create_topic(kafka.bootstrap_servers, prefix, PARTITIONS)
+    return prefix
+
+
+@pytest.fixture
+def load(spark: SparkSession, kafka: Kafka, topic: str) -> Load:
+    """Load a table into the topic, with options as keywords."""
+
+    def load(table: Path, **options: Any) -> LoadSummary:
+        return main(
+            spark,
+            LoadOptions(table=str(table), cluster=Cluster(kafka.bootstrap_servers), commands_topic=topic, **options),
+        )
+
+    return load
+
+
+def commands(kafka: Kafka, topic: str) -> list[ScheduleCommand]:
+    """Return the commands of the topic as a worker reads them, ordered by id."""
+    decoded = [NATIVE.decode(record) for record in committed_records(kafka, topic)]
+    assert all(isinstance(command, ScheduleCommand) for command in decoded)
+    return sorted(decoded, key=lambda command: command.id)  # type: ignore[arg-type]
+
+
+def parquet(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def refused(spark: SparkSession, path: Path) -> list[tuple[int, str, str]]:
+    rows = spark.read.parquet(str(path)).orderBy("block", "row").collect()
+    return [(row.row, row.field, row.reason) for row in rows]
+
+
+class TestFormats:
+    def test_each_row_of_a_parquet_table_is_a_command_that_workers_accept(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        count = 100
+        table = parquet(
+            tmp_path / "table.parquet",
+            id=[f"id-{number:03}" for number in range(count)],
+            key=[b"key-%d" % (number % 7) for number in range(count)],
+            at=pa.array([(AT + number) * 1_000 for number in range(count)], pa.timestamp("us", "UTC")),
+            target_topic=["reminders"] * count,
+            payload=pa.array([bytes([number, 0, 255]) for number in range(count)], pa.binary()),
+            headers=pa.array([[("trace", b"\x00"), ("none", None)]] * count, pa.map_(pa.string(), pa.binary())),
+            labels=pa.array([[("team", "billing")]] * count, pa.map_(pa.string(), pa.string())),
+            priority=pa.array([5] * count, pa.int32()),
+            paused=[number == 3 for number in range(count)],
+        )
+        assert load(table) == LoadSummary(count, count, 0, 0, None)
+        for number, command in enumerate(commands(kafka, topic)):
+            assert command.id == f"id-{number:03}"
+            assert command.key == b"key-%d" % (number % 7)
+            assert command.timing.at == AT + number  # type: ignore[union-attr]
+            assert command.target.topic == "reminders"
+            assert command.payload == bytes([number, 0, 255])
+            assert command.headers == [("trace", b"\x00"), ("none", None)]
+            assert command.labels == {"team": "billing"}
+            assert command.priority == 5
+            assert command.paused is (number == 3)
+            assert command.partition == partition_for(command.key, PARTITIONS)
+
+    def test_csv_has_text_in_quotes_over_several_lines_and_nulls(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "table.csv"
+        table.write_text(
+            "id,at,payload,headers,labels\n"
+            f'a,{AT},"two\nlines, ""quoted""","{{""kind"": ""x""}}","team=billing,kind=r"\n'
+            "b,2030-01-01T09:00:00+01:00,,,\n"
+            f'c,{AT},"",,\n'
+        )
+        assert load(table, format="csv", constants={"target-topic": "reminders"}).sent == 3
+        first, second, third = commands(kafka, topic)
+        assert first.payload == b'two\nlines, "quoted"'
+        assert first.headers == [("kind", b"x")]
+        assert first.labels == {"team": "billing", "kind": "r"}
+        assert (second.payload, third.payload) == (None, b"")
+
+    def test_json_lines_may_have_objects_for_headers_and_labels(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        rows = [
+            {"id": "a", "every": "15m", "target-topic": "t", "payload-base64": "AP8=", "headers": {"x": "1"}},
+            {"id": "b", "cron": "0 9 * * *", "timezone": "Europe/Berlin", "target-topic": "t", "labels": {"k": "v"}},
+        ]
+        table = tmp_path / "table.json"
+        table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        assert load(table, format="json").sent == 2
+        first, second = commands(kafka, topic)
+        assert (first.payload, first.headers, first.labels) == (b"\x00\xff", [("x", b"1")], None)
+        assert (second.payload, second.headers, second.labels) == (None, [], {"k": "v"})
+
+    def test_delta_tables_can_be_loaded(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "table"
+        rows = spark.range(10).selectExpr("cast(id as string) id", "'t' target_topic", f"{AT} + id at", "'x' payload")
+        rows.write.format("delta").save(str(table))
+        assert load(table, format="delta").sent == 10
+        assert load(table, format="delta").sent == 0
+        assert [command.id for command in commands(kafka, topic)] == [str(number) for number in range(10)]
+
+
+class TestIds:
+    def test_a_row_without_key_has_its_id_for_one(self, load: Load, kafka: Kafka, topic: str, tmp_path: Path) -> None:
+        load(parquet(tmp_path / "table.parquet", id=["a"], target_topic=["t"], payload=["x"]))
+        assert [(command.id, command.key) for command in commands(kafka, topic)] == [("a", b"a")]
+
+    def test_a_row_without_id_and_key_has_one_made_of_its_content(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        rows = {"target_topic": ["t"] * 3, "at": [AT] * 3, "payload": ["x", "y", "x"]}
+        load(parquet(tmp_path / "one.parquet", **rows))
+        load(parquet(tmp_path / "same-again.parquet", **rows))
+        found = commands(kafka, topic)
+        assert len(found) == 6
+        assert len({command.id for command in found}) == len({command.payload for command in found}) == 2
+
+    def test_a_null_payload_without_a_trigger_is_a_tombstone_to_deliver_and_not_a_cancel(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        load(parquet(tmp_path / "table.parquet", id=["a"], target_topic=["t"]))
+        assert [command.payload for command in commands(kafka, topic)] == [None]
+
+
+class TestRefusals:
+    def test_refused_rows_are_in_a_table_with_field_and_reason_and_the_others_are_sent(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = parquet(
+            tmp_path / "table.parquet",
+            id=["good", "seconds", "cron", "topic", "header", "labels", "big", "past", "internal"],
+            at=["1900000000000", "1900000000", None, *["1900000000000"] * 4, "1000000000000", "1900000000000"],
+            cron=[None, None, "61 * * * *", *[None] * 6],
+            target_topic=["t", "t", "t", "a topic", "t", "t", "t", "t", "mine"],
+            headers=[None] * 4 + ['{"schedule-id": "x"}'] + [None] * 4,
+            labels=[None] * 5 + ["team"] + [None] * 3,
+            on_past=[None] * 7 + ["reject", None],
+            payload=["x"] * 6 + ["x" * 101, "x", "x"],
+        )
+        limits = Limits(100, 100, frozenset({"mine"}))
+        summary = load(table, refused=str(tmp_path / "refused"), limits=limits)
+        assert (summary.rows, summary.sent, summary.refused, summary.failed) == (9, 1, 8, True)
+        assert [command.id for command in commands(kafka, topic)] == ["good"]
+        found = refused(spark, tmp_path / "refused")
+        assert [(row, field) for row, field, _ in found] == [
+            (2, "at"),
+            (3, "cron"),
+            (4, "target-topic"),
+            (5, "headers"),
+            (6, "labels"),
+            (7, "payload"),
+            (8, "at"),
+            (9, "target-topic"),
+        ]
+        assert "looks like seconds" in found[0][2]
+        assert load(table, refused=str(tmp_path / "refused"), limits=limits).refused == 8
+        assert refused(spark, tmp_path / "refused") == found
+
+    def test_a_dry_run_sends_nothing(self, load: Load, kafka: Kafka, topic: str, tmp_path: Path) -> None:
+        table = parquet(tmp_path / "table.parquet", id=["a", ""], target_topic=["t", "t"], payload=["x", "x"])
+        assert load(table, dry_run=True) == LoadSummary(2, 0, 0, 1, None)
+        assert commands(kafka, topic) == []
+
+    @pytest.mark.parametrize(
+        ("columns", "options", "message"),
+        [
+            ({"target_topc": ["t"]}, {}, "column target_topc is not known; did you mean target-topic"),
+            ({"command": ["cancel"]}, {}, "every row is a schedule"),
+            ({"at": [1.5]}, {}, "column at cannot be double"),
+            ({"priority": [b"1"]}, {}, "column priority cannot be binary"),
+            ({"target_topic": ["t"], "target-topic": ["t"]}, {}, "are the same"),
+            ({"payload": ["x"], "payload_base64": ["eA=="]}, {}, "give one of them"),
+            ({"id": ["a"]}, {"constants": {"colour": "red"}}, "colour is not known"),
+            ({"id": ["a"]}, {"constants": {"id": "b"}}, "set for all rows too"),
+            ({"id": ["a"]}, {"ignored": ("x",)}, "no column x to ignore"),
+            ({"id": ["a"]}, {"commands_topic": "not-there"}, "topic not-there cannot be used"),
+        ],
+    )
+    def test_a_table_that_cannot_be_commands_is_refused_by_the_column(
+        self,
+        spark: SparkSession,
+        kafka: Kafka,
+        topic: str,
+        tmp_path: Path,
+        columns: dict[str, Any],
+        options: dict[str, Any],
+        message: str,
+    ) -> None:
+        table = parquet(tmp_path / "table.parquet", **columns)
+        given = {"cluster": Cluster(kafka.bootstrap_servers), "commands_topic": topic, **options}
+        with pytest.raises(JobError, match=message):
+            main(spark, LoadOptions(table=str(table), **given))
+
+
+class TestOnceOnly:
+    def test_a_load_that_is_run_again_adds_nothing_and_new_files_only_add_theirs(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "tables"
+        folder.mkdir()
+        parquet(folder / "one.parquet", id=["a", "b"], target_topic=["t"] * 2)
+        parquet(folder / "two.parquet", id=["c"], target_topic=["t"])
+        assert load(folder).sent == 3
+        assert load(folder) == LoadSummary(3, 0, 3, 0, None)
+        parquet(folder / "three.parquet", id=["d"], target_topic=["t"])
+        assert load(folder) == LoadSummary(4, 1, 3, 0, None)
+        assert [command.id for command in commands(kafka, topic)] == ["a", "b", "c", "d"]
+        assert load(folder, name=f"{topic}-other").sent == 4
+
+    def test_a_load_that_fails_half_way_goes_on_where_it_was(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import light_scheduler.pipeline.load as job
+
+        count = 1_000
+        table = parquet(
+            tmp_path / "table.parquet",
+            id=[f"{number:04}" for number in range(count)],
+            target_topic=["t"] * count,
+            payload=["x" * 100] * 900 + ["x" * 2_000_000] + ["x" * 100] * 99,
+        )
+        monkeypatch.setitem(job._CONFIGS, "spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+        with pytest.raises(Exception, match="Message size too large"):
+            load(table)
+        assert len(commands(kafka, topic)) == 900
+        limits = Limits(1_000_000, 100)
+        assert load(table, limits=limits) == LoadSummary(count, 99, 900, 1, None)
+        assert len({command.id for command in commands(kafka, topic)}) == len(commands(kafka, topic)) == 999
+
+
+def test_the_command_says_what_it_did(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    table = parquet(tmp_path / "table.parquet", id=["a", ""], payload=["x", "x"])
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-c", "from light_scheduler.cli import main; main()"),
+            *(
+                "pipeline",
+                "load",
+                str(table),
+                "--set",
+                "target-topic=t",
+                "--broker",
+                f"kafka://{kafka.bootstrap_servers}",
+            ),
+            *(
+                "--commands-topics",
+                topic,
+                "--refused",
+                str(tmp_path / "refused"),
+                "--master",
+                "local[1]",
+                "--memory",
+                "1g",
+                "--json",
+            ),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert ran.returncode == 1, ran.stderr
+    assert json.loads(ran.stdout) == {
+        "rows": 2,
+        "sent": 1,
+        "sent_before": 0,
+        "refused": 1,
+        "refused_table": str(tmp_path / "refused"),
+    }
+    assert [command.id for command in commands(kafka, topic)] == ["a"]

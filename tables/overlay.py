@@ -13,21 +13,28 @@ import msgspec
 
 from light_scheduler.engine import FairQueue
 from light_scheduler.errors import FormatError
-from light_scheduler.model import NEVER, Entry
+from light_scheduler.model import NEVER, Entry, Sweep, Tally
 from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
     SCHEDULE_KIND,
+    SWEEP_KIND,
+    TALLY_KIND,
     decode_entry,
     decode_position,
     decode_progress,
+    decode_sweep,
+    decode_tally,
     identity_of,
+    tally_key,
 )
 
 from . import layout
 from .due_scan import DueScan, TenantScan
 from .layout import PRIMARY
 from .table import ScheduleTable, stored_entry
+
+_FOR_MANY = {SWEEP_KIND: decode_sweep, TALLY_KIND: decode_tally}
 
 _NOT_ASKED = b""
 """Stands for what is not known here; no value is empty."""
@@ -105,6 +112,29 @@ class Overlay:
         self._changes[primary] = self._primaries[primary] = None
         return was_split
 
+    def stored(self, prefix: bytes, after: bytes) -> Iterator[bytes]:
+        """Yield the identities in the table that begin with a prefix, in order, from the first after one.
+
+        The changes of this cycle are not among them.
+        """
+        start = max(PRIMARY + prefix, PRIMARY + after + b"\0")
+        for primary, _ in self._table.store.scan(start, PRIMARY + prefix + b"\xff"):
+            yield primary[len(PRIMARY) :]
+
+    def sweeps(self) -> list[Sweep]:
+        """Return the commands for many that were at work before this cycle, in the order in which they arrived."""
+        stored = self._table.store.scan(layout.FOR_MANY + SWEEP_KIND, layout.FOR_MANY + TALLY_KIND)
+        return [decode_sweep(value) for _, value in stored]
+
+    def tally(self, offset: int) -> Tally | None:
+        """Return the tally of a command for many by its offset, as it was before this cycle."""
+        record = self._stored(layout.FOR_MANY + tally_key(offset))
+        return None if record is None else decode_tally(record)
+
+    def keep(self, key: bytes, record: bytes | None) -> None:
+        """Store the record of a command for many or of a tally by its changelog key; None removes it."""
+        self._changes[layout.FOR_MANY + key] = record
+
     def due(
         self,
         until: int,
@@ -160,6 +190,10 @@ class Overlay:
                 self.remove(key[1:])
             else:
                 self.put(key[1:], decode_entry(value), value)
+        elif (decode := _FOR_MANY.get(key[:1])) is not None:
+            if value is not None:
+                decode(value)  # a newer worker's is refused while the table is untouched
+            self.keep(key, value)
         else:
             raise FormatError(f"a changelog record has a key of an unknown kind: {key[:1]!r}")
 

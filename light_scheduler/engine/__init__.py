@@ -10,6 +10,7 @@ from .firing import FiringRules, Skipped, Turn, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import preview
+from .sweep import check_for_many, concerns, decide_one_of_many, event_of, result_of
 from .throttle import ALL, Throttle
 
 __all__ = [
@@ -21,8 +22,13 @@ __all__ = [
     "Skipped",
     "Throttle",
     "Turn",
+    "check_for_many",
+    "concerns",
     "decide",
+    "decide_one_of_many",
+    "event_of",
     "plain_entry",
     "preview",
+    "result_of",
     "take_turn",
 ]

@@ -30,6 +30,7 @@ from .schedule import (
     Schedule,
     Target,
 )
+from .sweep import CommandForMany, Sweep, Tally
 from .tenant import EQUAL_SHARES, MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
 from .topics import TopicNames
 from .trigger import (
@@ -66,6 +67,7 @@ __all__ = [
     "Backoff",
     "Bounds",
     "Command",
+    "CommandForMany",
     "CompleteCommand",
     "ControlCommand",
     "ControlName",
@@ -97,6 +99,8 @@ __all__ = [
     "Selection",
     "Series",
     "Shares",
+    "Sweep",
+    "Tally",
     "Target",
     "Timing",
     "TopicNames",

@@ -1,4 +1,7 @@
-"""Commands: what a sender asks for, once it has been understood. Times and durations are ms."""
+"""Commands: what a sender asks for, once it has been understood. Times and durations are ms.
+
+Commands that may be for many are stored while they are at work (`wire.state`): fields are only added, with a default.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class ScheduleCommand(msgspec.Struct, frozen=True, gc=False):
 ControlName = Literal["cancel", "pause", "resume", "trigger"]
 
 
-class ControlCommand(msgspec.Struct, frozen=True, gc=False):
+class ControlCommand(msgspec.Struct, frozen=True, gc=False, tag="control"):
     """Cancel, pause, resume or trigger a schedule: or, if `selection` is given, all that it selects."""
 
     name: ControlName
@@ -79,7 +82,7 @@ class ControlCommand(msgspec.Struct, frozen=True, gc=False):
     selection: Selection | None = None
 
 
-class RescheduleCommand(msgspec.Struct, frozen=True, gc=False):
+class RescheduleCommand(msgspec.Struct, frozen=True, gc=False, tag="reschedule"):
     """Give a schedule, or all that `selection` selects, another time rule; everything else of it stays."""
 
     tenant: str

@@ -86,7 +86,7 @@ class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
     reason: str | None
     partition: int
     count: int | UnsetType = UNSET
-    """How many firings it stands for, where that is not one."""
+    """How many firings, or schedules, it stands for, where that is not one."""
 
 
 class DeadLetterCause(StrEnum):

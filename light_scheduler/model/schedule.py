@@ -127,6 +127,8 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
     queued: int | None = None
     """Due time of a firing that waits for the completion of the one before it."""
     awaited: tuple[Awaited, ...] = ()
+    swept: int = 0
+    """Offset of the last command for many that has dealt with this schedule."""
 
     @property
     def wakes_at(self) -> int:

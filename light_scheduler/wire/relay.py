@@ -1,9 +1,12 @@
-"""Commands that a lane passes on to another partition of their topic: a copy of the record, and a header that says so.
+"""What lanes pass on to each other through their commands topic, told by a header that is theirs alone.
 
-    schedule-forwarded-from    partition:offset:timestamp of the record that was sent, in decimal
+    schedule-forwarded-from    partition:offset:timestamp of the record that was sent: this one is a copy of it in
+                               another partition, for a schedule that may be there, or for many
+    schedule-bulk-count        offset:partition:count: so many schedules of a partition have been changed by the command
+                               for many whose record has that offset here; key and value are null
 
-The header is the lanes' own: it is taken off before a dialect reads the record, whatever dialect that is. A copy is
-never passed on again. Its delays count from when the command was sent, and its answer names the record that was.
+The headers are taken off before a dialect reads a record, whatever dialect that is. A copy is never passed on again.
+Its delays count from when the command was sent, and its answer names the record that was.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ from light_scheduler.model import Headers
 from .record import CommandRecord
 
 FORWARDED_FROM = "schedule-forwarded-from"
+BULK_COUNT = "schedule-bulk-count"
 
 _ORIGIN = re.compile(r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})", re.ASCII)
+_COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19})", re.ASCII)
 
 
 class Origin(NamedTuple):
@@ -27,6 +32,14 @@ class Origin(NamedTuple):
     partition: int
     offset: int
     timestamp: int
+
+
+class Count(NamedTuple):
+    """How many schedules of a partition the command for many at an offset has changed."""
+
+    offset: int
+    partition: int
+    changed: int
 
 
 class Copy(NamedTuple):
@@ -46,14 +59,18 @@ def forwarded(record: CommandRecord) -> Headers:
     return [*record.headers, (FORWARDED_FROM, origin.encode())]
 
 
-def origin_of(record: CommandRecord) -> Origin | None:
-    """Return where a copy comes from; None for a record that is none. Raises InvalidCommand for a mark of no lane's."""
+def count_headers(count: Count) -> Headers:
+    """Return the headers of a record that says a count; key and value are null."""
+    return [(BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}".encode())]
+
+
+def mark_of(record: CommandRecord) -> Origin | Count | None:
+    """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
-            match = _ORIGIN.fullmatch((value or b"").decode(errors="replace"))
-            if match is None:
-                raise InvalidCommand(FORWARDED_FROM, "is set by the scheduler on commands that it passes on")
-            return Origin(*map(int, match.groups()))
+            return Origin(*_numbers(_ORIGIN, name, value))
+        if name == BULK_COUNT:
+            return Count(*_numbers(_COUNT, name, value))
     return None
 
 
@@ -61,3 +78,10 @@ def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
     """Return a copy without what passing it on has added."""
     headers = [header for header in copy.headers if header[0] != FORWARDED_FROM]
     return Copy(copy.key, copy.value, headers, copy.partition, copy.offset, origin.timestamp)
+
+
+def _numbers(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[int, ...]:
+    match = form.fullmatch((value or b"").decode(errors="replace"))
+    if match is None:
+        raise InvalidCommand(name, "is set by the scheduler on what its workers pass on to each other")
+    return tuple(map(int, match.groups()))

@@ -4,13 +4,17 @@ Changelog key     kind u8 | rest
     0x00  input position of the lane           rest: empty
     0x01  a pending schedule                   rest: tenant | 0x00 | id   (UTF-8; neither holds 0x00)
     0x02  how far a large schedule has come    rest: tenant | 0x00 | id
+    0x03  a command for many at work here      rest: offset u64 big-endian, of its record in this partition
+    0x04  the tally of one that was sent here  rest: offset u64 big-endian, of its record
 
 Changelog value   version u8 | body
     position   version 1: offset u64 big-endian
     schedule   version 1: MessagePack of [schedule, progress], each an array of its fields in the model's order
     progress   version 1: MessagePack of an array of its fields in the model's order
+    sweep      version 1: MessagePack of an array of its fields in the model's order; its command is a map
+    tally      version 1: the same
 
-RocksDB holds the same schedule values under its own keys (see `tables.layout`). Fields are only appended, with
+RocksDB holds the same values under its own keys (see `tables.layout`). Fields are only appended, with
 defaults, so version 1 records of any age decode; a change of meaning takes a new version, which older workers refuse.
 A null changelog value removes what the key names. Progress counts for the schedule record before it in the log; without
 one, as compaction may leave it, it means nothing.
@@ -19,27 +23,41 @@ one, as compaction may leave it, it means nothing.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
 from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import Entry, Progress
+from light_scheduler.model import Entry, Progress, Sweep, Tally
 
 FORMAT_VERSION = 1
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
 PROGRESS_KIND = b"\x02"
+SWEEP_KIND = b"\x03"
+TALLY_KIND = b"\x04"
 
 _VERSION = bytes([FORMAT_VERSION])
 _POSITION = struct.Struct(">BQ")
+_OFFSET = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
 _decode_progress = msgspec.msgpack.Decoder(Progress).decode
+_decode_sweep = msgspec.msgpack.Decoder(Sweep).decode
+_decode_tally = msgspec.msgpack.Decoder(Tally).decode
+
+T = TypeVar("T")
 
 
 def identity(tenant: str, id: str) -> bytes:
     """Return the bytes that name a schedule within its partition."""
     return f"{tenant}\0{id}".encode()
+
+
+def id_in(identity: bytes) -> str:
+    """Return the id that a schedule's identity ends in."""
+    return identity.partition(b"\0")[2].decode()
 
 
 def identity_of(entry: Entry) -> bytes:
@@ -69,12 +87,37 @@ def encode_progress(progress: Progress) -> bytes:
 
 def decode_progress(value: bytes) -> Progress:
     """Decode how far a schedule has come. Raises FormatTooNew or FormatError."""
-    if value[:1] != _VERSION:
-        raise _wrong_version(value)
-    try:
-        return _decode_progress(memoryview(value)[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"a progress record cannot be read: {error}") from error
+    return _decoded(_decode_progress, value, "a progress record")
+
+
+def sweep_key(offset: int) -> bytes:
+    """Return the changelog key of a command for many at work, by its offset in the partition."""
+    return SWEEP_KIND + _OFFSET.pack(offset)
+
+
+def encode_sweep(sweep: Sweep) -> bytes:
+    """Encode a command for many at work."""
+    return _VERSION + _encode(sweep)
+
+
+def decode_sweep(value: bytes) -> Sweep:
+    """Decode a command for many at work. Raises FormatTooNew or FormatError."""
+    return _decoded(_decode_sweep, value, "a record of a command for many")
+
+
+def tally_key(offset: int) -> bytes:
+    """Return the changelog key of the tally of a command for many, by the command's offset."""
+    return TALLY_KIND + _OFFSET.pack(offset)
+
+
+def encode_tally(tally: Tally) -> bytes:
+    """Encode a tally."""
+    return _VERSION + _encode(tally)
+
+
+def decode_tally(value: bytes) -> Tally:
+    """Decode a tally. Raises FormatTooNew or FormatError."""
+    return _decoded(_decode_tally, value, "a tally")
 
 
 def encode_position(offset: int) -> bytes:
@@ -90,6 +133,15 @@ def decode_position(value: bytes) -> int:
         raise FormatError("a position record has the wrong length")
     offset: int = _POSITION.unpack(value)[1]
     return offset
+
+
+def _decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
+    if value[:1] != _VERSION:
+        raise _wrong_version(value)
+    try:
+        return decode(memoryview(value)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{what} cannot be read: {error}") from error
 
 
 def _wrong_version(value: bytes) -> FormatError:

@@ -13,11 +13,23 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from light_scheduler.engine import FiringRules, Limits, Turn, decide, plain_entry, take_turn
+from light_scheduler.engine import (
+    Decision,
+    FiringRules,
+    Limits,
+    Turn,
+    check_for_many,
+    decide,
+    event_of,
+    plain_entry,
+    result_of,
+    take_turn,
+)
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     EQUAL_SHARES,
     Command,
+    CommandForMany,
     DeadLetter,
     DeadLetterCause,
     Entry,
@@ -27,6 +39,7 @@ from light_scheduler.model import (
     ReplyTo,
     Result,
     Shares,
+    Tally,
     TopicNames,
 )
 from light_scheduler.tables import DueScan, Overlay, layout
@@ -44,7 +57,7 @@ from light_scheduler.wire import (
     result_headers,
 )
 from light_scheduler.wire.native import NativeDialect
-from light_scheduler.wire.relay import Origin, as_sent, forwarded, origin_of
+from light_scheduler.wire.relay import Count, Origin, as_sent, mark_of
 from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
@@ -57,6 +70,8 @@ from light_scheduler.wire.state import (
 )
 
 from .batches import RecordBatches, RecordTooLargeError, UserRecord
+from .relay import Relay
+from .sweeping import Sweeps
 from .targets import Targets
 
 LONGEST_TOLD = 10_000
@@ -118,6 +133,10 @@ class Cycle:
         self._history = self._own(context.names.history)
         self._source_topic = context.commands_topic.encode()
         self._replies: list[tuple[ReplyTo, bytes | None, Result]] = []
+        self._relay = Relay(context.commands_topic, context.targets[context.commands_topic], batches)
+        self._sweeps = Sweeps(
+            context.partition, now, context.limits, overlay, self._relay, self._settle, self._answer_many
+        )
         self.outcomes: Counter[Outcome] = Counter()
         self.events: Counter[EventType] = Counter()
         self.forwarded = 0
@@ -153,31 +172,32 @@ class Cycle:
                     self.outcomes[Outcome.SCHEDULED] += 1
                     self._record(EventType.SCHEDULED, name, entry)
                     return
-            origin = origin_of(record)
-            if origin is not None:
-                record = as_sent(record, origin)
-            command = self._decode(record)
-            name = identity(command.tenant, command.id)
-            current = self._overlay.get(name)
-            decision = decide(command, current, self._now, self._limits)
-            if decision.outcome is Outcome.NOT_FOUND and origin is None and self._pass_on(record, command):
+            mark = mark_of(record)
+            if isinstance(mark, Count):
+                self._sweeps.hear(mark)
                 return
-            if decision.event is not None:
-                if current is None or decision.entry is None or decision.entry.schedule is not current.schedule:
-                    self._keep(name, decision.entry)
-                else:
-                    self._move_on(name, decision.entry)
+            if mark is not None:
+                origin, record = mark, as_sent(record, mark)
+            command = self._decode(record)
+            if isinstance(command, CommandForMany) and command.selection is not None:
+                self._begin(record, command, origin)
+            else:
+                self._carry_out(record, command, origin)
         except InvalidCommand as error:
             self._reject(record, origin, error)
+
+    def _carry_out(self, record: CommandRecord, command: Command, origin: Origin | None) -> None:
+        name = identity(command.tenant, command.id)
+        current = self._overlay.get(name)
+        if current is not None and self._sweeps.any_at_work:
+            current = self._sweeps.catch_up(name, current)
+        decision = decide(command, current, self._now, self._limits)
+        if decision.outcome is Outcome.NOT_FOUND and origin is None and self._pass_on(record, command):
             return
+        self._settle(name, current, decision)
         self.outcomes[decision.outcome] += 1
-        subject = decision.subject
-        if decision.event is not None and subject is not None:
-            self._record(decision.event, name, subject, decision.reason)
-            if decision.finished:
-                self._record(EventType.FINISHED, name, subject)
         if command.reply_to is not None:
-            sent = origin or record
+            subject, sent = decision.subject, origin or record
             result = Result(
                 command.name,
                 command.tenant,
@@ -191,24 +211,52 @@ class Cycle:
             )
             self._replies.append((command.reply_to, record.key, result))
 
+    def _settle(self, name: bytes, current: Entry | None, decision: Decision) -> None:
+        """Store what was decided on a schedule, and tell it."""
+        if decision.event is None:
+            return
+        if current is None or decision.entry is None or decision.entry.schedule is not current.schedule:
+            self._keep(name, decision.entry)
+        else:
+            self._move_on(name, decision.entry)
+        if decision.subject is not None:
+            self._record(decision.event, name, decision.subject, decision.reason)
+            if decision.finished:
+                self._record(EventType.FINISHED, name, decision.subject)
+
     def _pass_on(self, record: CommandRecord, command: Command) -> bool:
         """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
         key = command.key if record.key is None else record.key
-        partitions = self._context.targets[self._context.commands_topic].partitions
-        home = partition_for(command.id.encode() if key is None else key, partitions)
+        home = self._relay.home_of(command.id.encode() if key is None else key)
         if home == self._context.partition:
             return False
         try:
-            self._copy_to(home, record)
+            self._relay.copy(record, home)
         except RecordTooLargeError:
             return False
         self.forwarded += 1
         return True
 
-    def _copy_to(self, partition: int, record: CommandRecord) -> None:
-        topic = self._context.commands_topic
-        limit = self._context.targets[topic].max_message_bytes
-        self._batches.add((topic, partition), record.key, record.value, forwarded(record), limit=limit)
+    def _begin(self, record: CommandRecord, command: CommandForMany, origin: Origin | None) -> None:
+        if origin is None:
+            check_for_many(command, self._now, self._limits)
+        self._sweeps.begin(record, command, origin)
+
+    def sweep(self, limit: int, max_bytes: int) -> bool:
+        """Carry commands for many on, by `limit` schedules or `max_bytes` of payload; tell whether there were any."""
+        return self._sweeps.advance(limit, max_bytes)
+
+    def keep_sweeps(self) -> None:
+        """Note how far commands for many have come, after all that may move them on."""
+        self._sweeps.keep(self._batches, self._changelog)
+
+    def _answer_many(self, tally: Tally) -> None:
+        command, event, result = tally.command, event_of(tally, self._now), result_of(tally)
+        self.outcomes[result.outcome] += 1
+        self.events[event.event] += 1
+        self._batches.add(self._history, history_key(event.tenant, event.id), encode_history(event))
+        if command.reply_to is not None:
+            self._replies.append((command.reply_to, command.key, result))
 
     def moved_to(self, position: int) -> None:
         """Note the next command to read."""
@@ -290,13 +338,18 @@ class Cycle:
 
     def fire(self, entry: Entry, refusals: Refusals) -> Entry | None:
         """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
+        name = identity_of(entry)
+        if self._sweeps.any_at_work:
+            current = self._sweeps.catch_up(name, entry)
+            if current is None or current.progress.wakes_at > self._now:
+                return current
+            entry = current
         rules = self._context.rules
         turn = take_turn(entry, self._now, rules)
         if turn.event is EventType.FIRED:
             refusal = self._refusal_of(turn.subject, refusals) or self._deliver(turn.subject)
             if refusal is not None:
                 turn = take_turn(entry, self._now, rules, refusal)
-        name = identity_of(entry)
         if turn.entry is None:
             self._forget(name)
         else:

@@ -50,8 +50,10 @@ from .recovery import ChangelogFacts, is_stale, open_table, restore
 from .status import Lateness
 
 MAX_FIRING_BYTES = 8 << 20
+MAX_SWEPT = 1_000
 MAX_ISOLATED = 200
-"""Per cycle: bytes of firings; and commands, or firings, while a refused record is sought. Else see `pace`."""
+"""Per cycle: bytes of firings; schedules that a command for many is carried out on; and commands, or firings, while a
+refused record is sought. Else see `pace`."""
 
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
@@ -289,15 +291,17 @@ class Lane:
         commands.reverse()
         while commands:  # each is let go of while it is in the processor's cache
             cycle.take(commands.pop())  # 2.
+        is_sweeping = cycle.sweep(min(most, MAX_SWEPT), MAX_FIRING_BYTES)  # 2.
         due = self._take_due(overlay, now, most)  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
         isolating = bool(self._suspects or self._refusals)
         cycle.fire_due(due, self._refusals, most, MAX_FIRING_BYTES, traced=isolating)  # 2.
         lost_results = cycle.answer(self._refusals)
-        if position is None and not due.entries:
+        if position is None and not due.entries and not is_sweeping:
             self._timer.arm(self._next_turn(due, now))
             await self._wake.wait()
             return
+        cycle.keep_sweeps()
         if position is not None:
             cycle.moved_to(position)
         offsets = {} if position is None else {self.tp: position}

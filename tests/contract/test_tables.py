@@ -17,10 +17,24 @@ from hypothesis import strategies as st
 from light_scheduler.engine import FairQueue
 from light_scheduler.engine.fairness import QUANTUM
 from light_scheduler.errors import FormatError, FormatTooNew, FormatTooOld
-from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.model import ControlCommand, Entry, Once, Progress, Schedule, Selection, Sweep, Tally, Target
 from light_scheduler.tables import Checkpoint, DueScan, MemoryStore, Overlay, ScheduleTable, Store, layout
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, encode_entry, encode_position, identity, identity_of
+from light_scheduler.wire.state import (
+    POSITION_KEY,
+    SCHEDULE_KIND,
+    encode_entry,
+    encode_position,
+    encode_sweep,
+    encode_tally,
+    id_in,
+    identity,
+    identity_of,
+    sweep_key,
+    tally_key,
+)
+
+replace = msgspec.structs.replace
 
 AT = 1_767_225_600_000
 MINUTE = 60_000
@@ -673,6 +687,79 @@ def test_a_listing_goes_on_while_schedules_come_and_go(tables: Tables) -> None:
     assert listed(by_id) == ["c"]
 
 
+# -- commands for many ------------------------------------------------------------------------------------------------
+
+
+def for_many(offset: int) -> ControlCommand:
+    return ControlCommand("cancel", "acme", "*", None, 0, offset, AT, selection=Selection())
+
+
+def test_commands_for_many_at_work_are_found_in_the_order_in_which_they_arrived(tables: Tables) -> None:
+    sweeps = [Sweep(for_many(offset), 1, 2, "a", offset) for offset in (3, 200, 70_000)]
+    overlay = tables.overlay()
+    for sweep in reversed(sweeps):
+        overlay.keep(sweep_key(sweep.command.offset), encode_sweep(sweep))
+    assert overlay.sweeps() == []  # they were not there before the cycle
+    tables.commit(overlay)
+    tables.reopen()
+    assert tables.overlay().sweeps() == sweeps
+
+    overlay = tables.overlay()
+    overlay.keep(sweep_key(200), None)
+    tables.commit(overlay)
+    assert [sweep.command.offset for sweep in tables.overlay().sweeps()] == [3, 70_000]
+
+
+def test_a_tally_is_found_by_the_offset_of_its_command(tables: Tables) -> None:
+    tally = Tally(for_many(7), (0, 1), 5)
+    overlay = tables.overlay()
+    overlay.keep(tally_key(7), encode_tally(tally))
+    tables.commit(overlay)
+    tables.reopen()
+    assert (tables.overlay().tally(7), tables.overlay().tally(8)) == (tally, None)
+    assert tables.overlay().sweeps() == []
+
+    overlay = tables.overlay()
+    overlay.keep(tally_key(7), None)
+    tables.commit(overlay)
+    assert tables.overlay().tally(7) is None
+
+
+def test_commands_for_many_come_back_from_the_changelog(tables: Tables) -> None:
+    sweep, tally = Sweep(for_many(3), 1, 2), Tally(for_many(7), (0,))
+    overlay = tables.overlay()
+    overlay.replay(sweep_key(3), encode_sweep(replace(sweep, changed=1)))
+    overlay.replay(sweep_key(3), encode_sweep(sweep))
+    overlay.replay(sweep_key(4), None)
+    overlay.replay(tally_key(7), encode_tally(tally))
+    tables.commit(overlay)
+    assert (tables.overlay().sweeps(), tables.overlay().tally(7)) == ([sweep], tally)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "after", "found"),
+    [
+        (("acme", ""), ("acme", ""), ["a", "a/b", "b", "ö"]),
+        (("acme", "a"), ("acme", ""), ["a", "a/b"]),
+        (("acme", "a"), ("acme", "a"), ["a/b"]),
+        (("acme", ""), ("acme", "a/c"), ["b", "ö"]),
+        (("acme", "ö"), ("acme", "b"), ["ö"]),
+        (("acme", "c"), ("acme", ""), []),
+        (("acme", ""), ("acme", "ö"), []),
+        (("acm", ""), ("acm", ""), []),
+        (("other", ""), ("other", ""), ["b"]),
+    ],
+)
+def test_identities_are_gone_through_in_order_from_any_place(
+    tables: Tables, prefix: tuple[str, str], after: tuple[str, str], found: list[str]
+) -> None:
+    tables.put(*(entry(id) for id in ("b", "ö", "a", "a/b")), entry("b", tenant="other"))
+    overlay = tables.overlay()
+    put(overlay, entry("new"))
+    overlay.remove(identity("acme", "a"))
+    assert [id_in(name) for name in overlay.stored(identity(*prefix), identity(*after))] == found
+
+
 # -- the changelog ----------------------------------------------------------------------------------------------------
 
 
@@ -682,18 +769,25 @@ def key_of(tenant: str, id: str) -> bytes:
 
 def test_a_changelog_record_of_an_unknown_kind_is_refused(tables: Tables) -> None:
     with pytest.raises(FormatError, match="unknown kind"):
-        tables.overlay().replay(b"\x03x", b"\x01")
+        tables.overlay().replay(b"\x7fx", b"\x01")
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [(POSITION_KEY, b"\x01x"), (POSITION_KEY, None), (key_of("a", "b"), b"\x01")]
+    ("key", "value"),
+    [
+        (POSITION_KEY, b"\x01x"),
+        (POSITION_KEY, None),
+        (key_of("a", "b"), b"\x01"),
+        (sweep_key(1), b"\x01"),
+        (tally_key(1), b"\x01"),
+    ],
 )
 def test_a_changelog_record_that_cannot_be_read_is_refused(tables: Tables, key: bytes, value: bytes | None) -> None:
     with pytest.raises(FormatError):
         tables.overlay().replay(key, value)
 
 
-@pytest.mark.parametrize("key", [POSITION_KEY, key_of("a", "b")])
+@pytest.mark.parametrize("key", [POSITION_KEY, key_of("a", "b"), sweep_key(1), tally_key(1)])
 def test_a_changelog_record_of_a_newer_format_is_refused_as_such(tables: Tables, key: bytes) -> None:
     with pytest.raises(FormatTooNew):
         tables.overlay().replay(key, b"\x02whatever")

@@ -15,13 +15,14 @@ from aiokafka import TopicPartition
 
 from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
 from light_scheduler.wire import partition_for
+from light_scheduler.worker import lane as lane_module
 from light_scheduler.worker.lane import Lane
 from light_scheduler.worker.pace import MOST
 
 from . import loop as simulated
 from .group import SESSION_TIMEOUT_S, Group
 from .kafka import POISON, Kafka
-from .model import Partition, Violation
+from .model import Many, Partition, Sent, Violation
 from .node import COMMANDS, KINDS, NAMES, REPLIES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
 
 EPOCH_MS = 1_767_225_600_000
@@ -40,6 +41,11 @@ SHARES = (
     Shares(rates={"default": 0.5, "zeta": 40}),
     Shares(rate=1, rates={OTHERS: 1}),
 )
+SELECTIONS = {"*": "default", "a*": "default", "c*": "acme"}
+"""Ids of commands for many, and their tenants."""
+
+SCHEDULES = ("schedule", "keep", "fail", "invalid")
+COMMAND_KINDS = (*SCHEDULES, "cancel", "pause", "resume", "cancel-many", "pause-many", "resume-many")
 
 
 class Send(NamedTuple):
@@ -87,13 +93,13 @@ def draw(seed: int) -> History:
     at = 0.0
     for _ in range(random.randint(1, 9)):
         at += random.choice((0.0, 0.0, 0.1, 1.0, 3.0)) * random.random()
-        kind = random.choices(("schedule", "cancel", "keep", "fail", "invalid"), (12, 4, 1, 1, 1))[0]
-        id = random.choice(IDS)
+        kind = random.choices(COMMAND_KINDS, (14, 3, 1, 1, 1, 1, 1, 2, 1, 1))[0]
+        id = random.choice(("*", "*", "a*", "c*")) if kind.endswith("-many") else random.choice(IDS)
         partition = partition_for(id.encode(), partitions)
         if random.random() < 0.2:  # a producer with another partitioner
             partition = random.randrange(partitions)
         payload = POISON if random.random() < 0.06 else random.choice((b"", b"x", b"\x00\xff" * 20, None))
-        if kind == "cancel":
+        if kind not in SCHEDULES:
             payload = None
         sends.append(
             Send(
@@ -152,9 +158,10 @@ class World:
             self._lasts_until(at)
         while (rest := self.busy_until + SETTLE_S - self.loop.time()) > 0:
             await asyncio.sleep(rest)
+        many: dict[Sent, Many] = {}
         models = [
             Partition(
-                tp.partition, len(self.partitions), self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40)
+                tp.partition, len(self.partitions), self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40), many
             )
             for tp in self.partitions
         ]
@@ -255,10 +262,12 @@ class _Command:
             ("kind", send.kind.encode()),
             ("due", b"%d" % due),
             ("schedule-reply-topic", REPLIES.encode()),
-            ("schedule-tenant", TENANTS[send.id].encode()),
-            ("schedule-command", b"cancel" if send.kind == "cancel" else b"schedule"),
+            ("schedule-tenant", {**TENANTS, **SELECTIONS}[send.id].encode()),
+            ("schedule-command", b"schedule" if send.kind in SCHEDULES else send.kind.removesuffix("-many").encode()),
         ]
-        if send.kind != "cancel":
+        if send.kind.endswith("-many"):
+            self.headers.append(("schedule-id", send.id.encode()))
+        if send.kind in SCHEDULES:
             self.headers.append(("schedule-target-topic", TARGET.encode()))
             if send.wait >= 0 and send.wait % 100:
                 self.headers.append(("schedule-after", b"%d" % send.wait))
@@ -289,7 +298,11 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
 
     logging.disable(logging.CRITICAL)
     try:
-        with mutation() as lane_type, patch.object(Lane, "_most", lambda *_: history.most):
+        with (
+            patch.object(lane_module, "MAX_SWEPT", 1),
+            patch.object(Lane, "_most", lambda *_: history.most),
+            mutation() as lane_type,
+        ):
             return simulated.run(main(lane_type))
     finally:
         logging.disable(logging.NOTSET)

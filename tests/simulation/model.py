@@ -12,14 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
+from aiokafka import TopicPartition
 
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.relay import FORWARDED_FROM
+from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 
 from .kafka import POISON, Record, Transaction
 
-TOLD = {"scheduled", "updated", "cancelled", "rejected", "fired", "dead_lettered"}
+Sent = tuple[int, int]
+"""(partition, offset) of a record that was sent."""
+
+TOLD = {"scheduled", "updated", "cancelled", "paused", "resumed", "rejected", "fired", "dead_lettered"}
 """Events that history must have, each as often as it happened."""
+
+CHANGES = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
+"""What commands that a command for many may be do to a schedule."""
 
 
 class Violation(Exception):
@@ -27,23 +34,42 @@ class Violation(Exception):
 
 
 class Pending(NamedTuple):
-    """A schedule as the model has it. `accepted` is the number of the commit that accepted it."""
+    """A schedule as the model has it. `accepted` is the number of the commit that accepted it, or let it go on."""
 
     version: int
     due: int
     payload: bytes | None
     offset: int
     accepted: int
+    tenant: str
+    paused: bool = False
+
+
+@dataclass
+class Many:
+    """A command for many: what it has changed, by partition, and the partitions that have said so."""
+
+    verb: str
+    id: str
+    changed: Counter[int] = field(default_factory=Counter)
+    done: set[int] = field(default_factory=set)
+    answered: bool = False
 
 
 @dataclass
 class Partition:
-    """The commands of one partition of so many, in order, as read_committed readers see them."""
+    """The commands of one partition of so many, in order, as read_committed readers see them.
+
+    `many` are those for many, of all partitions, by the record that was sent. Each counts from its place in `commands`;
+    what it has changed may be told in a later commit: until then it is `owed`.
+    """
 
     number: int
     partitions: int
     commands: Sequence[Record]
+    many: dict[Sent, Many]
     pending: dict[str, Pending] = field(default_factory=dict)
+    owed: list[tuple[str, str, Sent]] = field(default_factory=list)
     taken: int = 0
     fired: int = 0
     _last: dict[tuple[int, str], tuple[tuple[int, int], int]] = field(default_factory=dict)
@@ -52,18 +78,23 @@ class Partition:
     def follow(self, number: int, commit: Transaction, now: int) -> None:
         """Take one commit, made at `now` (ms); raise Violation if it is not what must follow."""
         happened: Counter[tuple[str, str]] = Counter()
-        said = [((r["partition"], r["offset"]), str(r["outcome"])) for r in map(json, to(commit, "replies"))]
-        said += [(sent(record), "forwarded") for record in to(commit, "app-commands")]
-        for command in self.commands[self.taken : self.taken + len(said)]:
+        results, passed_on = [json(record) for record in to(commit, "replies")], to(commit, "app-commands")
+        said = [((r["partition"], r["offset"]), str(r["outcome"])) for r in results if "count" not in r]
+        said += [(sent(record), "forwarded") for record in passed_on if not is_for_many(record)]
+        copies = Counter((r.partition, sent(r)) for r in passed_on if is_for_many(r) and not counts(r))
+        position = commit.group_offsets.get(TopicPartition("app-commands", self.number), -1)
+        while self.taken < len(self.commands) and self.commands[self.taken].offset < position:
+            command = self.commands[self.taken]
             self.taken += 1
-            answer = sent(command), self._outcome(command, number, now)
+            if is_for_many(command):
+                copies.subtract(self._take_for_many(command))
+                continue
+            answer = sent(command), self._outcome(command, number, now, happened)
             if answer not in said:
                 raise Violation(f"{answer} has to come next, and is not among {said}")
             said.remove(answer)
-            if answer[1] in TOLD:
-                happened[answer[1], text(command.key)] += 1
-        if said:
-            raise Violation(f"{said} were said of commands that there are not")
+        if said or any(copies.values()):
+            raise Violation(f"{said} were said of commands that there are not; copies missing or too many: {copies}")
         for firing in commit.records:
             if firing.topic == "targets":
                 self._fire(firing, number, now)
@@ -73,38 +104,105 @@ class Partition:
         if any(event == "fired" for event, _ in happened):
             self._check_backlog(commit.backlog_end["app-commands", self.number])
         events = [json(record) for record in commit.records if record.topic == "app-history"]
-        history = Counter((event["event"], event["id"]) for event in events if event["event"] in TOLD)
+        history = Counter((e["event"], e["id"]) for e in events if e["event"] in TOLD and "count" not in e)
+        for event, id in (history - happened).elements():
+            self._pay(event, id, number)
+            happened[event, id] += 1
         if history != happened:
             raise Violation(f"history says {dict(history)}; what happened is {dict(happened)}")
+        for offset, partition, changed in filter(None, map(counts, passed_on)):
+            self._check_done((partition, offset), changed)
+        told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
+        if told != Counter(self._check_total(result) for result in results if "count" in result):
+            raise Violation(f"history says {told} of commands for many; the answers are others: {results}")
 
-    def _outcome(self, command: Record, number: int, now: int) -> str:
+    def _take_for_many(self, command: Record) -> list[tuple[int, Sent]]:
+        """Do what a command for many does, and return the copies that it makes: (partition, record that was sent)."""
+        if counts(command):
+            return []
+        origin, verb, id = sent(command), header(command, "schedule-command"), header(command, "schedule-id")
+        self.many.setdefault(origin, Many(verb, id))
+        for each, pending in list(self.pending.items()):
+            if pending.tenant != header(command, "schedule-tenant") or not each.startswith(id.removesuffix("*")):
+                continue
+            if self._change(each, verb):
+                self.owed.append((CHANGES[verb], each, origin))
+        if origin != place(command):
+            return []
+        return [(partition, origin) for partition in range(self.partitions) if partition != self.number]
+
+    def _change(self, id: str, verb: str) -> bool:
+        """Cancel, pause or resume what is pending; tell whether that changes it."""
+        current = self.pending[id]
+        if verb == "cancel":
+            del self.pending[id]
+            return True
+        self.pending[id] = current._replace(paused=verb == "pause")
+        return self.pending[id] != current
+
+    def _pay(self, event: str, id: str, number: int) -> None:
+        origin = next((origin for owed, each, origin in self.owed if (owed, each) == (event, id)), None)
+        if origin is None:
+            raise Violation(f"history says {event} of {id}, which did not happen")
+        self.owed.remove((event, id, origin))
+        self.many[origin].changed[self.number] += 1
+        if id in self.pending:
+            self.pending[id] = self.pending[id]._replace(accepted=number)
+
+    def _check_done(self, origin: Sent, changed: int) -> None:
+        many = self.many[origin]
+        if self.number in many.done or changed != many.changed[self.number] or any(o == origin for *_, o in self.owed):
+            raise Violation(f"partition {self.number} says {changed} of {many}, and owes {self.owed}")
+        many.done.add(self.number)
+
+    def _check_total(self, result: dict[str, Any]) -> tuple[str, str, int]:
+        origin = result["partition"], result["offset"]
+        many, total = self.many[origin], result["count"]
+        self._check_done(origin, many.changed[self.number])
+        expected = (CHANGES[many.verb], many.id, many.changed.total())
+        if many.answered or len(many.done) != self.partitions or (result["outcome"], many.id, total) != expected:
+            raise Violation(f"{result} was answered of {many}")
+        many.answered = True
+        return expected
+
+    def _outcome(self, command: Record, number: int, now: int, happened: Counter[tuple[str, str]]) -> str:
         id, kind = text(command.key), header(command, "kind")
         current = self.pending.get(id)
-        if kind == "invalid":
-            return "rejected"
-        if kind == "cancel":
-            if self.pending.pop(id, None):
-                return "cancelled"
-            is_home = partition_for(command.key or b"", self.partitions) == self.number
-            return "not_found" if is_home or sent(command) != place(command) else "forwarded"
-        if current and kind in ("keep", "fail"):
-            return "kept" if kind == "keep" else "conflict"
-        version = current.version + 1 if current else 1
-        self.pending[id] = Pending(version, int(header(command, "due")), command.value, command.offset, number)
-        return "updated" if current else "scheduled"
+        outcome = told = "rejected"
+        if kind in CHANGES:
+            outcome = CHANGES[kind]
+            told = outcome if current and self._change(id, kind) else ""
+            if not current:
+                is_home = partition_for(command.key or b"", self.partitions) == self.number
+                outcome = "not_found" if is_home or sent(command) != place(command) else "forwarded"
+            elif kind == "resume" and told:
+                self.pending[id] = self.pending[id]._replace(accepted=number)
+        elif kind != "invalid":
+            if current and kind in ("keep", "fail"):
+                return "kept" if kind == "keep" else "conflict"
+            version = current.version + 1 if current else 1
+            tenant = header(command, "schedule-tenant")
+            self.pending[id] = Pending(
+                version, int(header(command, "due")), command.value, command.offset, number, tenant
+            )
+            outcome = told = "updated" if current else "scheduled"
+        if told:
+            happened[told, id] += 1
+        return outcome
 
     def _fire(self, firing: Record, number: int, now: int) -> None:
         id = header(firing, "schedule-id")
         due = self.pending.pop(id, None)
         said = int(header(firing, "schedule-version")), int(header(firing, "schedule-due"))
-        if due is None or said != (due.version, due.due) or firing.value != due.payload:
+        if due is None or due.paused or said != (due.version, due.due) or firing.value != due.payload:
             raise Violation(f"{id} was delivered as {said} with {firing.value!r}; pending was {due}")
         if now < due.due or firing.timestamp < due.due or int(header(firing, "schedule-fired-at")) < due.due:
             raise Violation(f"{id} was delivered early")
         order = due.due, due.offset
+        goes_on = any((event, each) == ("resumed", id) for event, each, _ in self.owed)  # with this commit
         for tenant in ("", header(firing, "schedule-tenant")):
             last, last_number = self._last.get((firing.partition, tenant), ((0, 0), 0))
-            late = order < last and due.accepted <= last_number and due.payload != POISON
+            late = order < last and due.accepted <= last_number and due.payload != POISON and not goes_on
             if late and (tenant or last_number == number):  # one tenant may be ahead of another, but not in one commit
                 raise Violation(f"{id}, due {order}, was delivered after what was due {last}")
             self._last[firing.partition, tenant] = order, number
@@ -127,20 +225,32 @@ class Partition:
         """At the end everything has been carried out, and nothing that was due is left."""
         if self.taken < len(self.commands):
             raise Violation(f"{len(self.commands) - self.taken} commands were never carried out")
-        missing = {id: p for id, p in self.pending.items() if p.due <= now and p.payload != POISON}
+        missing = {id: p for id, p in self.pending.items() if p.due <= now and not p.paused and p.payload != POISON}
         if missing:
             raise Violation(f"never delivered: {missing}")
+        if self.owed or not all(many.answered for many in self.many.values()):
+            raise Violation(f"never done: {self.owed}, {self.many}")
 
 
 def to(commit: Transaction, topic: str) -> list[Record]:
     return [record for record in commit.records if record.topic == topic]
 
 
-def place(record: Record) -> tuple[int, int]:
+def is_for_many(record: Record) -> bool:
+    return header(record, "kind").endswith("-many") or counts(record) is not None
+
+
+def counts(record: Record) -> tuple[int, int, int] | None:
+    """Return what a record says of a command for many: its offset, its partition, and how many it has changed."""
+    count = header(record, BULK_COUNT)
+    return (int(count.split(":")[0]), record.partition, int(count.split(":")[2])) if count else None
+
+
+def place(record: Record) -> Sent:
     return record.partition, record.offset
 
 
-def sent(command: Record) -> tuple[int, int]:
+def sent(command: Record) -> Sent:
     """Return where a command was sent to, and its offset there, if it was passed on."""
     origin = header(command, FORWARDED_FROM)
     return (int(origin.split(":")[0]), int(origin.split(":")[1])) if origin else place(command)

@@ -12,21 +12,29 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 from aiokafka.errors import KafkaError
 
+from light_scheduler.engine import Decision, concerns, decide_one_of_many
 from light_scheduler.errors import SchedulerError
+from light_scheduler.model import Entry, Sweep
 from light_scheduler.tables import Overlay, layout
+from light_scheduler.wire.relay import Count
 from light_scheduler.worker import batches as batches_module
 from light_scheduler.worker import lane as lane_module
+from light_scheduler.worker import sweeping as sweeping_module
 from light_scheduler.worker.batches import RecordBatches
 from light_scheduler.worker.cycle import Cycle
 from light_scheduler.worker.intake import Intake
 from light_scheduler.worker.lane import Lane
 from light_scheduler.worker.producer import LaneProducer
 from light_scheduler.worker.recovery import Restored, open_table, restore
+from light_scheduler.worker.sweeping import Sweeps
 
 from .kafka import Log, Reader, Record
 from .node import Node
+
+replace = msgspec.structs.replace
 
 Plant = Callable[[], AbstractContextManager[type[Lane]]]
 
@@ -278,6 +286,65 @@ def _no_tombstone() -> Iterator[Any]:
         add(self, target, key, value, *args, **options)
 
     with _replaced(RecordBatches, "add", silent), _unused_records_are_skipped():
+        yield None
+
+
+@_mutant(2, "A command for many is not carried out first on what something else happens to.")
+def _nothing_catches_up() -> Iterator[Any]:
+    with _replaced(Sweeps, "catch_up", lambda _self, _name, entry: entry):
+        yield None
+
+
+@_mutant(2, "A schedule does not remember that a command for many has dealt with it out of turn.")
+def _swept_is_forgotten() -> Iterator[Any]:
+    def unmarked(*args: Any) -> Decision:
+        decision = decide_one_of_many(*args)
+        if decision.entry is None:
+            return decision
+        progress = replace(decision.entry.progress, swept=0)
+        return replace(decision, entry=replace(decision.entry, progress=progress))
+
+    with _replaced(sweeping_module, "decide_one_of_many", unmarked):
+        yield None
+
+
+@_mutant(2, "A command for many is carried out on what arrived after it, too.")
+def _sweeps_touch_what_came_later() -> Iterator[Any]:
+    def anything(sweep: Sweep, entry: Entry) -> bool:
+        return concerns(sweep, replace(entry, progress=replace(entry.progress, arrival=0)))
+
+    with _replaced(sweeping_module, "concerns", anything):
+        yield None
+
+
+@_mutant(2, "A command for many is answered when the first partition has reported.")
+def _tally_is_answered_too_soon() -> Iterator[Any]:
+    hear = Sweeps.hear
+
+    def first_is_enough(self: Sweeps, count: Count) -> None:
+        tally = self._overlay.tally(count.offset)
+        if tally is not None and count.offset not in self._tallies:
+            self._tallies[count.offset] = replace(tally, awaited=(count.partition,))
+        hear(self, count)
+
+    with _replaced(Sweeps, "hear", first_is_enough):
+        yield None
+
+
+@_mutant(3, "What a partition has counted is reported in a transaction before that of the state.")
+def _counts_before_their_state() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+        counts = RecordBatches(batches.timestamp)
+        for target in [target for target in batches._open if target[0] == "app-commands" and not offsets]:
+            counts._open[target] = batches._open.pop(target)
+        if counts._open:
+            counts.add(next(target for target in batches._open if target[0].endswith("changelog")), *UNUSED)
+            await commit(self, counts, group, {})
+        return await commit(self, batches, group, offsets)
+
+    with _replaced(LaneProducer, "commit", twice), _unused_records_are_skipped():
         yield None
 
 

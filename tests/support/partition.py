@@ -79,6 +79,7 @@ class Partition:
         self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.lost_results = 0
+        self.most_swept = 1_000
 
     @property
     def context(self) -> LaneContext:
@@ -110,9 +111,11 @@ class Partition:
         cycle = Cycle(self.context, overlay, batches, now)
         for record in commands:
             cycle.take(record)
+        cycle.sweep(self.most_swept, 1 << 30)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
         cycle.fire_due(due, refusals or {}, limit, 1 << 30)
         self.lost_results = cycle.answer({})
+        cycle.keep_sweeps()
         await batches.send(self.producer)
         self._keep()
         if applies:

@@ -6,7 +6,7 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.wire.relay import FORWARDED_FROM, Origin, as_sent, forwarded, origin_of
+from light_scheduler.wire.relay import FORWARDED_FROM, Origin, as_sent, forwarded, mark_of
 
 AT = 1_767_225_600_000
 HEADERS = (("schedule-command", b"cancel"), ("trace", b"\xff"), ("trace", None))
@@ -24,14 +24,14 @@ def test_a_copy_says_which_record_was_sent_and_is_otherwise_the_same() -> None:
 def test_a_copy_reads_as_the_record_that_was_sent_at_its_own_place(timestamp: int) -> None:
     copy = record(*forwarded(record(*HEADERS, timestamp=timestamp)), partition=1)
 
-    origin = origin_of(copy)
+    origin = mark_of(copy)
 
     assert origin == Origin(3, 42, timestamp)
     assert as_sent(copy, origin) == (b"k", b"\x00v", list(HEADERS), 1, 42, timestamp)
 
 
 def test_a_record_that_was_sent_is_no_copy() -> None:
-    assert origin_of(record(*HEADERS)) is None
+    assert mark_of(record(*HEADERS)) is None
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_a_record_that_was_sent_is_no_copy() -> None:
 )
 def test_a_mark_that_no_lane_writes_is_refused(value: bytes | None) -> None:
     with pytest.raises(InvalidCommand, match=FORWARDED_FROM):
-        origin_of(record((FORWARDED_FROM, value)))
+        mark_of(record((FORWARDED_FROM, value)))

@@ -8,8 +8,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import DEFAULT_PRIORITY, Entry, Once, Progress, Schedule, Target
-from light_scheduler.wire.state import decode_entry, decode_position, encode_entry, encode_position, identity
+from light_scheduler.model import (
+    DEFAULT_PRIORITY,
+    CommandForMany,
+    ControlCommand,
+    Entry,
+    Once,
+    Progress,
+    ReplyTo,
+    RescheduleCommand,
+    Schedule,
+    Selection,
+    Sweep,
+    Tally,
+    Target,
+)
+from light_scheduler.wire.state import (
+    decode_entry,
+    decode_position,
+    decode_sweep,
+    decode_tally,
+    encode_entry,
+    encode_position,
+    encode_sweep,
+    encode_tally,
+    id_in,
+    identity,
+    sweep_key,
+    tally_key,
+)
 
 AT = 1_767_225_600_000
 
@@ -59,9 +86,9 @@ FIRST_ENTRY_BYTES = bytes.fromhex(
 # Format version 1 as it is written: the same, with the fields that were appended.
 ENTRY_BYTES = (
     FIRST_ENTRY_BYTES.replace(bytes.fromhex("929d"), bytes.fromhex("929f"), 1).replace(
-        bytes.fromhex("81a161a16294"), bytes.fromhex("81a161a162c0c09d"), 1
+        bytes.fromhex("81a161a16294"), bytes.fromhex("81a161a162c0c09e"), 1
     )  # schedule: bounds and acknowledgement, null
-    + bytes.fromhex("c0c0c000c0c290c090")  # progress: wake to awaited
+    + bytes.fromhex("c0c0c000c0c290c09000")  # progress: wake to swept
 )
 POSITION_BYTES = bytes.fromhex("010000000000001267")
 
@@ -75,6 +102,68 @@ def test_a_schedule_record_of_format_version_1_golden() -> None:
 def test_a_position_record_of_format_version_1_golden() -> None:
     assert encode_position(4711) == POSITION_BYTES
     assert decode_position(POSITION_BYTES) == 4711
+
+
+SWEEP = Sweep(
+    RescheduleCommand(
+        "acme",
+        "a*",
+        b"k",
+        Once(AT),
+        3,
+        42,
+        AT - 1,
+        reply_to=ReplyTo("r", b"c"),
+        selection=Selection("a", {"l": "m"}),
+    ),
+    origin_partition=1,
+    origin_offset=7,
+    after="a1",
+    changed=300,
+)
+SWEEP_BYTES = bytes.fromhex(
+    "01"  # format version
+    "95"  # [command, origin partition, origin offset, after, changed]
+    "8d"  # command: 13 fields
+    "a474797065aa72657363686564756c65"  # "type": "reschedule"
+    "a674656e616e74a461636d65"  # "tenant": "acme"
+    "a26964a2612a"  # "id": "a*"
+    "a36b6579c4016b"  # "key": b"k"
+    "a674696d696e6792a46f6e6365cf0000019b76daa800"  # "timing": ["once", 1767225600000]
+    "a9706172746974696f6e03"  # "partition": 3
+    "a66f66667365742a"  # "offset": 42
+    "ab7265636f726465645f6174cf0000019b76daa7ff"  # "recorded_at": 1767225599999
+    "a76f6e5f70617374c0"  # "on_past": null
+    "b065787065637465645f76657273696f6ec0"  # "expected_version": null
+    "a87265706c795f746f82a5746f706963a172ae636f7272656c6174696f6e5f6964c40163"  # "reply_to": {...}
+    "a6626f756e6473c0"  # "bounds": null
+    "a973656c656374696f6e82a969645f707265666978a161a66c6162656c7381a16ca16d"  # "selection": {"id_prefix", "labels"}
+    "01"  # origin partition
+    "07"  # origin offset
+    "a26131"  # after "a1"
+    "cd012c"  # changed
+)
+TALLY = Tally(ControlCommand("cancel", "acme", "*", None, 1, 7, AT, selection=Selection()), awaited=(0, 2), changed=5)
+
+
+def test_a_record_of_a_command_for_many_of_format_version_1_golden() -> None:
+    assert encode_sweep(SWEEP) == SWEEP_BYTES
+    assert decode_sweep(SWEEP_BYTES) == SWEEP
+    assert sweep_key(0x1267) == bytes.fromhex("030000000000001267")
+
+
+def test_a_tally_of_format_version_1_golden() -> None:
+    record = encode_tally(TALLY)
+    assert record[:2] == bytes.fromhex("0193")  # version, [command, awaited, changed]
+    assert record[-4:] == bytes.fromhex("92000205")  # [0, 2], 5
+    assert decode_tally(record) == TALLY
+    assert tally_key(0x1267) == bytes.fromhex("040000000000001267")
+
+
+@pytest.mark.parametrize("command", [SWEEP.command, TALLY.command])
+def test_every_command_for_many_reads_back_as_it_was(command: CommandForMany) -> None:
+    assert decode_sweep(encode_sweep(Sweep(command, 0, 0))).command == command
+    assert decode_tally(encode_tally(Tally(command, ()))).command == command
 
 
 texts = st.text(max_size=8)
@@ -140,6 +229,10 @@ def test_a_newer_format_is_told_from_garbage(version: int) -> None:
         decode_entry(bytes([version]) + ENTRY_BYTES[1:])
     with pytest.raises(FormatTooNew, match=f"format {version}"):
         decode_position(bytes([version]) + POSITION_BYTES[1:])
+    with pytest.raises(FormatTooNew, match=f"format {version}"):
+        decode_sweep(bytes([version]) + SWEEP_BYTES[1:])
+    with pytest.raises(FormatTooNew, match=f"format {version}"):
+        decode_tally(bytes([version]))
 
 
 NOT_ENTRIES = {
@@ -190,3 +283,4 @@ def test_identities_of_different_schedules_differ() -> None:
     names = [("a", "b"), ("a", "bc"), ("ab", "c"), ("ab", "b"), ("b", "a"), ("a", "ä")]
     assert len({identity(*name) for name in names}) == len(names)
     assert identity("acme", "pöst") == b"acme\x00p\xc3\xb6st"
+    assert [id_in(identity(*name)) for name in names] == [id for _, id in names]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
+from msgspec import UNSET
 
 from light_scheduler.client import Receipt
 from light_scheduler.client.channel import Channel, MakeCommand
@@ -131,6 +132,8 @@ def _line(answer: Result | Receipt) -> str:
     if isinstance(answer, Receipt):
         return f"sent {answer.tenant}/{answer.id} (partition {answer.partition}, offset {answer.offset})"
     parts = [f"{answer.outcome} {answer.tenant}/{answer.id}"]
+    if answer.count is not UNSET:
+        parts.append(f"{answer.count} schedule{'' if answer.count == 1 else 's'}")
     if answer.version is not None:
         parts.append(f"version {answer.version}")
     if answer.next_due is not None:

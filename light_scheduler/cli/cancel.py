@@ -1,7 +1,7 @@
-"""`light-scheduler cancel`: cancel one schedule."""
+"""`light-scheduler cancel`: cancel one schedule, or many."""
 
 from __future__ import annotations
 
 from .control import control
 
-command = control("cancel", "Cancel the schedule ID.")
+command = control("cancel", "Cancel the schedule ID, or all that are selected.")

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import click
 
-from light_scheduler.client.commands import control_command
-from light_scheduler.model import ControlName
+from light_scheduler.client import ManyOptions
+from light_scheduler.client.commands import CommandToSend, control_command, control_many_command
+from light_scheduler.model import ControlName, ReplyTo
 
 from .answers import Sender, sending_options
 from .header_options import header_options
+from .selection import selection
 
 _EXIT_CODE = (
-    "Exit code 1: there is no such schedule, the scheduler refused or did not answer in time, or the broker cannot be "
-    "reached."
+    "Exit code 1: there is no schedule ID, the scheduler refused or did not answer in time, or the broker cannot be "
+    "reached. Many that are none is no failure."
 )
 
 key_option = click.option("--key", metavar="KEY", help="Entity key that it was scheduled with; default: the id.")
 
 
 def control(name: ControlName, summary: str) -> click.Command:
-    """Return the command of a name; `summary` is what it does to the schedule ID."""
+    """Return the command of a name; `summary` is what it does to the schedule ID, or to all that are selected."""
 
     @click.command(name, help=f"{summary} Prints the scheduler's answer.\n\n{_EXIT_CODE}")
-    @click.argument("id")
+    @selection(name)
     @key_option
     @header_options("expected-version")
     @sending_options
-    def command(sender: Sender, id: str, key: str | None, expected_version: int | None) -> None:
-        sender.send(
-            lambda reply_to: control_command(
+    def command(
+        sender: Sender, id: str | None, selected: ManyOptions, key: str | None, expected_version: int | None
+    ) -> None:
+        def make(reply_to: ReplyTo | None) -> CommandToSend:
+            if id is None:
+                return control_many_command(name, sender.tenant, selected, reply_to=reply_to)
+            return control_command(
                 name, sender.tenant, id, key=key, expected_version=expected_version, reply_to=reply_to
             )
-        )
+
+        sender.send(make)
 
     return command

@@ -1,4 +1,4 @@
-"""`light-scheduler reschedule`: give one schedule another time rule."""
+"""`light-scheduler reschedule`: give schedules another time rule."""
 
 from __future__ import annotations
 
@@ -6,31 +6,44 @@ from typing import Any
 
 import click
 
-from light_scheduler.client import TimeRule
-from light_scheduler.client.commands import reschedule_command
+from light_scheduler.client import ManyOptions, TimeRule
+from light_scheduler.client.commands import CommandToSend, reschedule_command, reschedule_many_command
+from light_scheduler.model import ReplyTo
 
 from .answers import Sender, sending_options
 from .control import key_option
 from .header_options import TIME_RULE, header_options
+from .selection import selection
 
 
 @click.command("reschedule")
-@click.argument("id")
+@selection("reschedule")
 @key_option
 @header_options(*TIME_RULE)
 @header_options("expected-version")
 @sending_options
-def command(sender: Sender, id: str, key: str | None, expected_version: int | None, **rule: Any) -> None:
-    """Give the schedule ID another time rule and print the scheduler's answer. Everything else of it stays.
+def command(
+    sender: Sender,
+    id: str | None,
+    selected: ManyOptions,
+    key: str | None,
+    expected_version: int | None,
+    **rule: Any,
+) -> None:
+    """Give the schedule ID, or all that are selected, another time rule and print the scheduler's answer.
 
-    One of --at, --after, --every, --cron and --backoff is required.
+    Everything else stays. One of --at, --after, --every, --cron and --backoff is required.
 
-    Exit code 1: there is no such schedule, the scheduler refused or did not answer in time, or the broker cannot be
-    reached.
+    Exit code 1: there is no schedule ID, the scheduler refused or did not answer in time, or the broker cannot be
+    reached. Many that are none is no failure.
     """
     whole = TimeRule(**rule)  # type: ignore[typeddict-item]  # text stands for every type of argument
-    sender.send(
-        lambda reply_to: reschedule_command(
+
+    def make(reply_to: ReplyTo | None) -> CommandToSend:
+        if id is None:
+            return reschedule_many_command(sender.tenant, selected, whole, reply_to=reply_to)
+        return reschedule_command(
             sender.tenant, id, whole, key=key, expected_version=expected_version, reply_to=reply_to
         )
-    )
+
+    sender.send(make)

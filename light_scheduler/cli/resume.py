@@ -1,7 +1,11 @@
-"""`light-scheduler resume`: let one schedule go on."""
+"""`light-scheduler resume`: let one schedule, or many, go on."""
 
 from __future__ import annotations
 
 from .control import control
 
-command = control("resume", "Let the paused schedule ID go on; its misfire policy says what becomes of what it missed.")
+command = control(
+    "resume",
+    "Let the paused schedule ID, or all that are selected, go on; its misfire policy says what becomes of what it "
+    "missed.",
+)

@@ -6,7 +6,16 @@ Needs neither Faust nor the store: producers and consumers depend on this packag
 from light_scheduler.model import After, Backoff, Cron, FixedDelay, FixedRate, Once
 from light_scheduler.wire import derived_id, parse_firing
 
-from .options import FROM_CONTENT, SAME_AS_KEY, CommandOptions, ScheduleOptions, ScheduleRequest, TimeRule
+from .options import (
+    FROM_CONTENT,
+    SAME_AS_KEY,
+    CommandOptions,
+    ManyOptions,
+    RescheduleManyOptions,
+    ScheduleOptions,
+    ScheduleRequest,
+    TimeRule,
+)
 from .receipt import Receipt
 from .scheduler_client import SchedulerClient
 
@@ -19,8 +28,10 @@ __all__ = [
     "Cron",
     "FixedDelay",
     "FixedRate",
+    "ManyOptions",
     "Once",
     "Receipt",
+    "RescheduleManyOptions",
     "ScheduleOptions",
     "ScheduleRequest",
     "SchedulerClient",

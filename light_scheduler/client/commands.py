@@ -18,6 +18,7 @@ from light_scheduler.clock import Clock
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import ControlName, Headers, ReplyTo, Timing
 from light_scheduler.wire import UnsentRecord, derived_id, instant_of, time_ordered_id, trigger_fields
+from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import FREE_BITS
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
@@ -27,6 +28,7 @@ from .options import (
     FROM_CONTENT,
     SAME_AS_KEY,
     Key,
+    ManyOptions,
     ScheduleRequest,
     TargetKey,
     TimeRule,
@@ -102,6 +104,21 @@ def reschedule_command(
     return _checked("reschedule", tenant, id, key, None, headers, reply_to)
 
 
+def control_many_command(
+    name: ControlName, tenant: str, selected: ManyOptions, *, reply_to: ReplyTo | None = None
+) -> CommandToSend:
+    """Make the record of a `cancel`, `pause`, `resume` or `trigger` of many. Raises InvalidCommand."""
+    return _for_many(name, tenant, selected, [], reply_to)
+
+
+def reschedule_many_command(
+    tenant: str, selected: ManyOptions, rule: TimeRule, *, reply_to: ReplyTo | None = None
+) -> CommandToSend:
+    """Make the record of a `reschedule` of many. Raises InvalidCommand, naming the header or argument at fault."""
+    refuse_unknown(rule, TimeRule)
+    return _for_many("reschedule", tenant, selected, _asked(rule, TimeRule.__annotations__), reply_to)
+
+
 def complete_command(
     tenant: str,
     firing_id: str,
@@ -132,6 +149,18 @@ def refuse_unknown(arguments: Mapping[str, Any], kind: type) -> None:
     for name in arguments:
         if name not in known:
             raise InvalidCommand(name, f"is not known; there are {', '.join(known)}")
+
+
+def _for_many(
+    command: str, tenant: str, selected: ManyOptions, asked: Headers, reply_to: ReplyTo | None
+) -> CommandToSend:
+    prefix, everything = selected.get("id_prefix", ""), selected.get("everything", False)
+    labels = _asked(selected, ["labels"])
+    narrowed = bool(prefix) or bool(labels and labels[0][1])
+    if narrowed is everything:
+        given = "is given together with id_prefix or labels" if everything else "is needed without id_prefix and labels"
+        raise InvalidCommand("everything", f"{given}: it stands for all schedules of the tenant")
+    return _checked(command, tenant, prefix + ANY, None, None, [*labels, *asked], reply_to)
 
 
 def _checked(

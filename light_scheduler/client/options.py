@@ -117,3 +117,22 @@ class CommandOptions(TypedDict, total=False):
     expected_version: int | None
     timeout: float
     raise_on_refusal: bool
+
+
+class ManyOptions(TypedDict, total=False):
+    """Which of the tenant's schedules a command for many is for: one of the first three has to be given.
+
+    `id_prefix`: those whose id begins so. `labels`: those that have all of these. `everything`: True for all there are.
+    `timeout`: seconds for the broker's acknowledgement and the answer together. `raise_on_refusal`: False returns a
+    `rejected` as a result.
+    """
+
+    id_prefix: str
+    labels: Mapping[str, str] | str | None
+    everything: bool
+    timeout: float
+    raise_on_refusal: bool
+
+
+class RescheduleManyOptions(TimeRule, ManyOptions, total=False):
+    """Which schedules, and their new time rule."""

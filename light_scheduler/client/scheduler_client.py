@@ -27,13 +27,24 @@ from .commands import (
     CommandToSend,
     complete_command,
     control_command,
+    control_many_command,
     new_id,
     refuse_unknown,
     reschedule_command,
+    reschedule_many_command,
     schedule_command,
 )
 from .connection import bootstrap_of, broker_errors
-from .options import CommandOptions, Id, Key, ScheduleOptions, ScheduleRequest, TimeRule
+from .options import (
+    CommandOptions,
+    Id,
+    Key,
+    ManyOptions,
+    RescheduleManyOptions,
+    ScheduleOptions,
+    ScheduleRequest,
+    TimeRule,
+)
 from .receipt import Receipt
 
 log = logging.getLogger(__name__)
@@ -288,6 +299,34 @@ class SchedulerClient:
 
         return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
+    async def cancel_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Cancel all schedules that `ManyOptions` selects. None of them fires once the result is here.
+
+        This and the other commands for many return when every partition has carried them out; `count` of the result is
+        the number of schedules that have changed, which may be 0. After a ResultTimeout they go on all the same.
+        """
+        return await self._control_many("cancel", options)
+
+    async def pause_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Let all schedules that `ManyOptions` selects not fire until they are resumed."""
+        return await self._control_many("pause", options)
+
+    async def resume_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Let all paused schedules that `ManyOptions` selects go on."""
+        return await self._control_many("resume", options)
+
+    async def trigger_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Let all schedules that `ManyOptions` selects fire at once, even paused ones."""
+        return await self._control_many("trigger", options)
+
+    async def reschedule_many(self, **options: Unpack[RescheduleManyOptions]) -> Result:
+        """Give all schedules that `ManyOptions` selects another time rule; everything else of them stays."""
+        refuse_unknown(options, RescheduleManyOptions)
+        rule: Any = {name: given for name, given in options.items() if name in TimeRule.__annotations__}
+        return await self._answered(
+            lambda reply_to: reschedule_many_command(self.tenant, options, rule, reply_to=reply_to), options
+        )
+
     async def send_later(self, key: Key, value: bytes | None, topic: str, when: datetime | timedelta | int) -> Receipt:
         """Deliver a record to a topic at an instant (aware datetime or UTC epoch ms), or a timedelta from now.
 
@@ -373,11 +412,19 @@ class SchedulerClient:
             options,
         )
 
+    async def _control_many(self, name: ControlName, options: ManyOptions) -> Result:
+        refuse_unknown(options, ManyOptions)
+        return await self._answered(
+            lambda reply_to: control_many_command(name, self.tenant, options, reply_to=reply_to), options
+        )
+
     async def _carry_out(self, make: MakeCommand, wait: bool, options: CommandOptions) -> Result | Receipt:
-        timeout = options.get("timeout", DEFAULT_TIMEOUT)
         if not wait:
-            return await self._channel.send(make(None), timeout)
-        result = await self._channel.ask(make, timeout)
+            return await self._channel.send(make(None), options.get("timeout", DEFAULT_TIMEOUT))
+        return await self._answered(make, options)
+
+    async def _answered(self, make: MakeCommand, options: CommandOptions | ManyOptions) -> Result:
+        result = await self._channel.ask(make, options.get("timeout", DEFAULT_TIMEOUT))
         if options.get("raise_on_refusal", True) and result.outcome in _REFUSALS:
             raise CommandRefused(result)
         return result

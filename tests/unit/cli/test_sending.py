@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from light_scheduler.cli import cli
+from light_scheduler.errors import BrokerError
 from light_scheduler.wire.fields import RULES
 
 NOBODY = ("--broker", "kafka://127.0.0.1:9")
@@ -45,9 +46,33 @@ def test_preview_and_reschedule_take_the_time_rules_that_schedule_takes() -> Non
         (["pause", "a", "--expected-version", "0"], "--expected-version: '0' is not a whole number"),
         (["complete", "a"], "--firing-id: 'a' is not a firing's id"),
         (["trigger", "a", "--tenant", "?"], "--tenant: '?' is not a tenant name"),
+        (["cancel"], "Missing argument 'ID', or one of --prefix, --label and --all"),
+        (["cancel", "a", "--all"], "ID names one schedule, --prefix, --label and --all many"),
+        (["pause", "a", "--prefix", "b"], "give one or the other"),
+        (["resume", "order-*"], "ID: one that ends in * stands for many; use --prefix or --all"),
+        (["cancel", "--all", "--label", "a=b"], "--all: stands for all schedules of the tenant; leave out --prefix"),
+        (["cancel", "--label", "a"], "Invalid value for '--label': 'a' is not a label"),
+        (["cancel", "--label", "a=b", "--label", "a=c"], "label 'a' is given twice"),
+        (["trigger", "--prefix", "a", "--key", "k"], "--key: has no meaning for many schedules"),
+        (["cancel", "--prefix", "a", "--expected-version", "1"], "--expected-version: has no meaning for many"),
+        (["reschedule", "--prefix", "a"], "--at: is required, or one of --after"),
+        (["reschedule", "--at", "0"], "Missing argument 'ID'"),
     ],
 )
 def test_a_command_that_cannot_be_right_is_wrong_use(arguments: list[str], error: str) -> None:
     result = CliRunner().invoke(cli, [*arguments, *NOBODY])
     assert (result.exit_code, result.stdout) == (2, "")
     assert error in result.stderr
+
+
+@pytest.mark.parametrize("name", ["cancel", "pause", "resume", "trigger", "reschedule"])
+def test_all_schedules_are_meant_only_if_that_is_confirmed(name: str) -> None:
+    rule = ["--after", "1h"] if name == "reschedule" else []
+    arguments = [name, "--all", *rule, "--tenant", "acme", *NOBODY]
+    refused = CliRunner().invoke(cli, arguments, input="n\n")
+    assert refused.exit_code == 1
+    assert f"{name.capitalize()} all schedules of tenant acme? [y/N]" in refused.stderr
+    assert CliRunner().invoke(cli, arguments).exit_code == 1, "nobody was there to say so"
+    for confirmed, said in (([*arguments, "--yes"], ""), (arguments, "y\n")):
+        result = CliRunner().invoke(cli, confirmed, input=said)
+        assert isinstance(result.exception, BrokerError)

@@ -13,12 +13,14 @@ from aiokafka.structs import ConsumerRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.client import FROM_CONTENT, SAME_AS_KEY, SchedulerClient, ScheduleRequest, TimeRule
+from light_scheduler.client import FROM_CONTENT, SAME_AS_KEY, ManyOptions, SchedulerClient, ScheduleRequest, TimeRule
 from light_scheduler.client.commands import (
     CommandToSend,
     complete_command,
     control_command,
+    control_many_command,
     reschedule_command,
+    reschedule_many_command,
     schedule_command,
 )
 from light_scheduler.errors import InvalidCommand
@@ -39,6 +41,7 @@ from light_scheduler.model import (
     ReplyTo,
     RescheduleCommand,
     ScheduleCommand,
+    Selection,
 )
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.fields import RULES
@@ -277,3 +280,58 @@ def test_the_client_loads_neither_faust_nor_the_store() -> None:
         check=True,
     ).stdout.split()
     assert {"faust", "mode", "rocksdict", "pyspark"}.isdisjoint(found)
+
+
+SELECTIONS: list[tuple[ManyOptions, str, Selection]] = [
+    ({"id_prefix": "order-"}, "order-*", Selection("order-")),
+    (
+        {"id_prefix": "order-", "labels": {"team": "a", "kind": "b"}},
+        "order-*",
+        Selection("order-", {"team": "a", "kind": "b"}),
+    ),
+    ({"labels": "team=a"}, "*", Selection("", {"team": "a"})),
+    ({"everything": True}, "*", Selection("")),
+]
+
+
+@pytest.mark.parametrize(("selected", "id", "selection"), SELECTIONS)
+@pytest.mark.parametrize("name", get_args(ControlName))
+def test_a_command_for_many_selects(name: ControlName, selected: ManyOptions, id: str, selection: Selection) -> None:
+    command = received(control_many_command(name, "acme", selected, reply_to=ReplyTo("r", b"c")))
+    assert command == ControlCommand(name, "acme", id, id.encode(), 0, 0, AT, None, ReplyTo("r", b"c"), selection)
+
+
+def test_many_are_rescheduled_by_a_time_rule() -> None:
+    command = received(reschedule_many_command("acme", {"id_prefix": "a"}, {"every": "1m", "max_firings": 2}))
+    assert isinstance(command, RescheduleCommand)
+    assert (command.timing, command.bounds, command.selection) == (
+        FixedRate(60_000),
+        Bounds(max_firings=2),
+        Selection("a"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("selected", "reason"),
+    [
+        ({}, "everything: is needed without id_prefix and labels"),
+        ({"id_prefix": ""}, "everything: is needed"),
+        ({"labels": {}}, "everything: is needed"),
+        ({"everything": False}, "everything: is needed"),
+        ({"everything": True, "id_prefix": "a"}, "everything: is given together with"),
+        ({"everything": True, "labels": "a=b"}, "everything: is given together with"),
+        ({"labels": "a"}, "schedule-labels: 'a' is not a label"),
+        ({"id_prefix": "\0"}, "schedule-id: .* has control characters"),
+    ],
+)
+def test_nobody_means_all_schedules_by_leaving_something_out(selected: ManyOptions, reason: str) -> None:
+    with pytest.raises(InvalidCommand, match=reason):
+        control_many_command("cancel", "default", selected)
+
+
+async def test_an_unknown_argument_of_a_command_for_many_is_refused() -> None:
+    client: Any = SchedulerClient()
+    with pytest.raises(InvalidCommand, match="prefix: is not known"):
+        await client.cancel_many(prefix="a")
+    with pytest.raises(InvalidCommand, match="key: is not known"):
+        await client.reschedule_many(id_prefix="a", key="k", after=0)

@@ -34,7 +34,7 @@ OF_EVERY_SCENARIO: Mapping[str, int] = {"partitions": 4, "payload_bytes": 200, "
 def chosen(scenario: str, defaults: Mapping[str, int], given: Mapping[str, int | None]) -> Options:
     """Return a scenario's options: what was given (None: was not), else its defaults.
 
-    Where the rate is an option, the number of messages follows from it. Raises ConfigurationError for an option that
+    Where the number of messages is no option, it follows from the rate. Raises ConfigurationError for an option that
     does not apply.
     """
     known = {**OF_EVERY_SCENARIO, **defaults}
@@ -45,7 +45,7 @@ def chosen(scenario: str, defaults: Mapping[str, int], given: Mapping[str, int |
     if named.get("grid_ms") == 0:
         raise ConfigurationError(option_name("grid_ms"), "must be longer than 0")
     values = {**known, **named}
-    if "rate" in values:
+    if "messages" not in known:
         values["messages"] = values["rate"] * values["seconds"]
     return Options(**values)
 

@@ -13,6 +13,7 @@ SCENARIOS = {
     "ingest": ("ingest", "How fast a worker accepts schedules that wait in its commands topic."),
     "burst": ("burst", "How fast a worker fires schedules that are all due at one instant."),
     "steady": ("steady", "How late a worker fires schedules that are due at a steady rate."),
+    "fair": ("fair", "How late one tenant's steady firings are while another has a crowd due at one instant."),
     "recurring": ("recurring", "Whether a worker keeps up with cron schedules that all fire each minute."),
 }
 

@@ -25,7 +25,7 @@ class Workload:
     """The schedules of a round, numbered from 0; number n is always the same for a seed.
 
     `target` is the topic to deliver to, `due` when the first of them is due (UTC epoch ms). All are due then; or `rate`
-    of them in each second, at multiples of `grid_ms` after it.
+    of them in each second, at multiples of `grid_ms` after it. `tenant` is whose they are, if not the default one's.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Workload:
         due: int,
         rate: int | None = None,
         grid_ms: int = 1,
+        tenant: str | None = None,
     ) -> None:
         self.messages = messages
         self.due = due
@@ -46,6 +47,7 @@ class Workload:
         self._payload_bytes = payload_bytes
         self._pool = random.Random(seed).randbytes(_POOL_BYTES + payload_bytes)
         self._target = target.encode()
+        self._whose: Headers = [] if tenant is None else [("schedule-tenant", tenant.encode())]
 
     def commands(self, first: int = 0, count: int | None = None) -> Iterator[WorkloadCommand]:
         """Yield `count` commands from number `first` on; default: all."""
@@ -55,6 +57,7 @@ class Workload:
                 self.payload(number),
                 [
                     self.trigger(number),
+                    *self._whose,
                     ("schedule-target-topic", self._target),
                     ("content-type", b"application/octet-stream"),
                     ("trace-id", b"%016x" % number),

@@ -5,7 +5,7 @@ from __future__ import annotations
 CYCLE_MS = 200
 """What a cycle should take. What is due just after one has begun is delivered at the end of the next."""
 
-LEAST, MOST = 100, 5_000
+LEAST, MOST = 250, 5_000
 """Commands, or firings, of a cycle. More than that saves nothing: transactions cost some ms each."""
 
 

@@ -57,6 +57,19 @@ def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(scenario: 
     assert {figures[name] for name in FAULTS} == {0}
 
 
+def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_due() -> None:
+    document = measured("fair", "--messages", "2000", "--rate", "50", "--seconds", "5")
+    assert {name: document["settings"][name] for name in ("messages", "rate", "seconds")} == {
+        "messages": 2_000,
+        "rate": 50,
+        "seconds": 5,
+    }
+    figures = medians(document)
+    assert set(figures) >= {"firings_per_s", "lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"} | FAULTS
+    assert {figures[name] for name in FAULTS} == {0}
+    assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"] < 5_000
+
+
 def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults() -> None:
     document = measured("steady", "--rate", "500", "--seconds", "4")
     assert document["settings"]["rate"] == 500

@@ -54,6 +54,11 @@ class TestWorkload:
         triggers = [dict(command.headers)["schedule-at"] for command in steady.commands()]
         assert triggers == [b"%d" % (DUE + each) for each in after]
 
+    def test_they_can_be_a_tenants(self) -> None:
+        (command,) = Workload(messages=1, payload_bytes=0, seed=1, target="t", due=DUE, tenant="acme").commands()
+        assert dict(command.headers)["schedule-tenant"] == b"acme"
+        assert "schedule-tenant" not in dict(next(workload().commands()).headers)
+
     def test_minutely_ones_fire_by_cron(self) -> None:
         (command,) = MinutelyWorkload(messages=1, payload_bytes=0, seed=1, target="target", due=DUE).commands()
         assert dict(command.headers)["schedule-cron"] == b"* * * * *"

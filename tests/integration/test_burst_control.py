@@ -1,0 +1,103 @@
+"""What happens when more is due than can be delivered at once. Real broker, real `faust worker`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from pathlib import Path
+
+import aiohttp
+import pytest
+from rich.console import Console
+from support.application import Application
+from support.reading import header, read_until
+
+from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.producing import produce
+from light_scheduler.bench.progress import Progress
+from light_scheduler.bench.workload import Workload
+from light_scheduler.client.options import ScheduleOptions
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.pytest_plugin import Kafka
+
+pytestmark = pytest.mark.integration
+
+CROWD = 100_000
+STEADY_PER_S, STEADY_S = 100, 9
+LEAD_MS = 15_000
+
+
+async def test_a_crowd_of_one_tenant_does_not_delay_the_steady_firings_of_another(served: Application) -> None:
+    clock, silent = SystemClock(), Progress(Console(quiet=True))
+    servers, target = served.bootstrap_servers, f"{served.target}-steady"
+    await served.create_topic(target)
+    due = clock.now() + LEAD_MS
+    crowd = Workload(messages=CROWD, payload_bytes=100, seed=1, target=served.target, due=due, tenant="crowd")
+    steady = Workload(
+        messages=STEADY_PER_S * STEADY_S,
+        payload_bytes=100,
+        seed=2,
+        target=target,
+        due=due - 1_000,
+        rate=STEADY_PER_S,
+        tenant="steady",
+    )
+    for workload in (steady, crowd):
+        await asyncio.to_thread(produce, servers, served.settings.topics.commands, workload, silent)
+    (worker,) = served.workers
+    while sum(lane["pending"] for lane in (await worker.get("/info"))["lanes"]) < CROWD + steady.messages:
+        assert clock.now() < steady.due, "not everything was accepted in time"
+        await asyncio.sleep(0.1)
+
+    seen, all_of_it = Tally(steady), Tally(crowd)
+    await asyncio.sleep((steady.due - 1_000 - clock.now()) / 1_000)
+    await asyncio.to_thread(read_deliveries, servers, target, 4, seen, silent, clock)
+    await asyncio.to_thread(read_deliveries, servers, served.target, 4, all_of_it, silent)
+
+    assert seen.faults() == all_of_it.faults() == {"missing": 0, "duplicate": 0, "early": 0}
+    assert seen.lateness.figures()["lateness_p99_ms"] < 1_000
+
+
+async def test_firings_above_a_cap_wait_in_order_while_everything_else_goes_on(kafka: Kafka, tmp_path: Path) -> None:
+    application = await Application.create(kafka.bootstrap_servers, tmp_path)
+    worker = await application.start_worker(tenant_firing_rates="capped:40")  # 10 for each partition
+    due = SystemClock().now() + 1_000
+    async with application.client(tenant="capped") as capped, application.client(tenant="free") as free:
+        for number in range(100):
+            request: ScheduleOptions = {"topic": application.target, "target_partition": 0, "at": due + number}
+            await capped.schedule(f"c-{number}", wait=False, **request)
+            await free.schedule(f"f-{number}", wait=False, **request)
+        await read_until(
+            application.bootstrap_servers,
+            [application.target],
+            lambda records: sum(header(record, "schedule-tenant") == "free" for record in records) == 100,
+        )
+        waiting = (await worker.get("/api/v1/tenants/capped/schedules?sort=due&limit=1000"))["schedules"]
+        assert waiting, "the cap lets no more than some at a time pass"
+        cancelled = waiting[-1]["id"]
+        assert (await capped.cancel(cancelled)).outcome == "cancelled"
+        records = await read_until(
+            application.bootstrap_servers, [application.target], lambda records: len(records) == 199
+        )
+    application_metrics = await metrics(worker.url)
+    application.close()
+
+    fired: dict[str, list[tuple[int, int]]] = defaultdict(list)  # source partition -> (due, fired at)
+    for record in records:
+        if header(record, "schedule-tenant") == "capped":
+            assert header(record, "schedule-id") != cancelled
+            instants = int(header(record, "schedule-due") or 0), int(header(record, "schedule-fired-at") or 0)
+            fired[header(record, "schedule-source-partition") or ""].append(instants)
+    assert len(fired) == 4
+    for each in fired.values():
+        assert [due for due, _ in each] == sorted(due for due, _ in each)
+        for start in {at for _, at in each}:
+            assert sum(start <= at < start + 1_000 for _, at in each) <= 10 + 2.5
+    assert application_metrics > 50
+
+
+async def metrics(url: str) -> float:
+    """Return how many firings had to wait for a cap."""
+    async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as response:
+        lines = (await response.text()).splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("light_scheduler_firings_throttled_total{"))

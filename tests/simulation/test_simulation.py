@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
+from light_scheduler.model import OTHERS, Shares
 from light_scheduler.worker.lane import Lane
 from simulation.campaign import campaign
 from simulation.history import History, Send, draw, play
@@ -107,3 +108,27 @@ def test_a_lane_that_cannot_recover_ends_its_worker_instead_of_dying_quietly() -
     verdict = play(History(0, 1, 1, sends, ((2, Fault("lose", 0.0)),), ()), unanswerable)
 
     assert verdict.violation == "a lane gave up: ValueError('who is asking?')"
+
+
+def test_a_tenant_at_its_cap_goes_on_when_there_is_a_token_and_nothing_happens_until_then() -> None:
+    sends = tuple(Send(1.0, 0, "schedule", id, 1_000, b"x", None) for id in ("a", "b"))
+    trace: list[str] = []
+    verdict = play(History(0, 1, 1, sends, (), (), shares=Shares(rates={OTHERS: 0.5})), trace=trace.append)
+
+    assert (verdict.violation, verdict.fired) == (None, 2)
+    at = [float(line[:8]) for line in trace if "3.commit sent" in line]
+    first, second = at[-2:]
+    assert 2.0 <= first < 2.5
+    assert 1.9 <= second - first < 2.5
+    assert not [line for line in trace if first + 0.5 < float(line[:8]) < second - 0.5]
+
+
+def test_the_firings_of_all_tenants_together_have_a_cap() -> None:
+    sends = tuple(Send(1.0, 0, "schedule", id, 1_000, b"x", None) for id in ("a", "c", "d"))
+    trace: list[str] = []
+    verdict = play(History(0, 1, 1, sends, (), (), shares=Shares(rate=0.5)), trace=trace.append)
+
+    assert (verdict.violation, verdict.fired) == (None, 3)
+    at = [float(line[:8]) for line in trace if "3.commit sent" in line]
+    assert [round(later - earlier) for earlier, later in zip(at[-3:], at[-2:], strict=False)] == [2, 2]
+    assert len(trace) < 200

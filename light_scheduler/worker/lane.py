@@ -292,10 +292,11 @@ class Lane:
         while commands:  # each is let go of while it is in the processor's cache
             cycle.take(commands.pop())  # 2.
         is_sweeping = cycle.sweep(min(most, MAX_SWEPT), MAX_FIRING_BYTES)  # 2.
-        due = self._take_due(overlay, now, most)  # 1.
+        turns = self._turns(now, most)
+        due = self._take_due(overlay, now, turns)  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
         isolating = bool(self._suspects or self._refusals)
-        cycle.fire_due(due, self._refusals, most, MAX_FIRING_BYTES, traced=isolating)  # 2.
+        cycle.fire_due(due, self._refusals, turns, MAX_FIRING_BYTES, traced=isolating)  # 2.
         lost_results = cycle.answer(self._refusals)
         if position is None and not due.entries and not is_sweeping:
             self._timer.arm(self._next_turn(due, now))
@@ -319,15 +320,18 @@ class Lane:
             return MAX_ISOLATED
         return self._pace.limit if len(table.floors) > 1 else MOST
 
-    def _take_due(self, overlay: Overlay, now: int, most: int) -> DueScan:
+    def _turns(self, now: int, most: int) -> int:
+        """Firings that the cap of all together leaves of a cycle."""
+        self._throttle.share_among(self.context.targets[self.context.changelog[0]].partitions)
+        total = self._throttle.total(now)
+        return most if total is None else min(most, total)
+
+    def _take_due(self, overlay: Overlay, now: int, turns: int) -> DueScan:
         if not self.intake.backlog_taken:  # a command that waited in the log may cancel what is due
             return DueScan([], None)
         throttle = self._throttle
-        throttle.share_among(self.context.targets[self.context.changelog[0]].partitions)
-        total = throttle.total(now)
-        limit = most if total is None else min(most, total)
-        due = overlay.due(now, limit, MAX_FIRING_BYTES, self._fair, lambda tenant: throttle.allowed(tenant, now))
-        if limit == total and due.next_due is not None and due.next_due <= now:
+        due = overlay.due(now, turns, MAX_FIRING_BYTES, self._fair, lambda tenant: throttle.allowed(tenant, now))
+        if turns == throttle.total(now) and due.next_due is not None and due.next_due <= now:
             due = due._replace(next_due=None, held={**due.held, ALL: due.next_due})
         self.next_due = min(filter(None, (due.next_due, *due.held.values())), default=None)
         return due

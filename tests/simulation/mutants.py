@@ -204,9 +204,9 @@ def _nobody_is_fenced() -> Iterator[Any]:
 @_mutant(1, "What is due is fired before the commands that waited were read.")
 def _fire_before_the_backlog() -> Iterator[Any]:
     class Hasty(Lane):
-        def _take_due(self, overlay: Overlay, now: int, most: int) -> Any:
+        def _take_due(self, overlay: Overlay, now: int, turns: int) -> Any:
             self.intake.backlog_taken = True
-            return super()._take_due(overlay, now, most)
+            return super()._take_due(overlay, now, turns)
 
     yield Hasty
 

@@ -10,11 +10,12 @@ import pytest
 
 from light_scheduler.model import OTHERS, Shares
 from light_scheduler.worker.lane import Lane
+from simulation import loop as simulated
 from simulation.campaign import campaign
-from simulation.history import History, Send, draw, play
+from simulation.history import History, Send, World, draw, play
 from simulation.kafka import POISON
 from simulation.mutants import MUTANTS
-from simulation.node import Fault, Node
+from simulation.node import COMMANDS, TARGET, Fault, Node
 
 POINTS = {
     "0.fence sent",
@@ -132,3 +133,30 @@ def test_the_firings_of_all_tenants_together_have_a_cap() -> None:
     at = [float(line[:8]) for line in trace if "3.commit sent" in line]
     assert [round(later - earlier) for earlier, later in zip(at[-3:], at[-2:], strict=False)] == [2, 2]
     assert len(trace) < 200
+
+
+@pytest.mark.parametrize("shares", [Shares(rate=5), Shares(rates={OTHERS: 5})], ids=["all together", "each tenant"])
+def test_what_a_series_catches_up_with_counts_for_a_cap(shares: Shares) -> None:
+    class Series:
+        key, value = b"often", b"x"
+        headers = (
+            ("kind", b"schedule"),
+            ("due", b"0"),
+            ("schedule-every", b"10"),
+            ("schedule-max-firings", b"40"),
+            ("schedule-misfire", b"all"),
+            ("schedule-target-topic", TARGET.encode()),
+        )
+
+    async def commits() -> list[tuple[float, int]]:
+        world = World(History(0, 1, 1, (), (), (), shares=shares))
+        world.loop.call_at(1.0, world.kafka.send, (COMMANDS, 0), [Series()])
+        await world.play()
+        return [
+            (each.decided_at, sum(record.topic == TARGET for record in each.records)) for each in world.kafka.commits
+        ]
+
+    fired = [commit for commit in simulated.run(commits()) if commit[1]]
+
+    assert [count for _, count in fired] == [1] * 40
+    assert 7.5 <= fired[-1][0] - fired[0][0] <= 8.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -42,6 +43,7 @@ class EmbeddedBroker:
     `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
     `data_dir`: a folder that keeps its topics between runs, or None for a temporary one that `close` removes.
     `start_timeout`: seconds until a broker that does not answer counts as failed (the download of Kafka not included).
+    `properties`: what its `server.properties` says besides ours, or in place of it.
 
     A context manager: entering starts, leaving closes. If this process is killed, the broker ends with it.
     """
@@ -54,6 +56,7 @@ class EmbeddedBroker:
         start_timeout: float = 60.0,
         heap_megabytes: int = HEAP_MEGABYTES,
         jvm_options: tuple[str, ...] = (),
+        properties: Mapping[str, object] | None = None,
     ) -> None:
         self._port = port
         self._port_is_chosen = port is not None
@@ -61,6 +64,7 @@ class EmbeddedBroker:
         self._folder = BrokerFolder((data_dir or Path(self._temporary.name if self._temporary else "")).absolute())
         self._start_timeout = start_timeout
         self._jvm_options = (f"-Xmx{heap_megabytes}m", *_JVM_OPTIONS, *jvm_options)
+        self._properties = properties or {}
         self._process: Leash | None = None
 
     @property
@@ -189,9 +193,10 @@ class EmbeddedBroker:
     def _write_configuration(self) -> None:
         folder = self._folder
         folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
-        folder.server_properties.write_text(
-            server_properties(port=self.port, controller_port=free_port(), log_dir=folder.kafka_data), encoding="utf-8"
+        text = server_properties(
+            port=self.port, controller_port=free_port(), log_dir=folder.kafka_data, others=self._properties
         )
+        folder.server_properties.write_text(text, encoding="utf-8")
 
     def _await_ready(self, process: Leash, deadline: float) -> None:
         admin = admin_client(self.bootstrap_servers)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 HOST = "127.0.0.1"
 
 
-def server_properties(*, port: int, controller_port: int, log_dir: Path) -> str:
-    """Return the `server.properties` of a single node that is broker and controller in one, on the loopback address."""
+def server_properties(
+    *, port: int, controller_port: int, log_dir: Path, others: Mapping[str, object] | None = None
+) -> str:
+    """Return the `server.properties` of a single node that is broker and controller in one, on the loopback address.
+
+    `others` are properties besides ours, or in their place.
+    """
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -46,6 +52,7 @@ def server_properties(*, port: int, controller_port: int, log_dir: Path) -> str:
         "background.threads": 2,
         "num.recovery.threads.per.data.dir": 2,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+        **(others or {}),
     }
     return "".join(f"{name}={_escape(str(value))}\n" for name, value in settings.items())
 

@@ -6,7 +6,7 @@ The same functions run in the worker, in test doubles, in dry runs and in audits
 from .commands import decide
 from .decision import Decision
 from .fairness import FairQueue
-from .firing import FiringRules, Skipped, Turn, take_turn
+from .firing import FiringRules, Skipped, Turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import preview
@@ -27,6 +27,7 @@ __all__ = [
     "decide",
     "decide_one_of_many",
     "event_of",
+    "next_try",
     "plain_entry",
     "preview",
     "result_of",

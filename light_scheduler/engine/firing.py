@@ -89,6 +89,11 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
         return self.event is EventType.FIRED
 
 
+def next_try(now: int) -> int:
+    """Return when what a target refuses at an instant is tried again: in the next minute."""
+    return (now // MINUTE_MS + 1) * MINUTE_MS
+
+
 def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = None) -> Turn:
     """Decide what becomes of a schedule that wakes at an instant; `refusal` says why its target refuses the message.
 
@@ -259,7 +264,7 @@ def _expired(schedule: Schedule, due: int, now: int) -> str | None:
 
 def _set_aside(entry: Entry, waits_since: int, now: int, rules: FiringRules) -> Progress | None:
     """Return the progress of a schedule whose target refused a firing, or None if it is not to be tried again."""
-    retry_at = (now // MINUTE_MS + 1) * MINUTE_MS
+    retry_at = next_try(now)
     if entry.progress.refusals >= rules.retries or not rules.reaches(waits_since, retry_at):
         return None
     return replace(entry.progress, refusals=entry.progress.refusals + 1, retry_at=retry_at)

@@ -50,7 +50,8 @@ class RecordTooLargeError(Exception):
 class RecordsRefusedError(Exception):
     """A topic refused a batch.
 
-    `culprits` are the origins of its records; with more than one, which of them it was is open.
+    `culprits` are the origins of its records; with more than one, which of them it was is open. `beside` is what other
+    partitions refused of the same transaction.
     """
 
     def __init__(self, topic: str, cause: KafkaError, culprits: list[UserRecord]) -> None:
@@ -58,11 +59,22 @@ class RecordsRefusedError(Exception):
         self.topic = topic
         self.cause = cause
         self.culprits = culprits
+        self.beside: list[RecordsRefusedError] = []
+
+    @property
+    def of_users(self) -> list[RecordsRefusedError]:
+        """This and those beside it, as far as they are about users' records."""
+        return [refused for refused in (self, *self.beside) if refused.culprits]
+
+    @property
+    def is_of_topic(self) -> bool:
+        """Whether the topic takes nothing at all."""
+        return isinstance(self.cause, _WHOLE_TOPIC)
 
     @property
     def is_certain(self) -> bool:
         """Whether every culprit is one."""
-        return len(self.culprits) == 1 or isinstance(self.cause, _WHOLE_TOPIC)
+        return len(self.culprits) == 1 or self.is_of_topic
 
 
 class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
@@ -156,11 +168,16 @@ class RecordBatches:
             *(_send_in_order(producer, target, batches) for target, batches in queues.items()), return_exceptions=True
         )
         failures = [answer for answer in sent if isinstance(answer, BaseException)]
+        refusals = [failure for failure in failures if isinstance(failure, RecordsRefusedError)]
+        if refusals:
+            # A topic that may not be written to cannot be part of a transaction: the batches for all others fail too.
+            refusal = next((refusal for refusal in refusals if refusal.is_of_topic), refusals[0])
+            if refusal.is_of_topic or len(refusals) == len(failures):
+                refusal.beside = [other for other in refusals if other is not refusal]
+                raise refusal
         for failure in failures:
             if not isinstance(failure, RecordsRefusedError):
                 raise failure  # the producer or the broker failed: what it said of records does not count
-        if failures:
-            raise failures[0]
         return {target: end for target, end in zip(queues, sent, strict=True) if isinstance(end, int)}
 
 

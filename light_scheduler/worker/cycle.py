@@ -28,6 +28,7 @@ from light_scheduler.engine import (
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     EQUAL_SHARES,
+    NEVER,
     Command,
     CommandForMany,
     DeadLetter,
@@ -268,7 +269,8 @@ class Cycle:
         lost = 0
         for reply_to, key, result in self._replies:
             topic = self._context.targets[reply_to.topic]
-            if topic.refusal is not None or (refusals and origin_key(result) in refusals):
+            is_refused = topic.refusal is not None or (topic.is_compacted and key is None)
+            if is_refused or (refusals and origin_key(result) in refusals):
                 lost += 1
                 continue
             partition = self._context.partition if key is None else partition_for(key, topic.partitions)
@@ -375,6 +377,8 @@ class Cycle:
             return topic.refusal
         if target.partition is not None and target.partition >= topic.partitions:
             return f"topic {target.topic} has no partition {target.partition}; it has {topic.partitions}"
+        if topic.is_compacted and target.key is None:
+            return f"topic {target.topic} is compacted and takes no message without a key"
         return refusals.get(origin_key(entry)) if refusals else None
 
     def _deliver(self, subject: Entry) -> str | None:
@@ -444,7 +448,7 @@ class Cycle:
                     schedule.tenant,
                     schedule.id,
                     schedule.version,
-                    progress.due,
+                    progress.due if progress.due != NEVER else progress.next_due,
                     self._now,
                     progress.sequence,
                     progress.attempt,

@@ -32,7 +32,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import Clock
-from light_scheduler.engine import ALL, FairQueue, Throttle
+from light_scheduler.engine import ALL, FairQueue, Throttle, next_try
 from light_scheduler.errors import BrokerError, FormatError, SchedulerError, StateError
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
@@ -48,6 +48,7 @@ from .pace import MOST, Pace
 from .producer import LaneProducer
 from .recovery import ChangelogFacts, is_stale, open_table, restore
 from .status import Lateness
+from .targets import refusal_of
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_SWEPT = 1_000
@@ -183,8 +184,9 @@ class Lane:
                 await self._services.fail(error)
                 return
             except Exception as error:
-                if isinstance(error, RecordsRefusedError) and error.culprits:
-                    self._isolate(error)
+                if isinstance(error, RecordsRefusedError) and (refusals := error.of_users):
+                    for refused in refusals:
+                        self._isolate(refused)
                     await self._recover(error)
                     continue
                 expected = isinstance(error, SchedulerError | KafkaError | OSError)
@@ -362,10 +364,14 @@ class Lane:
         """Remember what a topic refuses; if that is open, have its records sent one by one to find out."""
         log.warning("lane %s-%d: %s", *self.tp, refused)
         keys = {origin_key(origin) for origin in refused.culprits}
+        reason = refusal_of(refused.topic, refused.cause)
+        if refused.is_of_topic:
+            now = self._services.clock.now()  # until what it refused is tried again, each try would fail for all
+            self.context.targets.deny(refused.topic, reason, (next_try(now) - now) / 1_000)
         if refused.is_certain:
-            self._refusals.update(dict.fromkeys(keys, f"topic {refused.topic} refused it: {refused.cause!r}"))
+            self._refusals.update(dict.fromkeys(keys, reason))
         else:
-            self._suspects[refused.topic] = keys
+            self._suspects[refused.topic] = self._suspects.get(refused.topic, set()) | keys
 
     def _clear_suspicion(self, done: set[OriginKey]) -> None:
         self._refusals = {key: reason for key, reason in self._refusals.items() if key not in done}

@@ -24,6 +24,7 @@ FRESH_S = 60.0
 ABSENT_FRESH_S = 2.0
 TIMEOUT_S = 5.0
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+_CONFIGS = ("max.message.bytes", "cleanup.policy")
 
 _REFUSALS = {
     UnknownTopicOrPartitionError: "topic {topic} does not exist",
@@ -33,12 +34,22 @@ _REFUSALS = {
 
 
 class TargetTopic(NamedTuple):
-    """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it."""
+    """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
+
+    One that is compacted takes no record without a key.
+    """
 
     partitions: int
     max_message_bytes: int
     refusal: str | None
     asked_at: float
+    is_compacted: bool = False
+
+
+def refusal_of(topic: str, error: KafkaError) -> str:
+    """Say what a topic's refusal means."""
+    known = _REFUSALS.get(type(error))
+    return f"topic {topic} refused it: {error!r}" if known is None else known.format(topic=topic)
 
 
 class Targets:
@@ -48,6 +59,7 @@ class Targets:
         self._bootstrap_servers = bootstrap_servers
         self._admin: AIOKafkaAdminClient | None = None
         self._known: dict[str, TargetTopic] = {}
+        self._denied: dict[str, tuple[str, float]] = {}  # topic -> why, and until when
         self._lock = asyncio.Lock()
 
     def __getitem__(self, topic: str) -> TargetTopic:
@@ -57,6 +69,15 @@ class Targets:
     def forget_all(self) -> None:
         """Ask again about every topic when it is needed next."""
         self._known = {name: topic._replace(asked_at=-FRESH_S) for name, topic in self._known.items()}
+
+    def deny(self, topic: str, refusal: str, seconds: float) -> None:
+        """Take a topic that is there for one that nothing can be written to, for a while.
+
+        For what only an attempt to write shows, such as a right that is missing: each attempt costs a transaction.
+        """
+        self._denied[topic] = refusal, time.monotonic() + seconds
+        if topic in self._known:
+            self._known[topic] = self._known[topic]._replace(asked_at=-FRESH_S)
 
     async def resolve(self, topics: set[str]) -> None:
         """Make sure that every topic is known. Raises BrokerError if the broker does not answer."""
@@ -89,27 +110,32 @@ class Targets:
             self._admin = admin
         described = await self._admin.describe_topics(topics)
         present = [topic["topic"] for topic in described if topic["error_code"] == 0 and topic["partitions"]]
-        sizes = await self._max_message_bytes(present) if present else {}
+        configs = await self._configs(present) if present else {}
+        self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
         for topic in described:
             name, error = topic["topic"], for_code(topic["error_code"])
-            if name in sizes:
-                self._known[name] = TargetTopic(len(topic["partitions"]), sizes[name], None, now)
+            if name in self._denied:
+                refusal, until = self._denied[name]
+                self._known[name] = TargetTopic(0, 0, refusal, min(now, until - ABSENT_FRESH_S))
+            elif name in configs:
+                size = int(configs[name].get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
+                is_compacted = "compact" in configs[name].get("cleanup.policy", "").split(",")
+                self._known[name] = TargetTopic(len(topic["partitions"]), size, None, now, is_compacted)
             elif error in _REFUSALS:
                 self._known[name] = TargetTopic(0, 0, _REFUSALS[error].format(topic=name), now)
             else:  # for instance a leader election: it passes
                 raise KafkaConnectionError(f"topic {name} is not available: {error.__name__}")
 
-    async def _max_message_bytes(self, topics: list[str]) -> dict[str, int]:
-        sizes = dict.fromkeys(topics, DEFAULT_MAX_MESSAGE_BYTES)
+    async def _configs(self, topics: list[str]) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {topic: {} for topic in topics}
         assert self._admin is not None
-        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, {"max.message.bytes": None}) for topic in topics]
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(_CONFIGS)) for topic in topics]
         for response in await self._admin.describe_configs(resources):
-            # Without the right to read configurations the broker's default is assumed.
+            # Without the right to read configurations the broker's defaults are assumed.
             for error_code, _, _, name, configs in (resource[:5] for resource in response.resources):
-                for config in configs if error_code == 0 else []:
-                    if config[0] == "max.message.bytes":
-                        sizes[name] = int(config[1])
-        return sizes
+                if error_code == 0:
+                    found[name] = {config[0]: config[1] for config in configs}
+        return found
 
 
 def _is_fresh(topic: TargetTopic, now: float) -> bool:

@@ -24,3 +24,10 @@ async def served(application: Application) -> Application:
     """An application with one worker that runs."""
     await application.start_worker()
     return application
+
+
+@pytest.fixture
+async def impatient(application: Application) -> Application:
+    """An application with one worker that tries nothing again: what is refused is a dead letter at once."""
+    await application.start_worker(delivery_retries="0")
+    return application

@@ -14,13 +14,21 @@ from typing import Any
 
 import aiohttp
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.devkit.leash import Leash
 from light_scheduler.devkit.ports import free_port
+from light_scheduler.model import HistoryEvent
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
+from light_scheduler.wire import decode_history
 from light_scheduler.worker.topic_admin import create_topics
 
+from .clocks import DrivenClock
+from .reading import read_all
+from .sending import Sender
+
+TESTS = Path(__file__).parents[1]
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 
@@ -28,18 +36,19 @@ STOP_TIMEOUT_S = 30.0
 class WorkerProcess:
     """A `faust worker` process."""
 
-    def __init__(self, environment: dict[str, str], log: Path) -> None:
+    def __init__(self, environment: dict[str, str], log: Path, *, application: str = "light_scheduler") -> None:
         self.url = f"http://127.0.0.1:{environment[ENVIRONMENT_PREFIX + 'WEB_PORT']}"
         self.data_dir = Path(environment[ENVIRONMENT_PREFIX + "DATA_DIR"])
         self.log = log
         self._environment = environment
+        self._application = application
         self._process: Leash | None = None
 
     def start(self) -> None:
         """Start, or start again with the same state."""
         with self.log.open("ab") as log:
             self._process = Leash(
-                [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"],
+                [sys.executable, "-m", "faust", "-A", self._application, "worker"],
                 environment=self._environment,
                 folder=self.data_dir.parent,
                 stdout=log,
@@ -86,7 +95,7 @@ class WorkerProcess:
 
 @dataclass
 class Application:
-    """`target` is a topic of four partitions to deliver to."""
+    """`target` is a topic of four partitions to deliver to; `clock` is the machine's unless a test drives one."""
 
     bootstrap_servers: str
     folder: Path
@@ -94,6 +103,7 @@ class Application:
     options: dict[str, str]
     target: str
     workers: list[WorkerProcess] = field(default_factory=list)
+    clock: DrivenClock | None = None
 
     @classmethod
     async def create(cls, bootstrap_servers: str, folder: Path, **options: str) -> Application:
@@ -114,6 +124,19 @@ class Application:
         finally:
             await admin.close()
 
+    async def configure_topic(self, name: str, **configs: str) -> None:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+        await admin.start()
+        try:
+            await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, configs)])
+        finally:
+            await admin.close()
+
+    def drive_clock(self, *, behind: int) -> DrivenClock:
+        """Have workers that are made from now on go by a clock that is behind (ms) and can be moved on."""
+        self.clock = DrivenClock.create(self.folder / "clock", behind=behind)
+        return self.clock
+
     def new_worker(self, **options: str) -> WorkerProcess:
         """Prepare a worker with a state folder of its own."""
         name = f"worker-{len(self.workers)}"
@@ -125,7 +148,12 @@ class Application:
         }
         environment = {key: value for key, value in os.environ.items() if not key.startswith(ENVIRONMENT_PREFIX)}
         environment |= {ENVIRONMENT_PREFIX + key.upper(): value for key, value in options.items()}
-        worker = WorkerProcess(environment, self.folder / f"{name}.log")
+        application = "light_scheduler"
+        if self.clock is not None:
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TESTS), environment.get("PYTHONPATH"))))
+            environment["WORKER_CLOCK"] = str(self.clock.path)
+            application = "support.clocked"
+        worker = WorkerProcess(environment, self.folder / f"{name}.log", application=application)
         self.workers.append(worker)
         return worker
 
@@ -135,6 +163,14 @@ class Application:
         worker.start()
         await worker.ready()
         return worker
+
+    def sender(self) -> Sender:
+        return Sender(self.bootstrap_servers, self.settings.topics.commands)
+
+    async def history(self) -> list[HistoryEvent]:
+        """Return all that history tells now, in order for each partition of the commands topic."""
+        records = await read_all(self.bootstrap_servers, self.settings.topics.history)
+        return [decode_history(record.value) for record in records]
 
     def client(self, **options: Any) -> SchedulerClient:
         return SchedulerClient(self.bootstrap_servers, app_id=self.settings.app_id, **options)

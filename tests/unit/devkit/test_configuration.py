@@ -34,6 +34,12 @@ def test_one_node_is_enough_for_every_internal_topic() -> None:
     assert set(needs.values()) == {"1"}
 
 
+def test_properties_of_ones_own_are_added_or_take_the_place_of_ours() -> None:
+    others = {"num.io.threads": 1, "authorizer.class.name": "org.example.Authorizer"}
+    text = server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), others=others)
+    assert parsed(text) == properties() | {"num.io.threads": "1", "authorizer.class.name": "org.example.Authorizer"}
+
+
 def test_a_folder_with_unusual_characters_is_read_back_as_it_is() -> None:
     folder = Path("/tmp/schöne daten\\n/😀")
     text = server_properties(port=9092, controller_port=9093, log_dir=folder)

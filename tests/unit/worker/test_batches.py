@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import (
     InvalidTopicError,
+    InvalidTxnState,
     KafkaError,
     MessageSizeTooLargeError,
     ProducerFenced,
@@ -209,6 +210,33 @@ async def test_a_refused_batch_of_one_is_certain(producer: Any) -> None:
         await batches.send(producer)
     assert caught.value.culprits == [entry("bad")]
     assert caught.value.is_certain
+
+
+async def test_refusals_of_one_transaction_are_told_together(producer: Any) -> None:
+    producer.refuse = lambda topic, records: MessageSizeTooLargeError() if records[0].value != b"good" else None
+    batches = RecordBatches(AT, one_by_one={"t"})
+    for target, id, value in ((T0, "a", b"bad"), (T0, "b", b"bad"), (T1, "c", b"bad"), (OTHER, "d", b"good")):
+        batches.add(target, None, value, origin=entry(id))
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    # The second one of a partition was not sent any more: the broker would take it for out of order.
+    assert [refused.culprits for refused in caught.value.of_users] == [[entry("a")], [entry("c")]]
+
+
+@pytest.mark.parametrize("consequence", [InvalidTxnState(), AssertionError("not in a transaction")])
+async def test_a_topic_that_may_not_be_written_to_outweighs_what_follows_from_it(
+    producer: Any, consequence: Exception
+) -> None:
+    denied = TopicAuthorizationFailedError("other")
+    producer.refuse = lambda topic, records: denied if topic == "other" else consequence
+    batches = RecordBatches(AT)
+    for target in (T0, OTHER, T1):
+        batches.add(target, None, b"x", origin=entry("a"))
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    assert caught.value.topic == "other"
+    assert caught.value.is_of_topic
+    assert caught.value.of_users == [caught.value]
 
 
 async def test_a_failure_of_the_producer_outweighs_a_refusal(producer: Any) -> None:

@@ -283,6 +283,17 @@ async def test_a_result_that_has_nowhere_to_go_is_counted_and_the_command_stands
     assert partition.table.get("default", key.decode()) is not None
 
 
+async def test_a_result_without_a_key_is_lost_if_its_topic_is_compacted(partition: Partition) -> None:
+    partition.topics["answers"] = topic(7)._replace(is_compacted=True)
+    await partition.run(
+        command(due_at(AT + HOUR), *TO_REMINDERS, *ANSWER, ("schedule-id", b"a"), key=None),
+        command(due_at(AT + HOUR), *TO_REMINDERS, *ANSWER, key=b"b", offset=43),
+    )
+    assert partition.lost_results == 1
+    assert [result.id for result in partition.results] == ["b"]
+    assert partition.table.pending == 2
+
+
 async def test_a_rejected_command_that_wants_its_answer_in_a_topic_of_ours_gets_none(partition: Partition) -> None:
     cycle = await partition.run(command(due_at(AT), *TO_REMINDERS, ("schedule-reply-topic", NAMES.history.encode())))
     assert cycle.outcomes == {Outcome.REJECTED: 1}
@@ -395,6 +406,23 @@ async def test_an_expired_firing_is_told_in_history_and_goes_nowhere(partition: 
     assert partition.table.pending == 0
 
 
+async def test_history_names_no_due_time_where_nothing_is_planned(partition: Partition) -> None:
+    delay = [("schedule-every", b"1m"), ("schedule-mode", b"fixed-delay")]
+    await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=b"once"), now=AT)
+    await partition.run(command(*delay, *TO_REMINDERS, key=b"delay", offset=43), now=AT)
+    await partition.run(now=AT + 60_000)
+    await partition.run(
+        command(("schedule-command", b"trigger"), key=b"once", offset=44),
+        command(("schedule-command", b"pause"), key=b"delay", offset=45),
+        now=AT + 60_007,
+    )
+    assert [(event.event, event.id, event.due) for event in partition.history] == [
+        (EventType.UPDATED, "once", AT + 60_007),
+        (EventType.PAUSED, "delay", None),
+        (EventType.FIRED, "once", AT + 60_007),
+    ]
+
+
 # -- dead letters -----------------------------------------------------------------------------------------------------
 
 
@@ -497,6 +525,11 @@ async def test_a_schedule_that_is_too_large_for_the_changelog_is_rejected_and_no
 
 UNDELIVERABLE = {
     "its topic does not exist": ([("schedule-target-topic", b"missing")], b"x", "topic missing does not exist"),
+    "its topic is compacted and it has no key": (
+        [("schedule-target-topic", b"latest")],
+        b"x",
+        "topic latest is compacted and takes no message without a key",
+    ),
     "its topic has no such partition": (
         [*TO_REMINDERS, ("schedule-target-partition", b"4")],
         b"x",
@@ -511,6 +544,7 @@ async def test_a_firing_that_cannot_be_delivered_becomes_a_dead_letter_and_the_o
     partition: Partition, headers: Headers, payload: bytes, reason: str
 ) -> None:
     partition.topics["small"] = topic(1, 600)
+    partition.topics["latest"] = topic(1)._replace(is_compacted=True)
     cycle = await partition.run(
         command(due_at(AT - 2), *TO_REMINDERS, key=b"before"),
         command(due_at(AT - 1), *headers, ("trace", b"\xff"), ("schedule-target-key", None), value=payload, offset=43),
@@ -534,7 +568,7 @@ async def test_a_firing_that_cannot_be_delivered_becomes_a_dead_letter_and_the_o
     )
     assert reason in letter.reason
     assert {record.key for record in partition.sent("reminders")} == {b"before", b"after"}
-    assert partition.sent("small") == partition.sent("missing") == []
+    assert partition.sent("small") == partition.sent("missing") == partition.sent("latest") == []
     assert [(event.id, event.reason) for event in partition.history if event.event is EventType.DEAD_LETTERED] == [
         ("a", letter.reason)
     ]

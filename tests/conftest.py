@@ -18,3 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fuzz-inputs", type=int, default=20_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
     )
     group.addoption("--fuzz-seed", type=int, default=1, metavar="N", help="Which inputs (tests/fuzz).")
+    group.addoption(
+        "--iterations",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="Steps that a fixed rate is followed for, one by one.",
+    )

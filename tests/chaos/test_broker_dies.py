@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.application import Application
-from support.reading import header, read_all, read_until
+from support.clocks import MINUTE, end_of_minute
+from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.model import EventType
+from light_scheduler.wire import decode_history
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
 
@@ -58,3 +62,78 @@ async def test_firings_survive_a_sigkill_of_the_broker(tmp_path: Path) -> None:
     }
     assert all(int(header(record, "schedule-due") or 0) <= record.timestamp for record in records)
     assert dead == [], "an outage is no firing's failure"
+
+
+@pytest.mark.parametrize("outage", ["killed", "frozen"])
+async def test_an_outage_while_refused_firings_are_due_again_spends_none_of_their_attempts(
+    tmp_path: Path, outage: str
+) -> None:
+    """Each may be tried once more. The minute in which that is to happen begins while the broker is away."""
+    good = 60
+    with EmbeddedBroker() as broker:
+        servers = broker.bootstrap_servers
+        application = await Application.create(servers, tmp_path)
+        small, later = f"{application.target}-small", f"{application.target}-later"
+        await application.create_topic(small, partitions=1, **{"max.message.bytes": "20000"})
+        history, dead_letters = application.settings.topics.history, application.settings.topics.dead_letters
+        try:
+            clock = application.drive_clock(behind=2 * MINUTE)
+            await application.start_worker()
+            due = clock.now() + 2_000
+            async with application.sender() as send:
+                await send("k", b"x", id="unknown", at=due, target_topic=f"{application.target}-missing")
+                await send("k", b"x" * 30_000, id="large", at=due, target_topic=small)
+                await send("k", b"x", id="later", at=due, target_topic=later)
+
+            def refused(records: list[Record]) -> list[int]:
+                events = [decode_history(record.value) for record in records]
+                return [event.at for event in events if event.event is EventType.RETRIED]
+
+            told = await read_until(servers, [history], lambda records: len(refused(records)) >= 3)
+            await application.create_topic(later, partitions=1)
+            again_at = clock.let_minute_end_in(2_500)
+            assert again_at == end_of_minute(max(refused(told)))
+            async with application.sender() as send:
+                for number in range(good):
+                    at = again_at - 1_000 + number * 100
+                    await send("k", b"", id=f"good-{number}", at=at, target_topic=application.target)
+            await clock.reaches(again_at - 300)
+            if outage == "killed":
+                await asyncio.to_thread(broker.kill)
+            else:
+                broker.send_signal(signal.SIGSTOP)
+            await clock.reaches(again_at + 2_500)
+            if outage == "killed":
+                await asyncio.to_thread(broker.start)
+            else:
+                broker.send_signal(signal.SIGCONT)
+
+            letters = await read_until(servers, [dead_letters], lambda records: len(records) >= 2, timeout=90)
+            await read_until(servers, [application.target], lambda records: len(records) >= good, timeout=90)
+            await read_until(servers, [later], lambda records: len(records) >= 1, timeout=90)
+            came = await read_all(servers, application.target)
+            made = await read_all(servers, later)
+            events = await application.history()
+        finally:
+            await asyncio.to_thread(application.close)
+
+    assert {(header(letter, "dead-letter-id"), header(letter, "dead-letter-cause")) for letter in letters} == {
+        ("unknown", "refused"),
+        ("large", "refused"),
+    }
+    assert Counter(header(record, "schedule-id") for record in came) == {f"good-{number}": 1 for number in range(good)}
+    assert [(header(record, "schedule-id"), header(record, "schedule-attempt")) for record in made] == [("later", "1")]
+    tries = {
+        id: [event.event for event in events if event.id == id and event.event is not EventType.SCHEDULED]
+        for id in ("unknown", "large", "later")
+    }
+    assert tries == {
+        "unknown": [EventType.RETRIED, EventType.DEAD_LETTERED],
+        "large": [EventType.RETRIED, EventType.DEAD_LETTERED],
+        "later": [EventType.RETRIED, EventType.FIRED],
+    }
+    assert {event.event for event in events if (event.id or "").startswith("good")} == {
+        EventType.SCHEDULED,
+        EventType.FIRED,
+    }
+    assert all(event.at >= again_at for event in events if event.event is EventType.DEAD_LETTERED)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Life
 
+from light_scheduler.engine import FiringRules, take_turn
 from light_scheduler.engine.recurrence import backoff_interval, first_planned, is_last_attempt, next_planned
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
@@ -20,6 +21,7 @@ from light_scheduler.model import (
     FixedDelay,
     FixedRate,
     Once,
+    Progress,
     Schedule,
     Series,
     Target,
@@ -61,12 +63,31 @@ def test_ten_million_iterations_of_a_fixed_rate_end_where_multiplication_says(in
         assert next_planned(series, planned - 1, attempt=1) == planned
 
 
-def test_a_million_iterations_one_after_another_up_to_the_ten_millionth_do_not_drift() -> None:
+@pytest.fixture
+def steps(request: pytest.FixtureRequest) -> int:
+    """How many of ten million; all of them: `--iterations 10000000 --timeout 900`."""
+    return min(TEN_MILLION, int(request.config.getoption("iterations")))
+
+
+def test_iterations_one_after_another_up_to_the_ten_millionth_do_not_drift(steps: int) -> None:
     anchor, interval = MIDNIGHT + 1, 333
-    series, planned = schedule(FixedRate(interval, anchor)), anchor + (TEN_MILLION - 1_000_000) * interval
-    for _ in range(1_000_000):
+    series, planned = schedule(FixedRate(interval, anchor)), anchor + (TEN_MILLION - steps) * interval
+    for _ in range(steps):
         planned = next_planned(series, planned, 1)  # type: ignore[assignment]  # a series without an end goes on
     assert planned == anchor + TEN_MILLION * interval
+
+
+def test_turns_one_after_another_each_a_little_late_deliver_every_firing_and_do_not_drift(steps: int) -> None:
+    interval, rules = 333, FiringRules()
+    series = schedule(FixedRate(interval, MIDNIGHT), misfire="all")
+    entry: Entry | None = Entry(series, Progress(MIDNIGHT + interval, arrival=7))
+    for step in range(1, steps + 1):
+        assert entry is not None
+        turn = take_turn(entry, MIDNIGHT + step * interval + step % 100, rules)
+        assert turn.delivers
+        entry = turn.entry
+    assert entry is not None
+    assert (entry.progress.due, entry.progress.sequence) == (MIDNIGHT + (steps + 1) * interval, steps + 1)
 
 
 @given(st.integers(1, 10**10), st.integers(-(10**13), 10**13), st.integers(0, 10**13))

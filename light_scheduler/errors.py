@@ -26,6 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from light_scheduler.client import Receipt
     from light_scheduler.model import Result
 
 
@@ -116,9 +117,13 @@ class ClientError(SchedulerError):
 
 
 class ResultTimeout(ClientError):
-    """No answer came in time. The command is in the log and will be carried out."""
+    """No answer came in time. The command is in the log, where `receipt` says, and will be carried out."""
 
     retriable = True
+
+    def __init__(self, reason: str, receipt: Receipt) -> None:
+        super().__init__(reason)
+        self.receipt = receipt
 
 
 class CommandRefused(ClientError):

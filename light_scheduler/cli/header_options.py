@@ -11,12 +11,6 @@ from light_scheduler.wire.fields import RULES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-TIME_RULE = (
-    *("at", "after", "every", "mode", "cron", "cron-dialect", "timezone", "backoff"),
-    *("start", "end", "max-firings", "jitter", "window", "misfire", "misfire-grace", "on-past"),
-)
-"""The headers that say when, as `schedule`, `reschedule` and `preview` take them."""
-
 _SYNTAX = {
     **dict.fromkeys(("at", "start", "end"), "INSTANT"),
     **dict.fromkeys(("after", "every", "jitter", "window", "misfire-grace", "ttl", "ack-timeout"), "DURATION"),

@@ -17,10 +17,11 @@ from light_scheduler.engine import preview
 from light_scheduler.engine.cron.zones import load_zone
 from light_scheduler.model import DEFAULT_TENANT, Cron, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, format_instant, parse_instant
+from light_scheduler.wire.build import TIME_RULE
 from light_scheduler.wire.native import NATIVE
 
 from .answers import invalid_commands_as_wrong_use
-from .header_options import TIME_RULE, header_options
+from .header_options import header_options
 from .options import json_option
 from .schedule_output import distance
 

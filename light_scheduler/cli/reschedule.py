@@ -9,10 +9,11 @@ import click
 from light_scheduler.client import ManyOptions, TimeRule
 from light_scheduler.client.commands import CommandToSend, reschedule_command, reschedule_many_command
 from light_scheduler.model import ReplyTo
+from light_scheduler.wire.build import TIME_RULE
 
 from .answers import Sender, sending_options
 from .control import key_option
-from .header_options import TIME_RULE, header_options
+from .header_options import header_options
 from .selection import selection
 
 

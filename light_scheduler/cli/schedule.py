@@ -9,10 +9,11 @@ import click
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.client.commands import new_id, schedule_command
 from light_scheduler.clock import SystemClock
+from light_scheduler.wire.build import TIME_RULE
 from light_scheduler.wire.fields import parse_base64
 
 from .answers import Sender, sending_options
-from .header_options import TIME_RULE, header_options
+from .header_options import header_options
 
 
 @click.command("schedule")

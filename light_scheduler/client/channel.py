@@ -15,7 +15,7 @@ from light_scheduler.model import ReplyTo, Result
 from .answers import Answers, Expected
 from .bulk import BulkSender
 from .commands import CommandToSend
-from .connection import broker_errors, started_producer, stop_producer
+from .connection import MAX_REQUEST_BYTES, broker_errors, started_producer, stop_producer
 from .reading import Reader
 from .receipt import Receipt
 
@@ -38,11 +38,13 @@ class Channel:
         commands_topic: str,
         results_topic: str,
         connect_timeout: float = CONNECT_TIMEOUT_S,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
     ) -> None:
         self.commands_topic = commands_topic
         self._results_topic = results_topic
         self._options = options
         self._connect_timeout = connect_timeout
+        self._max_request_bytes = max_request_bytes
         self._open_producer: AIOKafkaProducer | None = None
         self._known_topics: set[str] = set()
         self._answers: Answers | None = None
@@ -61,7 +63,7 @@ class Channel:
             return
         with broker_errors(f"cannot reach Kafka at {self._options['bootstrap_servers']}"):
             async with asyncio.timeout(self._connect_timeout):
-                self._open_producer = await started_producer(self._options)
+                self._open_producer = await started_producer(self._options, self._max_request_bytes)
 
     async def close(self) -> None:
         """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError."""
@@ -146,7 +148,8 @@ class Channel:
             raise ResultTimeout(
                 f"no answer about {receipt.tenant}/{receipt.id} within {timeout:g} s; the command is in the commands "
                 f"topic (partition {receipt.partition}, offset {receipt.offset}) and will be carried out when a worker "
-                "reads it"
+                "reads it",
+                receipt,
             ) from None
 
     async def _running_answers(self) -> Answers:

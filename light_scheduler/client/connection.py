@@ -37,7 +37,7 @@ def broker_errors(doing: str) -> Iterator[None]:
         raise BrokerError(f"{doing}: {error or type(error).__name__}") from error
 
 
-async def started_producer(options: Mapping[str, Any]) -> AIOKafkaProducer:
+async def started_producer(options: Mapping[str, Any], max_request_bytes: int = MAX_REQUEST_BYTES) -> AIOKafkaProducer:
     """Return a connected producer: idempotent, all acknowledgements, Kafka's own partitioner.
 
     `options` are those of the connection, as aiokafka takes them. Raises as `broker_errors` does.
@@ -46,7 +46,7 @@ async def started_producer(options: Mapping[str, Any]) -> AIOKafkaProducer:
         acks="all",
         enable_idempotence=True,
         max_batch_size=_BATCH_BYTES,
-        max_request_size=MAX_REQUEST_BYTES,
+        max_request_size=max_request_bytes,
         partitioner=_partitioner,
         **options,
     )

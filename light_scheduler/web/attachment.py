@@ -11,6 +11,7 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.settings import Settings
 
 from .cluster import Delays, Lanes, Peers
+from .command_channel import CommandChannel, largest_body
 from .handlers import PEER_SESSION, Handlers, Worker
 from .middlewares import MIDDLEWARES
 from .scatter import new_session
@@ -31,6 +32,7 @@ def faust_options(settings: Settings) -> dict[str, Any]:
         "web_host": settings.web_host,
         "web_port": settings.web_port,
         "web_in_thread": False,
+        "web_application_options": {"client_max_size": largest_body(settings)},
     }
 
 
@@ -43,7 +45,13 @@ def attach(
     # Faust's pages show tables, routing and statistics to anyone, and one of them holds "/".
     server = cast("Web", app.web)
     server.blueprints = BlueprintManager()
-    install(server.web_app, Worker(lanes, delays, peers, settings, clock or SystemClock()))
+    commands = CommandChannel(settings)
+    install(server.web_app, Worker(lanes, delays, commands, peers, settings, clock or SystemClock()))
+
+    async def close(_: web.Application) -> None:
+        await commands.close()
+
+    server.web_app.on_cleanup.append(close)
 
 
 def install(application: web.Application, worker: Worker) -> None:

@@ -251,6 +251,12 @@ class SchedulePage(msgspec.Struct, frozen=True, kw_only=True):
     total: Annotated[int | None, Meta(description="All that match, if that is known without reading further.")]
 
 
+class PreviewDocument(msgspec.Struct, frozen=True):
+    """When a schedule would fire. Fewer than were asked for: it would not fire after that."""
+
+    next: Annotated[list[int], Meta(description="Due times, UTC epoch ms.")]
+
+
 class DelayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A delay rule as it is put."""
 

@@ -9,6 +9,7 @@ from importlib import metadata
 import aiohttp
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from light_scheduler.clock import Clock
@@ -16,13 +17,16 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .cluster import Delays, Lanes, Peers
+from .command_channel import JSON_DIALECTS, Commands
+from .commands import CommandHandlers, schedule_path
 from .delays import DelayHandlers
-from .documents import InfoDocument, LiveDocument, ReadyDocument
+from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
 from .metrics import registry_of
 from .openapi import openapi_document
 from .operations import JSON_MEDIA_TYPE, OPERATIONS
 from .own import OwnMatches, OwnPage, own_matches, own_page
 from .parameters import checked, list_query
+from .preview import PreviewHandlers
 from .problems import ProblemError
 from .readiness import why_not_ready
 from .scatter import LOCAL_SCOPE, SCOPE_HEADER, SHARE_MEDIA_TYPE, Scatter
@@ -39,6 +43,7 @@ class Worker:
 
     lanes: Lanes
     delays: Delays
+    commands: Commands
     peers: Peers
     settings: Settings
     clock: Clock
@@ -48,22 +53,35 @@ class Worker:
         """The commands topics."""
         return frozenset(source.name for source in self.settings.inputs)
 
+    @property
+    def json_topics(self) -> frozenset[str]:
+        """The commands topics that take the JSON form."""
+        return frozenset(source.name for source in self.settings.inputs if source.dialect in JSON_DIALECTS)
 
-class Handlers(DelayHandlers):
-    """One method per operation."""
+
+class Handlers:
+    """One method per operation, here or in one of the parts."""
 
     def __init__(self, worker: Worker) -> None:
-        super().__init__(worker.delays, worker.peers, PEER_SESSION)
         self._worker = worker
+        self._parts = (
+            self,
+            CommandHandlers(worker.commands, self._find, worker.json_topics, worker.clock),
+            PreviewHandlers(worker.clock),
+            DelayHandlers(worker.delays, worker.peers, PEER_SESSION),
+        )
         self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)
         self._openapi = msgspec.json.encode(openapi_document(VERSION))
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of all operations. An id takes all of the rest of its path, slashes included."""
         return [
-            getattr(web, operation.method)(operation.path.replace("{id}", "{id:.+}"), getattr(self, operation.name))
+            getattr(web, operation.method)(operation.path.replace("{id}", "{id:.+}"), self._handler(operation.name))
             for operation in OPERATIONS
         ]
+
+    def _handler(self, name: str) -> Handler:
+        return next(getattr(part, name) for part in self._parts if hasattr(part, name))  # type: ignore[no-any-return]
 
     async def list_schedules(self, request: web.Request) -> web.Response:
         query = list_query(request.match_info["tenant"], request.query)
@@ -125,6 +143,9 @@ class Handlers(DelayHandlers):
         del request
         return web.Response(text=_INDEX, content_type="text/html")
 
+    async def _find(self, request: web.Request, tenant: str, id: str) -> ScheduleDetail | None:
+        return await self._scatter(request).find(own_matches(self._worker.lanes, tenant, id), schedule_path(tenant, id))
+
     def _scatter(self, request: web.Request) -> Scatter:
         return Scatter(self._worker.peers, self._worker.topics, request.app[PEER_SESSION])
 
@@ -144,7 +165,7 @@ def _json(document: msgspec.Struct) -> web.Response:
 _LINKS = "".join(
     f'<li><a href="{operation.path}">{operation.path}</a> {operation.summary}</li>\n'
     for operation in OPERATIONS
-    if "{" not in operation.path and operation.path != "/"
+    if operation.method == "get" and "{" not in operation.path and operation.path != "/"
 )
 
 _INDEX = f"""<!doctype html>

@@ -58,5 +58,23 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
         return problem_response(failed.problem)
 
 
-MIDDLEWARES: tuple[Middleware, ...] = (security_headers, errors_as_problems)
+@web.middleware
+async def own_pages_write(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse what another site's page makes a browser send here to change something.
+
+    A browser says so in one of two headers, the first of which it sends to secure addresses and this machine only.
+    Programs send neither.
+    """
+    if request.method not in _READING:
+        site = request.headers.get("Sec-Fetch-Site", "none")
+        origin = request.headers.get("Origin")
+        if site not in _OWN_SITES or (origin is not None and origin.partition("://")[2] != request.host):
+            raise ProblemError(HTTPStatus.FORBIDDEN, "A page of another site may not change anything here.")
+    return await handler(request)
+
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES = frozenset({"none", "same-origin"})
+
+MIDDLEWARES: tuple[Middleware, ...] = (security_headers, errors_as_problems, own_pages_write)
 """Outermost first: problem documents get the headers too."""

@@ -8,7 +8,11 @@ from typing import Any
 
 import msgspec
 
-from .operations import JSON_MEDIA_TYPE, OPERATIONS, Operation
+from light_scheduler.client import Receipt
+from light_scheduler.wire import command_schema
+from light_scheduler.wire.build import FIELDS_OF
+
+from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandBody, Operation
 from .problems import PROBLEM_MEDIA_TYPE, Problem
 
 _PATH_PARAMETERS = {
@@ -20,8 +24,14 @@ _PATH_PARAMETERS = {
 
 def openapi_document(version: str) -> dict[str, Any]:
     """Return the document for a version of the software."""
-    types = [type for operation in OPERATIONS for type in (operation.answer, operation.body) if type is not None]
-    _, schemas = msgspec.json.schema_components([*types, Problem], ref_template="#/components/schemas/{name}")
+    bodies = [operation.body for operation in OPERATIONS]
+    commands = {_name(body): _command(body) for body in bodies if isinstance(body, CommandBody)}
+    types = [operation.answer for operation in OPERATIONS] + [
+        body for body in bodies if not isinstance(body, CommandBody)
+    ]
+    _, schemas = msgspec.json.schema_components(
+        [type for type in (*types, Problem, Receipt) if type is not None], ref_template="#/components/schemas/{name}"
+    )
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _described(operation)
@@ -34,17 +44,12 @@ def openapi_document(version: str) -> dict[str, Any]:
             "Instants are UTC epoch milliseconds, durations milliseconds.",
         },
         "paths": paths,
-        "components": {"schemas": dict(schemas)},
+        "components": {"schemas": {**schemas, **commands}},
     }
 
 
 def _described(operation: Operation) -> dict[str, Any]:
-    answer = {} if operation.answer is None else {"schema": _reference(operation.answer)}
-    media_type = operation.media_type.partition(";")[0]
-    responses: dict[str, Any] = {}
-    for done in operation.statuses:
-        content = {} if done is HTTPStatus.NO_CONTENT else {"content": {media_type: answer}}
-        responses[str(int(done))] = {"description": "Done." if done is HTTPStatus.OK else done.phrase, **content}
+    responses: dict[str, Any] = {str(int(done)): _done(operation, done) for done in operation.statuses}
     for status in (*operation.problems, None):
         responses["default" if status is None else str(int(status))] = {
             "description": "Any other error." if status is None else status.phrase,
@@ -54,14 +59,42 @@ def _described(operation: Operation) -> dict[str, Any]:
     return {
         "operationId": operation.name,
         "summary": operation.summary,
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation)],
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
         **body,
         "responses": responses,
     }
 
 
-def _body(document: type[msgspec.Struct]) -> dict[str, Any]:
-    return {"required": True, "content": {JSON_MEDIA_TYPE: {"schema": _reference(document)}}}
+def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
+    if status is HTTPStatus.NO_CONTENT:
+        return {"description": status.phrase}
+    answer = Receipt if status is HTTPStatus.ACCEPTED else operation.answer
+    content = {} if answer is None else {"schema": _reference(answer)}
+    description = "Done." if status is HTTPStatus.OK else status.phrase
+    return {"description": description, "content": {operation.media_type.partition(";")[0]: content}}
+
+
+def _body(body: type[msgspec.Struct] | CommandBody) -> dict[str, Any]:
+    if isinstance(body, CommandBody):
+        schema, required = {"$ref": f"#/components/schemas/{_name(body)}"}, body.required
+    else:
+        schema, required = _reference(body), True
+    return {"required": required, "content": {JSON_MEDIA_TYPE: {"schema": schema}}}
+
+
+def _name(body: CommandBody) -> str:
+    """Return a schema's name: commands of one kind differ in what their paths tell."""
+    suffix = {0: "Command", 2: "Submission", 3: "Body"}[len(body.told)]
+    return f"{body.command.capitalize()}{suffix}"
+
+
+def _command(body: CommandBody) -> dict[str, Any]:
+    """Return the schema of a command that a body has, without what the path tells and the answer makes needless."""
+    needless = {*body.told, "reply-topic", "correlation-id"}
+    if body.command != "schedule":
+        needless.add("labels")  # they select among many
+    schema = command_schema(FIELDS_OF[body.command] - needless)
+    return {name: value for name, value in schema.items() if name not in ("$schema", "$id", "title")}
 
 
 def _reference(document: type[msgspec.Struct]) -> dict[str, str]:
@@ -88,4 +121,11 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
     return [
         {"name": name, "in": "query", "description": schema.pop("description"), "schema": schema}
         for name, schema in declared["properties"].items()
+    ]
+
+
+def _headers(operation: Operation) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
+        for name, meaning in operation.headers.items()
     ]

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from light_scheduler.delays import DelayView
+from light_scheduler.model import Result
 
-from .documents import DelayBody, DelayList, InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail, SchedulePage
+from .commands import IDEMPOTENCY_KEY, DeleteParameters, SendParameters
+from .documents import (
+    DelayBody,
+    DelayList,
+    InfoDocument,
+    LiveDocument,
+    PreviewDocument,
+    ReadyDocument,
+    ScheduleDetail,
+    SchedulePage,
+)
 from .parameters import ListParameters
+from .preview import PreviewParameters, RuleParameters
 
 JSON_MEDIA_TYPE = "application/json"
+
+
+class CommandBody(NamedTuple):
+    """A JSON body that is a command in the JSON form, less what the path tells of it. It may be left out, or not."""
+
+    command: str
+    told: tuple[str, ...] = ("command", "tenant", "id")
+    required: bool = True
 
 
 class Operation(NamedTuple):
     """A request. `name` is both its handler's and its OpenAPI operation id.
 
-    `{...}` in the path are parameters, all text; `body` is what a JSON body has to be. An answer without a type is of
-    `media_type`. `statuses` are those of answers when all went well, `problems` those of error answers.
+    `{...}` in the path are parameters, all text; `body` is what a JSON body has to be, `headers` are names and meanings
+    of headers that it may have. An answer without a type is of `media_type`. `statuses` are those of answers when all
+    went well, `problems` those of error answers.
     """
 
     path: str
@@ -30,9 +53,35 @@ class Operation(NamedTuple):
     media_type: str = JSON_MEDIA_TYPE
     problems: tuple[HTTPStatus, ...] = ()
     parameters: type[msgspec.Struct] | None = None
-    method: Literal["get", "put", "delete"] = "get"
-    body: type[msgspec.Struct] | None = None
+    method: Literal["get", "post", "put", "delete"] = "get"
+    body: type[msgspec.Struct] | CommandBody | None = None
     statuses: tuple[HTTPStatus, ...] = (HTTPStatus.OK,)
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+_SENDING = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.NOT_IMPLEMENTED,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+"""What may become of any command, besides what it asks for."""
+
+
+def _action(command: str, summary: str, *, body_required: bool = False) -> Operation:
+    return Operation(
+        f"/api/v1/tenants/{{tenant}}/schedules/{{id}}/{command}",
+        f"{command}_schedule",
+        summary,
+        Result,
+        problems=(*_SENDING, HTTPStatus.NOT_FOUND),
+        parameters=SendParameters,
+        method="post",
+        body=CommandBody(command, required=body_required),
+        statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
+    )
 
 
 OPERATIONS = (
@@ -50,6 +99,62 @@ OPERATIONS = (
         "Show one schedule, wherever in the cluster it is.",
         ScheduleDetail,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    ),
+    Operation(
+        "/api/v1/tenants/{tenant}/schedules",
+        "submit_schedule",
+        "Schedule a message: a command in the JSON form. Without an id it gets a new one.",
+        Result,
+        problems=(*_SENDING, HTTPStatus.UNPROCESSABLE_ENTITY),
+        parameters=SendParameters,
+        method="post",
+        body=CommandBody("schedule", told=("command", "tenant")),
+        statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
+        headers={IDEMPOTENCY_KEY: "The same request with the same key again is the same schedule, and not a second."},
+    ),
+    Operation(
+        "/api/v1/tenants/{tenant}/schedules/{id}",
+        "put_schedule",
+        "Schedule a message under this id, or replace the schedule that has it.",
+        Result,
+        problems=_SENDING,
+        parameters=SendParameters,
+        method="put",
+        body=CommandBody("schedule"),
+        statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
+    ),
+    Operation(
+        "/api/v1/tenants/{tenant}/schedules/{id}",
+        "delete_schedule",
+        "Cancel a schedule.",
+        Result,
+        problems=(*_SENDING, HTTPStatus.NOT_FOUND),
+        parameters=DeleteParameters,
+        method="delete",
+        statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
+    ),
+    _action("pause", "Let a schedule not fire until it is resumed."),
+    _action("resume", "Let a paused schedule go on; its misfire policy says what becomes of what it missed."),
+    _action("trigger", "Let a schedule fire now: in place of a one-shot's time, besides a series' times."),
+    _action("reschedule", "Give a schedule another time rule; everything else stays.", body_required=True),
+    _action("complete", "Say how the consumer of a firing fared.", body_required=True),
+    Operation(
+        "/api/v1/preview",
+        "preview",
+        "Tell when a schedule would fire, its time rule in the query string.",
+        PreviewDocument,
+        problems=(HTTPStatus.BAD_REQUEST,),
+        parameters=RuleParameters,
+    ),
+    Operation(
+        "/api/v1/preview",
+        "preview_command",
+        "Tell when a schedule would fire: a command in the JSON form, which needs no target here.",
+        PreviewDocument,
+        problems=(HTTPStatus.BAD_REQUEST,),
+        parameters=PreviewParameters,
+        method="post",
+        body=CommandBody("schedule", told=(), required=False),
     ),
     Operation(
         "/api/v1/delays",

@@ -14,6 +14,7 @@ from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, par
 from light_scheduler.wire.instants import parse_instant
 
 T = TypeVar("T")
+P = TypeVar("P", bound=msgspec.Struct)
 
 _INSTANT = "UTC epoch ms, or RFC 3339 with an offset."
 
@@ -41,7 +42,7 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_query(tenant: str, given: MultiMapping[str]) -> Query:
     """Return the query that a request asks for. Raises QueryError naming the parameter at fault."""
-    parameters = _read(given)
+    parameters = read_parameters(ListParameters, given)
     return Query(
         tenant=checked("tenant", parse_tenant, tenant),
         id_prefix=parameters.id_prefix,
@@ -68,25 +69,31 @@ def _optional(name: str, parse: Callable[[str], T], text: str | UnsetType) -> T 
     return None if text is UNSET else checked(name, parse, text)
 
 
-def _read(given: MultiMapping[str]) -> ListParameters:
-    known = ListParameters.__struct_fields__
+def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
+    """Return a query string's parameters; names may have hyphens for underscores. Raises QueryError for what is wrong.
+
+    Only a parameter that is a list may come more than once.
+    """
+    declared = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     values: dict[str, Any] = {}
-    for name in given:
-        if name not in known:
-            raise QueryError(name, f"is not known; there are {', '.join(known)}{closest(name, known)}")
-        texts = given.getall(name)
-        if name == "label":
+    for spelled in dict.fromkeys(given):
+        name = spelled.replace("-", "_")
+        if name not in declared:
+            raise QueryError(name, f"is not known; there are {', '.join(declared)}{closest(name, declared)}")
+        texts = given.getall(spelled)
+        if declared[name].default_factory is list:
             values[name] = texts
-        elif len(texts) > 1:
+        elif len(texts) > 1 or name in values:
             raise QueryError(name, "is given more than once")
         else:
-            values[name] = _typed(name, texts[0])
-    return ListParameters(**values)
+            values[name] = texts[0]
+            _check(name, texts[0], kind)
+    return msgspec.convert(values, kind, strict=False)
 
 
-def _typed(name: str, text: str) -> Any:
+def _check(name: str, text: str, kind: type[msgspec.Struct]) -> None:
     try:
         # One parameter at a time, so that the error is about this one; not strict, for numbers come as text.
-        return getattr(msgspec.convert({name: text}, ListParameters, strict=False), name)
+        msgspec.convert({name: text}, kind, strict=False)
     except msgspec.ValidationError as error:
         raise QueryError(name, str(error).partition(" - at `")[0]) from None

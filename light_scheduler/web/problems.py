@@ -10,6 +10,9 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from light_scheduler.client import Receipt
+from light_scheduler.model import Result
+
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 
@@ -31,6 +34,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parameter: Annotated[str, Meta(description="The parameter at fault.")] | UnsetType = UNSET
     missing: Annotated[list[MissingPartition], Meta(description="What the answer would lack.")] | UnsetType = UNSET
     reasons: Annotated[list[str], Meta(description="All reasons, one by one.")] | UnsetType = UNSET
+    result: Annotated[Result, Meta(description="The scheduler's answer to the command.")] | UnsetType = UNSET
+    sent: Annotated[Receipt, Meta(description="Where the command is that no answer is known to.")] | UnsetType = UNSET
 
 
 class ProblemError(Exception):
@@ -44,6 +49,8 @@ class ProblemError(Exception):
         parameter: str | UnsetType = UNSET,
         missing: list[MissingPartition] | UnsetType = UNSET,
         reasons: list[str] | UnsetType = UNSET,
+        result: Result | UnsetType = UNSET,
+        sent: Receipt | UnsetType = UNSET,
         retry_after_s: int | None = None,
     ) -> None:
         super().__init__(detail)
@@ -54,6 +61,8 @@ class ProblemError(Exception):
             parameter=parameter,
             missing=missing,
             reasons=reasons,
+            result=result,
+            sent=sent,
         )
         self.headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
 

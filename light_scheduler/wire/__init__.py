@@ -19,7 +19,7 @@ from .events import (
 from .firing import firing_headers, parse_firing
 from .ids import derived_id, record_id, time_ordered_id
 from .instants import format_instant, instant_of, parse_instant
-from .json_form import command_schema
+from .json_form import command_schema, json_command
 from .partitioner import partition_for
 from .record import CommandRecord, UnsentRecord
 from .trigger_fields import trigger_fields
@@ -44,6 +44,7 @@ __all__ = [
     "history_key",
     "history_key_of",
     "instant_of",
+    "json_command",
     "parse_firing",
     "parse_instant",
     "partition_for",

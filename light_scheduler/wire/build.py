@@ -21,7 +21,7 @@ from light_scheduler.model import (
 )
 
 from .dialect import Envelope
-from .fields import COMMANDS, parse_id, parse_tenant, parse_topic
+from .fields import COMMANDS, RULES, parse_id, parse_tenant, parse_topic
 from .ids import record_id
 from .record import CommandRecord
 from .rhythm import OF_SERIES, RHYTHM, TRIGGERS, Spell, acknowledgement, bounds, timing
@@ -29,10 +29,14 @@ from .rhythm import OF_SERIES, RHYTHM, TRIGGERS, Spell, acknowledgement, bounds,
 ANY = "*"
 """What the id of a command for many schedules ends in: everything before it is a prefix."""
 
+TIME_RULE = tuple(field for field in RULES if field in RHYTHM or field == "on-past")
+"""The fields that say when, in the order in which people are told of them."""
+
 _COMMON = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "correlation-id"})
 _OF_MANY = _COMMON | {"labels"}
 _OF_COMPLETION = frozenset({"firing-id", "attempt", "completion"})
-_FIELDS_OF = {
+FIELDS_OF = {
+    "schedule": frozenset(RULES) - _OF_COMPLETION,
     "cancel": _OF_MANY,
     "pause": _OF_MANY,
     "resume": _OF_MANY,
@@ -40,6 +44,7 @@ _FIELDS_OF = {
     "reschedule": _OF_MANY | RHYTHM | {"on-past"},
     "complete": _COMMON | _OF_COMPLETION,
 }
+"""The fields that each command may have."""
 
 
 def command_from(
@@ -121,8 +126,8 @@ def _control(
     reply_to: ReplyTo | None,
     spell: Spell,
 ) -> Command:
-    if not given.keys() <= _FIELDS_OF[name]:
-        raise _misplaced(given, given.keys() - _FIELDS_OF[name], name, spell)
+    if not given.keys() <= FIELDS_OF[name]:
+        raise _misplaced(given, given.keys() - FIELDS_OF[name], name, spell)
     tenant = given.get("tenant", DEFAULT_TENANT)
     version = given.get("expected-version")
     source = (record.partition, record.offset, record.timestamp)

@@ -13,6 +13,7 @@ that its header would have. An optional field that is null counts as absent, sav
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -49,6 +50,21 @@ def is_json_command(content_type: bytes | None) -> bool:
         return False
     lower = content_type.lower()
     return JSON_COMMAND in lower and lower.split(b";", 1)[0].strip() == JSON_COMMAND
+
+
+def json_command(body: bytes, told: Mapping[str, str], defaults: Mapping[str, Any] | None = None) -> bytes:
+    """Return the command of a body and of what is told of it elsewhere; every other member stays as it came.
+
+    An empty body has no members; `defaults` are for those that neither has. Raises InvalidCommand for a body that is
+    no JSON object, and for a member that contradicts what is told.
+    """
+    members = _members(body, "body") if body else {}
+    for name, text in told.items():
+        if name in members and _value(members[name], name) not in (text, None):
+            raise InvalidCommand(name, f"must be {shown(text)} here, or left out")
+    raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **told}.items()}
+    missing = {name for name, member in members.items() if _value(member, name) is None and name in raw}
+    return msgspec.json.encode({**raw, **{name: members[name] for name in members if name not in missing}})
 
 
 def json_path(field: str) -> str:
@@ -99,8 +115,11 @@ class JsonDialect:
         )
 
 
-def command_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the JSON form, made from the table that decoding uses."""
+def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the JSON form, made from the table that decoding uses.
+
+    `fields` are those that a command may have; a message's own parts are there if its topic is.
+    """
     top: dict[str, Any] = {
         _ENTITY_KEY: {
             "type": ["string", "null"],
@@ -123,16 +142,22 @@ def command_schema() -> dict[str, Any]:
         },
     }
     groups: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
-    groups["target"]["headers"] = {
-        "type": ["object", "null"],
-        "additionalProperties": {"type": ["string", "null"]},
-        "propertyNames": {"not": {"pattern": f"^{CONTROL_PREFIX}"}},
-        "description": "Headers of the message, as UTF-8 text.",
-    }
+    if "target-topic" in fields:
+        groups["target"]["headers"] = {
+            "type": ["object", "null"],
+            "additionalProperties": {"type": ["string", "null"]},
+            "propertyNames": {"not": {"pattern": f"^{CONTROL_PREFIX}"}},
+            "description": "Headers of the message, as UTF-8 text.",
+        }
+    else:
+        del top["payload"]
     for path, field in _FIELDS.items():
-        group, _, name = path.rpartition(".")
-        (groups[group] if group else top)[name] = _schema_of(RULES[field])
+        if field in fields:
+            group, _, name = path.rpartition(".")
+            (groups[group] if group else top)[name] = _schema_of(RULES[field])
     for group, properties in groups.items():
+        if not properties:
+            continue
         top[group] = {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

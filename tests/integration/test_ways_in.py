@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from typing import Any
+from urllib.parse import urlencode
 
+import aiohttp
 import pytest
 from aiokafka import AIOKafkaConsumer
 from click.testing import CliRunner
@@ -22,6 +26,8 @@ pytestmark = pytest.mark.integration
 
 HOUR = 3_600_000
 YEAR_2100 = 4_102_444_800_000
+LARGE = bytes(range(256)) * 3_900
+"""Nearly the largest payload; as base64 it is larger than a request to Kafka is by default."""
 
 
 async def firings(application: Application, count: int) -> list[Firing]:
@@ -135,3 +141,58 @@ async def test_the_command_line_schedules_series_and_controls_them(served: Appli
     assert (await answer(1, "complete", f"null@{firing.due - 1}"))["outcome"] == "not_found"
     assert "sent default/null" in await run(0, "cancel", "null", "--no-wait", *kafka)
     assert (await answer(1, "cancel", "null"))["outcome"] == "not_found"
+
+
+async def test_http_schedules_series_and_controls_them(served: Application) -> None:
+    other = await served.start_worker()
+    async with aiohttp.ClientSession(other.url) as session:
+
+        async def ask(method: str, path: str, status: int, body: Any = None, **headers: str) -> Any:
+            content = None if body is None else BytesIO(json.dumps(body).encode())
+            async with session.request(method, path, data=content, headers=headers) as response:
+                assert response.status == status, await response.text()
+                return await response.json(content_type=None)
+
+        schedules = "/api/v1/tenants/acme/schedules"
+        # A schedule fires when preview says that it does; any worker takes it, and finds it.
+        rule = {"cron": "0 9 * * 1-5", "timezone": "Europe/Prague", "start": YEAR_2100}
+        command = {"id": "a/b", "trigger": rule, "target": {"topic": served.target}, "payload": {"json": {"n": 1}}}
+        (due,) = (await ask("POST", "/api/v1/preview?count=1", 200, command))["next"]
+        query = urlencode({**rule, "count": 1})
+        assert (await ask("GET", f"/api/v1/preview?{query}", 200))["next"] == [due]
+        created = await ask("POST", schedules, 201, command)
+        assert (created["outcome"], created["tenant"], created["next_due"]) == ("scheduled", "acme", due)
+        path = f"{schedules}/a%2Fb"
+        assert (await ask("PUT", path, 200, {**command, "key": "a/b"}))["version"] == 2
+        assert (await ask("GET", path, 200))["trigger"]["cron"] == rule["cron"]
+
+        assert (await ask("POST", f"{path}/pause", 200))["next_due"] is None
+        listed = await ask("GET", f"{schedules}?state=paused", 200)
+        assert [each["id"] for each in listed["schedules"]] == ["a/b"]
+        assert (await ask("POST", f"{path}/resume", 200))["next_due"] == due
+        assert (await ask("POST", f"{path}/pause", 409, {"expected-version": 1}))["result"]["version"] == 2
+        refused = await ask("POST", f"{path}/reschedule", 400, {"trigger": {"cron": "0 9 * * 8"}})
+        assert (refused["parameter"], refused["result"]["outcome"]) == ("trigger.cron", "rejected")
+        moved = await ask("POST", f"{path}/reschedule", 200, {"trigger": {"at": YEAR_2100}})
+        assert (moved["version"], moved["next_due"]) == (3, YEAR_2100)
+
+        # The same request again is the same schedule, on this worker and on another.
+        once = {"trigger": {"at": YEAR_2100}, "target": {"topic": served.target}}
+        first = await ask("POST", schedules, 201, once, **{"Idempotency-Key": "k"})
+        assert await ask("POST", schedules, 201, once, **{"Idempotency-Key": "k"}) == first
+        url = f"{served.workers[0].url}{schedules}"
+        assert (await ask("POST", url, 200, once, **{"Idempotency-Key": "k"}))["id"] == first["id"]
+
+        # Found by its id alone though its key is another; triggered, completed, gone.
+        await ask(
+            "PUT", f"{schedules}/keyed", 201,
+            {**once, "key": "entity", "ack-timeout": "1h", "payload": {"base64": b64encode(LARGE).decode()}},
+        )  # fmt: skip
+        assert (await ask("POST", f"{schedules}/keyed/trigger", 200))["outcome"] == "triggered"
+        (firing,) = await firings(served, 1)
+        assert (firing.id, firing.key, firing.payload) == ("keyed", b"entity", LARGE)
+        done = {"firing-id": firing.firing_id, "attempt": 1}
+        assert (await ask("POST", f"{schedules}/keyed/complete", 200, done))["outcome"] == "completed"
+        for id, status in (("a%2Fb", 200), ("a%2Fb", 404), ("keyed", 404), (first["id"], 200)):
+            await ask("DELETE", f"{schedules}/{id}", status)
+    assert await other.stop() == 0

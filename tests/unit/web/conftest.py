@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -12,19 +13,38 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from light_scheduler.cli import main
+from light_scheduler.client import Receipt
+from light_scheduler.client.channel import MakeCommand
 from light_scheduler.clock import SettableClock
 from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigurationError
+from light_scheduler.engine import Limits, decide
 from light_scheduler.engine.progress import standing
-from light_scheduler.model import DelayRule, Entry, Once, Progress, Schedule, Target
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import (
+    Command,
+    DelayRule,
+    Entry,
+    Once,
+    Outcome,
+    Progress,
+    ReplyTo,
+    Result,
+    Schedule,
+    Target,
+)
 from light_scheduler.model.delay import check_rule
 from light_scheduler.settings import Settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.web import Worker, install
+from light_scheduler.wire import UnsentRecord, partition_for
+from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import encode_entry, identity_of
 from light_scheduler.worker.status import LaneStatus
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
+
+LIMITS = Limits(1_000, 512)
 
 Client = TestClient[web.Request, web.Application]
 
@@ -63,9 +83,16 @@ def make_entry(
 
 
 def put(table: ScheduleTable, entry: Entry) -> None:
-    """Store a new schedule."""
+    """Store a schedule."""
     overlay = Overlay(table)
     overlay.put(identity_of(entry), entry, encode_entry(entry))
+    overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, written_at=NOW)
+
+
+def forget(table: ScheduleTable, entry: Entry) -> None:
+    """Remove a schedule."""
+    overlay = Overlay(table)
+    overlay.remove(identity_of(entry))
     overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, written_at=NOW)
 
 
@@ -125,6 +152,56 @@ class MemoryDelays:
             raise RuleFromConfigurationError(name)
 
 
+class MemoryCommands:
+    """Carries commands out on the tables of a cluster's lanes, as workers do; `failure` is raised in their place."""
+
+    def __init__(self, lanes: Callable[[], Mapping[tuple[str, int], ScheduleTable]]) -> None:
+        self._lanes = lanes
+        self.failure: Exception | None = None
+        self.seen: list[Command] = []
+
+    async def ask(self, make: MakeCommand, timeout: float) -> Result:
+        if self.failure is not None:
+            raise self.failure
+        sent = make(ReplyTo("results", b"c-1"))
+        lanes = self._lanes()
+        topic = sent.topic or TOPIC
+        partition = partition_for(sent.key, len(lanes)) if sent.partition is None else sent.partition
+        record = UnsentRecord(sent.key, sent.value, sent.headers, NOW, partition, 7)
+        command = NATIVE.decode(record)
+        assert command.reply_to == ReplyTo("results", b"c-1")
+        self.seen.append(command)
+        table = lanes[topic, partition]
+        current = table.get(command.tenant, command.id)
+        try:
+            decision = decide(command, current, NOW, LIMITS)
+        except InvalidCommand as error:
+            return Result(
+                command.name, command.tenant, command.id, Outcome.REJECTED, reason=error.reason, field=error.field
+            )
+        if decision.event is not None and decision.entry is not None:
+            put(table, decision.entry)
+        elif decision.event is not None and current is not None:
+            forget(table, current)
+        entry = decision.subject
+        return Result(
+            command.name,
+            command.tenant,
+            command.id,
+            decision.outcome,
+            None if entry is None else entry.schedule.version,
+            None if decision.entry is None else decision.entry.progress.next_due,
+            decision.reason,
+            None,
+            partition,
+            7,
+        )
+
+    async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        sent = make(None)
+        return Receipt(sent.tenant, sent.id, partition_for(sent.key, 4), 7)
+
+
 class KnownPeers:
     """One worker's view of who has what; all workers of a cluster share `distribution`."""
 
@@ -139,8 +216,11 @@ class KnownPeers:
 class MemoryWorker:
     """A worker's lanes behind its real HTTP server."""
 
-    def __init__(self, lanes: MemoryLanes, delays: MemoryDelays, peers: KnownPeers, client: Client) -> None:
+    def __init__(
+        self, lanes: MemoryLanes, delays: MemoryDelays, commands: MemoryCommands, peers: KnownPeers, client: Client
+    ) -> None:
         self.lanes = lanes
+        self.commands = commands
         self.delays = delays
         self.peers = peers
         self.client = client
@@ -149,6 +229,13 @@ class MemoryWorker:
     async def json(self, path: str, status: int = 200, **parameters: str) -> Any:
         """GET a path and return its JSON; the status has to be as expected."""
         async with self.client.get(path, params=parameters or None) as response:
+            assert response.status == status, await response.text()
+            return await response.json(content_type=None)
+
+    async def ask(self, method: str, path: str, status: int, body: Any = None, **options: Any) -> Any:
+        """Send a request and return its JSON; the status has to be as expected."""
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        async with self.client.request(method, path, data=data, **options) as response:
             assert response.status == status, await response.text()
             return await response.json(content_type=None)
 
@@ -168,14 +255,19 @@ class MemoryCluster:
         """Start a worker for each list of partitions."""
         for partitions in shares:
             lanes, delays, peers = MemoryLanes(partitions), MemoryDelays(), KnownPeers(self.distribution)
+            commands = MemoryCommands(self.tables)
             application = web.Application()
-            install(application, Worker(lanes, delays, peers, Settings(), SettableClock(NOW)))
+            install(application, Worker(lanes, delays, commands, peers, Settings(), SettableClock(NOW)))
             client: Client = TestClient(TestServer(application))
             await client.start_server()
             peers.own_url = str(client.make_url("")).rstrip("/")
             self.distribution[peers.own_url] = {TOPIC: partitions, "unrelated": [0]}
-            self.workers.append(MemoryWorker(lanes, delays, peers, client))
+            self.workers.append(MemoryWorker(lanes, delays, commands, peers, client))
         return self.workers
+
+    def tables(self) -> dict[tuple[str, int], ScheduleTable]:
+        """Return the tables of all lanes."""
+        return {lane: table for worker in self.workers for lane, table in worker.lanes.all.items()}
 
     def put(self, id: str, *, partition: int = 0, **fields: Any) -> None:
         """Store a schedule in whichever worker has the partition."""

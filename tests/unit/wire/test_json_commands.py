@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import NOW, After, ControlCommand, Once, ReplyTo, ScheduleCommand, Target
-from light_scheduler.wire import command_schema, dialect_named
+from light_scheduler.wire import command_schema, dialect_named, json_command
 
 AT = 1_767_225_600_000
 JSON_TYPE = ("content-type", b"application/vnd.light-scheduler.command+json")
@@ -284,3 +285,32 @@ def test_the_published_schema_is_json_and_closed() -> None:
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["additionalProperties"] is False
     assert schema["properties"]["target"]["additionalProperties"] is False
+
+
+class TestWhatIsToldElsewhere:
+    def test_a_body_and_what_is_told_are_one_command(self) -> None:
+        body = b' {"trigger" : {"at": 1.50}, "payload": {"json": [1.0,  "\\u0041"]}, "ttl": null, "id": null}'
+        value = json_command(body, {"id": "a", "command": "schedule"}, {"ttl": "5m", "key": "k"})
+        assert json.loads(value) == {
+            "id": "a", "command": "schedule", "trigger": {"at": 1.5}, "payload": {"json": [1.0, "A"]}, "ttl": "5m",
+            "key": "k",
+        }  # fmt: skip
+        assert b'[1.0,  "\\u0041"]' in value  # a payload keeps its very bytes
+
+    def test_what_the_body_says_comes_before_a_default(self) -> None:
+        assert json.loads(json_command(b'{"ttl": 1}', {}, {"ttl": 2})) == {"ttl": 1}
+        assert json.loads(json_command(b"", {"id": "a"})) == {"id": "a"}
+
+    @pytest.mark.parametrize(
+        ("body", "field"), [(b"[]", "body"), (b"{", "body"), (b'{"id": "b"}', "id"), (b'{"id": 5}', "id")]
+    )
+    def test_a_contradiction_is_refused(self, body: bytes, field: str) -> None:
+        with pytest.raises(InvalidCommand) as caught:
+            json_command(body, {"id": "a"})
+        assert caught.value.field == field
+
+
+def test_a_schema_can_be_of_one_command() -> None:
+    schema = command_schema({"id", "expected-version", "at"})
+    assert schema["properties"].keys() == {"id", "key", "expected-version", "trigger"}
+    assert schema["properties"]["trigger"]["properties"].keys() == {"at"}

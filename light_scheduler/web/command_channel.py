@@ -1,0 +1,105 @@
+"""This worker's own way to the commands topic, for what is asked of it over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from light_scheduler.client import Receipt
+from light_scheduler.client.channel import Channel, MakeCommand
+from light_scheduler.errors import BrokerError
+from light_scheduler.model import Result
+from light_scheduler.settings import Settings
+
+MOST_WAITING = 1_000
+"""Commands whose answers this worker waits for at one time."""
+
+JSON_DIALECTS = ("native", "json")
+"""Dialects of topics that take commands in the JSON form."""
+
+_RECORD_EXTRA_BYTES = 1 << 20
+"""Room in a request to the broker for what is not the payload."""
+
+
+class TooManyWaitingError(Exception):
+    """So many commands wait for their answers that no more are taken."""
+
+
+class NoCommandsTopicError(Exception):
+    """None of the commands topics takes commands in the JSON form."""
+
+
+class Commands(Protocol):
+    """Where commands go, and their answers come from."""
+
+    async def ask(self, make: MakeCommand, timeout: float) -> Result:
+        """Send a command and wait for its result.
+
+        Raises TooManyWaitingError, NoCommandsTopicError, BrokerError, and ResultTimeout: the command stands.
+        """
+        ...
+
+    async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        """Send a command without waiting for its result. Raises NoCommandsTopicError, BrokerError."""
+        ...
+
+
+class CommandChannel:
+    """A channel that connects with the first command. `close` it in the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._opened: Channel | None = None
+        self._opening = asyncio.Lock()
+        self._exit = AsyncExitStack()
+        self._waiting = 0
+
+    async def ask(self, make: MakeCommand, timeout: float) -> Result:
+        if self._waiting >= MOST_WAITING:
+            raise TooManyWaitingError
+        self._waiting += 1
+        try:
+            channel = await self._channel(timeout)
+            return await channel.ask(make, timeout)
+        finally:
+            self._waiting -= 1
+
+    async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        channel = await self._channel(timeout)
+        return await channel.send(make(None), timeout)
+
+    async def close(self) -> None:
+        """Disconnect. Requests that still wait for an answer fail."""
+        await self._exit.aclose()
+        self._opened = None
+
+    async def _channel(self, timeout: float) -> Channel:
+        try:
+            async with asyncio.timeout(timeout):
+                return self._opened or await self._open()
+        except TimeoutError:
+            raise BrokerError(f"no connection to Kafka within {timeout:g} s") from None
+
+    async def _open(self) -> Channel:
+        async with self._opening:
+            if self._opened is None:
+                channel = Channel(
+                    {"bootstrap_servers": self._settings.bootstrap_servers},
+                    commands_topic=self._topic(),
+                    results_topic=self._settings.topics.results,
+                    max_request_bytes=largest_body(self._settings) + _RECORD_EXTRA_BYTES,
+                )
+                self._opened = await self._exit.enter_async_context(channel)
+            return self._opened
+
+    def _topic(self) -> str:
+        for source in self._settings.inputs:
+            if source.dialect in JSON_DIALECTS:
+                return source.name
+        raise NoCommandsTopicError
+
+
+def largest_body(settings: Settings) -> int:
+    """Return how many bytes a request may have: the largest payload as base64, and room for the rest."""
+    return settings.max_payload_bytes * 4 // 3 + _RECORD_EXTRA_BYTES

@@ -1,0 +1,118 @@
+"""The HTTP handlers of the preview: when a schedule would fire, were it accepted now or then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
+
+from light_scheduler.clock import Clock
+from light_scheduler.engine import preview
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Command, ScheduleCommand
+from light_scheduler.wire import UnsentRecord, json_command
+from light_scheduler.wire.build import TIME_RULE, command_from
+from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
+from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.json_form import JSON
+
+from .commands import json_name
+from .documents import PreviewDocument
+from .parameters import checked, read_parameters
+from .problems import ProblemError
+
+MOST_FIRINGS = 1_000
+
+_ASSUMED_ID = "preview"
+_ASSUMED_TARGET = {"topic": "preview"}
+"""A preview is about times: it needs no target, though a command does."""
+
+
+class PreviewParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of every preview."""
+
+    accepted: (
+        Annotated[
+            str, Meta(description="When the schedule would be accepted: UTC epoch ms, or RFC 3339; default: now.")
+        ]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="from")
+    count: Annotated[int, Meta(ge=1, le=MOST_FIRINGS, description="How many firings.")] = 10
+
+
+_FIELDS = ("id", "tenant", *TIME_RULE)
+
+RuleParameters: type[PreviewParameters] = msgspec.defstruct(  # type: ignore[assignment]
+    "RuleParameters",
+    [
+        (field.replace("-", "_"), Annotated[str, Meta(description=RULES[field].summary)] | UnsetType, UNSET)
+        for field in _FIELDS
+    ],
+    bases=(PreviewParameters,),
+    frozen=True,
+    kw_only=True,
+)
+"""The query string of a preview that has all of a time rule in it: the names of the headers, with underscores."""
+
+
+class PreviewHandlers:
+    """One method per operation."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def preview(self, request: web.Request) -> web.Response:
+        parameters = read_parameters(RuleParameters, request.query)
+        accepted = self._accepted(parameters)
+        given: dict[str, Any] = {"id": _ASSUMED_ID, "target-topic": _ASSUMED_TARGET["topic"], "command": "schedule"}
+        for field in _FIELDS:
+            name = field.replace("-", "_")
+            text = getattr(parameters, name)
+            if text is not UNSET:
+                given[field] = checked(name, RULES[field].parse, text)
+        return await _previewed(
+            lambda: command_from(given, UnsentRecord(None, b"", (), accepted), None, b"", [], _parameter),
+            parameters.count,
+            _parameter,
+        )
+
+    async def preview_command(self, request: web.Request) -> web.Response:
+        parameters = read_parameters(PreviewParameters, request.query)
+        accepted = self._accepted(parameters)
+        body = await request.read()
+        return await _previewed(lambda: _from_json(body, accepted), parameters.count, json_name)
+
+    def _accepted(self, parameters: PreviewParameters) -> int:
+        return (
+            self._clock.now() if parameters.accepted is UNSET else checked("from", parse_instant, parameters.accepted)
+        )
+
+
+async def _previewed(decode: Callable[[], Command], count: int, spell: Callable[[str], str]) -> web.Response:
+    def reckon() -> list[int]:
+        command = decode()
+        assert isinstance(command, ScheduleCommand)
+        return preview(command, count)
+
+    try:
+        # Not in the lanes' loop: a thousand firings of a rare cron expression take their time.
+        firings = await asyncio.to_thread(reckon)
+    except InvalidCommand as error:
+        name = spell(error.field)
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"{name}: {error.reason}", parameter=name) from None
+    body = msgspec.json.encode(PreviewDocument(next=firings))
+    return web.Response(body=body, content_type="application/json")
+
+
+def _from_json(body: bytes, accepted: int) -> Command:
+    value = json_command(body, {"command": "schedule"}, {"id": _ASSUMED_ID, "target": _ASSUMED_TARGET})
+    return JSON.decode(UnsentRecord(None, value, (), accepted))
+
+
+def _parameter(field: str) -> str:
+    return field.removeprefix(CONTROL_PREFIX).replace("-", "_")

@@ -1,0 +1,58 @@
+"""From a request to a command in the JSON form: what the path says and what the body says are one command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from light_scheduler.client.commands import CommandToSend
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import ReplyTo
+from light_scheduler.wire import UnsentRecord, json_command
+from light_scheduler.wire.build import ANY
+from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, JSON_COMMAND
+
+_ELSEWHERE = ("reply-topic", "correlation-id")
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A command that a request asks for, and that can be right. `value` is its JSON form, without where to answer.
+
+    `has_key` says that the request names the entity key; otherwise it is the id. The command goes to the partition
+    of its key, unless `place` (topic, partition) says otherwise.
+    """
+
+    tenant: str
+    id: str
+    key: bytes
+    value: bytes
+    has_key: bool
+    place: tuple[str, int] | None = None
+
+    def record(self, reply_to: ReplyTo | None) -> CommandToSend:
+        """Return the command's record."""
+        value = self.value
+        if reply_to is not None:
+            asked = {"reply-topic": reply_to.topic, "correlation-id": (reply_to.correlation_id or b"").decode()}
+            value = json_command(value, asked)
+        topic, partition = self.place or (None, None)
+        return CommandToSend(self.tenant, self.id, self.key, value, [(CONTENT_TYPE, JSON_COMMAND)], topic, partition)
+
+
+def requested(body: bytes, told: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> Requested:
+    """Return the command that a body asks for, together with what the path or the query tells.
+
+    `defaults` are for what neither of them says. Raises InvalidCommand, naming the member of the JSON form at fault.
+    """
+    if told.get("id", "").endswith(ANY):
+        raise InvalidCommand("id", f"must not end in {ANY}: a path is of one schedule")
+    value = json_command(body, told, defaults)
+    for name in _ELSEWHERE:
+        if name in msgspec.json.decode(value, type=dict[str, msgspec.Raw]):
+            raise InvalidCommand(name, "is for senders of records; over HTTP the result is the response")
+    command = JSON.decode(UnsentRecord(None, value))
+    key = command.id.encode() if command.key is None else command.key
+    return Requested(command.tenant, command.id, key, value, has_key=command.key is not None)

@@ -1,0 +1,40 @@
+"""What a worker's own way to the commands topic refuses before it connects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.settings import Settings, load_settings
+from light_scheduler.web import command_channel
+from light_scheduler.web.command_channel import CommandChannel, NoCommandsTopicError, TooManyWaitingError, largest_body
+
+
+def make(reply_to: Any) -> Any:
+    raise AssertionError("nothing is sent")
+
+
+async def test_no_more_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_channel, "MOST_WAITING", 0)
+    with pytest.raises(TooManyWaitingError):
+        await CommandChannel(Settings()).ask(make, 1)
+
+
+async def test_a_topic_of_another_dialect_takes_no_json() -> None:
+    settings = load_settings({"commands_topics": "orders:other"}, environment={})
+    with pytest.raises(NoCommandsTopicError):
+        await CommandChannel(settings).ask(make, 1)
+
+
+async def test_a_broker_that_is_not_there_is_an_error_in_time(unused_tcp_port: int) -> None:
+    settings = load_settings({"broker": f"kafka://127.0.0.1:{unused_tcp_port}"}, environment={})
+    channel = CommandChannel(settings)
+    with pytest.raises(BrokerError, match=r"no connection to Kafka within 0\.2 s|cannot reach Kafka"):
+        await channel.send(make, 0.2)
+    await channel.close()
+
+
+def test_the_largest_payload_fits_as_base64() -> None:
+    assert largest_body(Settings(max_payload_bytes=3_000_000)) > 4_000_000

@@ -1,0 +1,271 @@
+"""Commands over HTTP: what goes to the scheduler, and what its answers become."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from light_scheduler.client import Receipt
+from light_scheduler.errors import BrokerError, ResultTimeout
+from light_scheduler.model import (
+    NEVER,
+    Acknowledgement,
+    Awaited,
+    Bounds,
+    CompleteCommand,
+    Cron,
+    FixedRate,
+    ScheduleCommand,
+    Target,
+)
+from light_scheduler.web.command_channel import NoCommandsTopicError, TooManyWaitingError
+
+NOW = 1_800_000_000_000
+HOUR = 3_600_000
+SCHEDULES = "/api/v1/tenants/default/schedules"
+ONCE = {"trigger": {"at": NOW + HOUR}, "target": {"topic": "out"}}
+
+
+class TestSubmitting:
+    async def test_a_new_schedule_is_created_with_an_id_of_its_own(self, workers: Any) -> None:
+        async with workers[0].client.post(SCHEDULES, json={**ONCE, "payload": {"json": {"a": [1]}}}) as response:
+            result = await response.json()
+            assert response.status == 201
+            location = response.headers["Location"]
+        assert (result["outcome"], result["version"], result["next_due"]) == ("scheduled", 1, NOW + HOUR)
+        assert location == f"{SCHEDULES}/{result['id']}"
+        found = await workers[1].json(location)
+        assert (found["payload"], found["target"]["key"]) == ({"text": '{"a": [1]}'}, result["id"])
+
+    async def test_all_that_a_command_can_say_arrives(self, workers: Any) -> None:
+        body = {
+            "id": "a/b",
+            "key": "entity",
+            "trigger": {"cron": "0 9 * * *", "timezone": "Europe/Prague", "jitter": "5m", "max-firings": 3},
+            "target": {"topic": "out", "key": None, "headers": {"h": "v"}},
+            "payload": {"base64": "/wA="},
+            "misfire": "skip",
+            "ack-timeout": "1m",
+            "labels": {"team": "x, y"},
+            "paused": True,
+        }
+        result = await workers[0].ask("POST", SCHEDULES, 201, body)
+        assert (result["id"], result["next_due"]) == ("a/b", None)
+        (command,) = workers[0].commands.seen
+        assert isinstance(command, ScheduleCommand)
+        assert (command.key, command.payload, command.headers) == (b"entity", b"\xff\x00", [("h", b"v")])
+        assert command.timing == Cron("0 9 * * *", "unix", "Europe/Prague")
+        assert command.bounds == Bounds(jitter=300_000, max_firings=3, misfire="skip")
+        assert command.acknowledgement == Acknowledgement(60_000, 10)
+        assert (command.target, command.labels, command.paused) == (Target("out", None), {"team": "x, y"}, True)
+        assert (await workers[0].json(f"{SCHEDULES}/a%2Fb"))["state"] == "paused"
+
+    async def test_an_id_again_replaces_keeps_or_conflicts(self, workers: Any) -> None:
+        for body, status, outcome in (
+            ({}, 201, "scheduled"),
+            ({}, 200, "updated"),
+            ({"on-conflict": "keep"}, 200, "kept"),
+            ({"on-conflict": "fail"}, 409, "conflict"),
+            ({"expected-version": 1}, 409, "conflict"),
+            ({"expected-version": 2}, 200, "updated"),
+        ):
+            answer = await workers[0].ask("POST", SCHEDULES, status, {**ONCE, "id": "a", **body})
+            assert answer.get("outcome", answer.get("result", {}).get("outcome")) == outcome, body
+        assert answer["version"] == 3
+
+    async def test_putting_is_creating_or_replacing(self, workers: Any) -> None:
+        path = f"{SCHEDULES}/a%2Fb"
+        assert (await workers[0].ask("PUT", path, 201, ONCE))["id"] == "a/b"
+        assert (await workers[0].ask("PUT", path, 200, {**ONCE, "id": "a/b"}))["version"] == 2
+        problem = await workers[0].ask("PUT", path, 400, {**ONCE, "id": "c"})
+        assert problem["parameter"] == "id"
+
+    async def test_what_is_not_to_be_waited_for_is_accepted(self, workers: Any) -> None:
+        receipt = await workers[0].ask("POST", f"{SCHEDULES}?wait=false", 202, {**ONCE, "id": "a"})
+        assert (receipt["id"], receipt["offset"]) == ("a", 7)
+
+
+class TestSubmittingAgain:
+    async def send(self, worker: Any, body: Any, status: int, key: str = "k-1") -> Any:
+        return await worker.ask("POST", SCHEDULES, status, body, headers={"Idempotency-Key": key})
+
+    async def test_the_same_key_gets_the_same_answer(self, workers: Any) -> None:
+        first = await self.send(workers[0], ONCE, 201)
+        assert await self.send(workers[0], ONCE, 201) == first
+        assert len(workers[0].commands.seen) == 1
+        assert (await self.send(workers[0], ONCE, 201, "k-2"))["id"] != first["id"]
+
+    async def test_another_worker_keeps_the_schedule_that_is_pending(self, workers: Any) -> None:
+        first = await self.send(workers[0], ONCE, 201)
+        again = await self.send(workers[1], ONCE, 200)
+        assert (again["id"], again["outcome"]) == (first["id"], "kept")
+
+    async def test_a_key_is_for_one_request(self, workers: Any) -> None:
+        await self.send(workers[0], {**ONCE, "id": "a"}, 201)
+        problem = await self.send(workers[0], {**ONCE, "id": "b"}, 422)
+        assert problem["parameter"] == "Idempotency-Key"
+
+    async def test_a_refusal_and_a_failure_are_not_remembered(self, workers: Any) -> None:
+        await self.send(workers[0], {"trigger": {"cron": "x"}, "target": {"topic": "out"}}, 400)
+        workers[0].commands.failure = BrokerError("gone")
+        await self.send(workers[0], ONCE, 503)
+        workers[0].commands.failure = None
+        await self.send(workers[0], ONCE, 201)
+
+    async def test_a_request_that_is_still_running_is_said_to_be(
+        self, workers: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        worker, begun, go_on = workers[0], asyncio.Event(), asyncio.Event()
+        ask = worker.commands.ask
+
+        async def slowly(make: Any, timeout: float) -> Any:
+            begun.set()
+            await go_on.wait()
+            return await ask(make, timeout)
+
+        monkeypatch.setattr(worker.commands, "ask", slowly)
+        first = asyncio.create_task(self.send(worker, ONCE, 201))
+        await begun.wait()
+        assert "is being carried out" in (await self.send(worker, ONCE, 409))["detail"]
+        go_on.set()
+        assert await self.send(worker, ONCE, 201) == await first
+
+    @pytest.mark.parametrize("key", ["", "x" * 256])
+    async def test_a_key_that_is_none_is_refused(self, workers: Any, key: str) -> None:
+        assert (await self.send(workers[0], ONCE, 400, key))["parameter"] == "Idempotency-Key"
+
+
+class TestControlling:
+    async def test_a_schedule_is_paused_resumed_triggered_moved_and_cancelled(self, cluster: Any, workers: Any) -> None:
+        worker = workers[0]
+        path = f"{SCHEDULES}/a"
+        await worker.ask("PUT", path, 201, {"trigger": {"every": "1h"}, "target": {"topic": "out"}})
+        assert (await worker.ask("POST", f"{path}/pause", 200))["next_due"] is None
+        assert (await worker.ask("POST", f"{path}/resume", 200, {"expected-version": 1}))["next_due"] == NOW + HOUR
+        assert (await worker.ask("POST", f"{path}/trigger", 200))["outcome"] == "triggered"
+        moved = await worker.ask("POST", f"{path}/reschedule", 200, {"trigger": {"every": "2h"}, "jitter": 0})
+        assert (moved["outcome"], moved["version"]) == ("rescheduled", 2)
+        assert isinstance(worker.commands.seen[-1].timing, FixedRate)
+        problem = await worker.ask("DELETE", f"{path}?expected_version=1", 409)
+        assert problem["result"]["version"] == 2
+        assert (await worker.ask("DELETE", f"{path}?expected_version=2", 200))["outcome"] == "cancelled"
+        problem = await worker.ask("DELETE", path, 404)
+        assert problem["detail"] == "Tenant default has no pending schedule 'a'."
+
+    async def test_it_is_found_wherever_it_is(self, cluster: Any, workers: Any) -> None:
+        for partition in range(4):
+            cluster.put(f"id/{partition}", partition=partition)
+            path = f"{SCHEDULES}/id%2F{partition}"
+            assert (await workers[0].ask("POST", f"{path}/pause", 200))["outcome"] == "paused"
+            assert (await workers[1].ask("DELETE", path, 200))["outcome"] == "cancelled"
+
+    async def test_with_its_key_it_is_looked_for_there_only(self, cluster: Any, workers: Any) -> None:
+        cluster.put("a", partition=3)
+        await workers[0].ask("DELETE", f"{SCHEDULES}/a?key=a", 404)
+        await workers[0].ask("POST", f"{SCHEDULES}/a/pause", 404, {"key": "a"})
+
+    async def test_that_it_is_nowhere_is_said_only_if_all_partitions_were_asked(
+        self, cluster: Any, workers: Any
+    ) -> None:
+        await workers[1].stop()
+        problem = await workers[0].ask("DELETE", f"{SCHEDULES}/a", 503)
+        assert {each["partition"] for each in problem["missing"]} == {1, 3}
+
+    async def test_a_firing_is_completed(self, cluster: Any, workers: Any) -> None:
+        cluster.put(
+            "a", due=NEVER, acknowledgement=Acknowledgement(1_000, 3),
+            progress={"awaited": (Awaited(NOW, 1, 2, NOW + 5, NOW),)},
+        )  # fmt: skip
+        path = f"{SCHEDULES}/a/complete"
+        problem = await workers[0].ask("POST", path, 409, {"firing-id": f"a@{NOW}", "attempt": 1})
+        assert "the latest one is 2" in problem["detail"]
+        problem = await workers[0].ask("POST", path, 404, {"firing-id": f"a@{NOW + 1}", "attempt": 2})
+        assert problem["detail"] == "no such firing of it waits for its completion"
+        body = {"firing-id": f"a@{NOW}", "attempt": 2, "completion": "failure"}
+        assert (await workers[0].ask("POST", path, 200, body))["outcome"] == "completed"
+        command = workers[0].commands.seen[-1]
+        assert isinstance(command, CompleteCommand)
+        assert (command.firing_due, command.attempt, command.succeeded) == (NOW, 2, False)
+
+
+class TestWhatIsWrong:
+    @pytest.mark.parametrize(
+        ("method", "path", "body", "parameter", "reason"),
+        [
+            ("POST", "", b"", "target.topic", "is required"),
+            ("POST", "", b"nonsense", "body", "is not JSON"),
+            ("POST", "", [], "body", "must be a JSON object"),
+            ("POST", "", {**ONCE, "trigger": {"at": 5}}, "trigger.at", "looks like seconds"),
+            ("POST", "", {**ONCE, "trigger": {"cron": "61 * * * *"}}, "trigger.cron", "61 is not in 0-59"),
+            ("POST", "", {**ONCE, "trigger": {"at": NOW, "every": "1m"}}, "trigger.every", "one trigger"),
+            ("POST", "", {**ONCE, "trigger": {"evry": "1m"}}, "trigger.evry", "did you mean trigger.every?"),
+            ("POST", "", {**ONCE, "command": "cancel"}, "command", "must be 'schedule'"),
+            ("POST", "", {**ONCE, "tenant": "other"}, "tenant", "must be 'default'"),
+            ("POST", "", {**ONCE, "reply-topic": "t"}, "reply-topic", "the result is the response"),
+            ("POST", "", {**ONCE, "id": "a*"}, "id", "must not end in *"),
+            ("POST", "", {**ONCE, "payload": {"text": "x" * 1_001}}, "payload", "at most 1000 are allowed"),
+            ("POST", "?timeout=soon", ONCE, "timeout", "is not a duration"),
+            ("POST", "?timeout=2m", ONCE, "timeout", "must be 1ms to 60s"),
+            ("POST", "?patience=1", ONCE, "patience", "is not known; there are timeout, wait"),
+            ("PUT", "/a*", ONCE, "id", "a path is of one schedule"),
+            ("POST", "/a/pause", {"ttl": 5}, "ttl", "has no meaning for a pause"),
+            ("POST", "/*/pause", {}, "id", "a path is of one schedule"),
+            ("POST", "/a/reschedule", {}, "trigger.at", "is required"),
+            ("POST", "/a/complete", {}, "firing-id", "is required"),
+            ("POST", "/a/complete", {"firing-id": "b@5", "attempt": 1}, "firing-id", "is not one of schedule a"),
+            ("DELETE", "/a?expected_version=0", None, "expected-version", "is not a whole number"),
+            ("DELETE", "/%00", None, "id", "control characters"),
+        ],
+    )
+    async def test_it_is_refused_by_its_name(
+        self, workers: Any, method: str, path: str, body: Any, parameter: str, reason: str
+    ) -> None:
+        problem = await workers[0].ask(method, SCHEDULES + path, 400, body)
+        assert problem["parameter"] == parameter
+        assert reason in problem["detail"]
+        assert problem["detail"].startswith(f"{parameter}: ")
+
+    async def test_a_tenant_that_is_none_is_refused(self, workers: Any) -> None:
+        assert (await workers[0].ask("POST", "/api/v1/tenants/-/schedules", 400, ONCE))["parameter"] == "tenant"
+
+    @pytest.mark.parametrize(
+        ("failure", "status", "detail"),
+        [
+            (TooManyWaitingError(), 429, "try again"),
+            (NoCommandsTopicError(), 501, "commands_topics"),
+            (BrokerError("gone"), 503, "may or may not have been sent: gone"),
+            (ResultTimeout("no answer", Receipt("default", "a", 3, 17)), 504, "no answer"),
+        ],
+    )
+    async def test_what_is_known_of_a_failure_is_told(
+        self, workers: Any, failure: Exception, status: int, detail: str
+    ) -> None:
+        workers[0].commands.failure = failure
+        for method, path in (("POST", SCHEDULES), ("PUT", f"{SCHEDULES}/a"), ("POST", f"{SCHEDULES}/a/reschedule")):
+            problem = await workers[0].ask(method, path, status, ONCE if "re" not in path else {"trigger": {"at": NOW}})
+            assert detail in problem["detail"]
+            if status == 504:
+                assert problem["sent"] == {"tenant": "default", "id": "a", "partition": 3, "offset": 17}
+
+    @pytest.mark.parametrize(
+        ("headers", "status"),
+        [
+            ({}, 201),
+            ({"Sec-Fetch-Site": "same-origin"}, 201),
+            ({"Sec-Fetch-Site": "none"}, 201),
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "same-site"}, 403),
+            ({"Origin": "https://elsewhere.example"}, 403),
+            ({"Origin": "null"}, 403),
+        ],
+    )
+    async def test_pages_of_other_sites_change_nothing(
+        self, workers: Any, headers: dict[str, str], status: int
+    ) -> None:
+        await workers[0].ask("POST", SCHEDULES, status, ONCE, headers=headers)
+        assert len(workers[0].commands.seen) == (status == 201)
+
+    async def test_its_own_pages_may(self, workers: Any) -> None:
+        await workers[0].ask("POST", SCHEDULES, 201, ONCE, headers={"Origin": workers[0].url})

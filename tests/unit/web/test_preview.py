@@ -1,0 +1,80 @@
+"""The preview over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NOW = 1_800_000_000_000
+"""2027-01-15T08:00:00Z"""
+
+MINUTE, HOUR = 60_000, 3_600_000
+PREVIEW = "/api/v1/preview"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "trigger", "due"),
+    [
+        ({}, {}, [0]),
+        ({"at": str(NOW + 5)}, {"at": NOW + 5}, [5]),
+        ({"after": "15m"}, {"after": "15m"}, [15 * MINUTE]),
+        ({"every": "1m"}, {"every": "1m"}, [MINUTE, 2 * MINUTE]),
+        ({"every": "1m", "mode": "fixed-delay"}, {"every": 60_000, "mode": "fixed-delay"}, [MINUTE, 2 * MINUTE]),
+        ({"every": "1m", "max_firings": "1"}, {"every": "1m", "max-firings": 1}, [MINUTE]),
+        ({"every": "1m", "max-firings": "1"}, {"every": "1m", "max-firings": 1}, [MINUTE]),
+        ({"cron": "0 9 * * *"}, {"cron": "0 9 * * *"}, [HOUR, 25 * HOUR]),
+        (
+            {"cron": "0 0 9 * * ?", "cron_dialect": "quartz", "timezone": "Asia/Tokyo"},
+            {"cron": "0 0 9 * * ?", "cron-dialect": "quartz", "timezone": "Asia/Tokyo"},
+            [16 * HOUR, 40 * HOUR],
+        ),
+        ({"backoff": "1s,2s"}, {"backoff": ["1s", 2_000]}, [1_000, 3_000]),
+    ],
+)
+async def test_parameters_and_a_command_are_previewed_alike(
+    workers: Any, parameters: dict[str, str], trigger: dict[str, Any], due: list[int]
+) -> None:
+    expected = {"next": [NOW + each for each in due]}
+    assert await workers[0].json(PREVIEW, count="2", **parameters) == expected
+    assert await workers[0].ask("POST", f"{PREVIEW}?count=2", 200, {"trigger": trigger}) == expected
+
+
+async def test_it_begins_where_it_is_told_to(workers: Any) -> None:
+    begun = {"from": "2030-01-01T00:00:00Z", "every": "1h"}
+    found = await workers[0].json(PREVIEW, **begun)
+    assert found["next"] == [1_893_456_000_000 + number * HOUR for number in range(1, 11)]
+    body = {"trigger": {"every": "1h"}, "target": {"topic": "out"}, "id": "preview"}
+    assert await workers[0].ask("POST", f"{PREVIEW}?from=2030-01-01T00:00:00Z", 200, body) == found
+
+
+@pytest.mark.parametrize(
+    ("parameters", "parameter"),
+    [
+        ({"cron": "61 * * * *"}, "cron"),
+        ({"cron": "@daily", "timezone": "Mars"}, "timezone"),
+        ({"cron_dialect": "quartz"}, "cron_dialect"),
+        ({"every": "1m", "cron": "@daily"}, "cron"),
+        ({"every": "soon"}, "every"),
+        ({"from": "soon"}, "from"),
+        ({"count": "1001"}, "count"),
+        ({"corn": "@daily"}, "corn"),
+    ],
+)
+async def test_a_parameter_that_is_wrong_is_named(workers: Any, parameters: dict[str, str], parameter: str) -> None:
+    assert (await workers[0].json(PREVIEW, status=400, **parameters))["parameter"] == parameter
+
+
+@pytest.mark.parametrize(
+    ("body", "parameter"),
+    [
+        ({"trigger": {"cron": "61 * * * *"}}, "trigger.cron"),
+        ({"trigger": {"cron": "@daily", "timezone": "Mars"}}, "trigger.timezone"),
+        ({"trigger": {"every": "1m", "end": NOW}}, "trigger.end"),
+        ({"command": "cancel"}, "command"),
+        ({"target": {"key": "k"}}, "target.topic"),
+        (b"nonsense", "body"),
+    ],
+)
+async def test_a_member_that_is_wrong_is_named(workers: Any, body: Any, parameter: str) -> None:
+    assert (await workers[0].ask("POST", PREVIEW, 400, body))["parameter"] == parameter

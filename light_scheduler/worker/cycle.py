@@ -57,6 +57,7 @@ from light_scheduler.wire import (
     partition_for,
     result_headers,
 )
+from light_scheduler.wire.build import ANY
 from light_scheduler.wire.native import NativeDialect
 from light_scheduler.wire.relay import Count, Origin, as_sent, mark_of
 from light_scheduler.wire.state import (
@@ -186,6 +187,8 @@ class Cycle:
                 self._carry_out(record, command, origin)
         except InvalidCommand as error:
             self._reject(record, origin, error)
+            if origin is not None:
+                self._sweeps.decline(origin)
 
     def _carry_out(self, record: CommandRecord, command: Command, origin: Origin | None) -> None:
         name = identity(command.tenant, command.id)
@@ -504,6 +507,8 @@ class Cycle:
                 headers=list(record.headers),
             )
         )
+        if origin is not None and (envelope.id or "").endswith(ANY):
+            return  # the tally is the answer
         if envelope.reply_to is not None and envelope.reply_to.topic not in self._context.limits.internal_topics:
             result = Result(
                 envelope.command,

@@ -51,7 +51,7 @@ from .status import Lateness
 from .targets import refusal_of
 
 MAX_FIRING_BYTES = 8 << 20
-MAX_SWEPT = 1_000
+MAX_SWEPT = 500
 MAX_ISOLATED = 200
 """Per cycle: bytes of firings; schedules that a command for many is carried out on; and commands, or firings, while a
 refused record is sought. Else see `pace`."""

@@ -74,12 +74,20 @@ class Sweeps:
                 raise InvalidCommand("payload", f"is too large to be passed on to all partitions: {error}") from error
             self._tallies[command.offset] = Tally(command, (self._partition, *others))
             sweep = Sweep(command, self._partition, command.offset)
-        elif origin.partition in self._relay.partitions and origin.partition != self._partition:
+        elif self._is_other(origin.partition):
             sweep = Sweep(command, origin.partition, origin.offset)
         else:
             raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
         self._at_work[command.offset] = sweep
         self._moved.add(command.offset)
+
+    def decline(self, origin: Origin) -> None:
+        """1. Report nothing of a copy that is not understood here, in case a tally waits for it.
+
+        So it would be of one that a worker of another version has made.
+        """
+        if self._is_other(origin.partition):
+            self._relay.report(Count(origin.offset, self._partition, 0), origin.partition)
 
     def catch_up(self, name: bytes, entry: Entry) -> Entry | None:
         """2. Deal with a schedule before something else happens to it; return how it stands then."""
@@ -134,6 +142,9 @@ class Sweeps:
         for key, record in records.items():
             batches.add(changelog, key, record)
             self._overlay.keep(key, record)
+
+    def _is_other(self, partition: int) -> bool:
+        return partition in self._relay.partitions and partition != self._partition
 
     def _deal_with(self, offset: int, name: bytes, entry: Entry) -> Entry | None:
         sweep = self._at_work[offset]

@@ -19,7 +19,7 @@ from light_scheduler.web.delay_metrics import DelayCollector
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
-from light_scheduler.wire.relay import FORWARDED_FROM
+from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.worker.status import LaneStatus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ class TestHeaders:
 
     @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
     def test_no_document_names_a_header_that_nobody_knows(self, path: Path) -> None:
-        known = {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS} | {FORWARDED_FROM}
+        known = {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS} | {FORWARDED_FROM, BULK_COUNT}
         assert set(HEADER.findall(read(path))) <= known
 
     @pytest.mark.parametrize(

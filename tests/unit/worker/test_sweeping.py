@@ -33,6 +33,7 @@ class Topic:
         self.history: list[HistoryEvent] = []
         self.results: list[Result] = []
         self.fired: list[str] = []
+        self.rejected: list[tuple[str | None, int, int]] = []
         self.now = AT
 
     def send(self, number: int, *headers: tuple[str, bytes | None], value: bytes | None = b"") -> int:
@@ -61,6 +62,7 @@ class Topic:
         await partition.run(*taken, now=self.now, applies=applies)
         self.history += partition.history
         self.results += partition.results
+        self.rejected += [(each.field, each.source_partition, each.source_offset) for each in partition.dead_letters]
         self.fired += [record.key.decode() for record in partition.sent("reminders")]
         for record in partition.sent(NAMES.commands):
             self.send(record.partition, *record.headers, value=record.value)
@@ -336,7 +338,9 @@ async def test_what_cannot_be_carried_out_is_rejected_where_it_was_sent_and_goes
     filled.send(0, ("schedule-id", b"*"), *headers, *ANSWER)
     await filled.cycle(0)
 
-    assert [(result.outcome, result.field) for result in filled.results] == [(Outcome.REJECTED, field)]
+    assert [rejected for rejected, *_ in filled.rejected] == [field]
+    answers = [(result.outcome, result.field) for result in filled.results]
+    assert answers == ([] if field == FORWARDED_FROM else [(Outcome.REJECTED, field)])
     assert filled.waiting == [[], [], []]
     await filled.cycle(0)
     assert len(filled.pending) == 33
@@ -354,11 +358,23 @@ async def test_a_count_that_nobody_waits_for_means_nothing(filled: Topic, count:
     assert filled.totals == [("pause", "*", Outcome.PAUSED, 33)]
 
 
+async def test_a_copy_that_is_not_understood_holds_no_total_up(filled: Topic) -> None:
+    offset = filled.control(0, "pause", "*")
+    await filled.cycle(0)
+    (copy,) = filled.waiting[1]
+    filled.waiting[1].clear()
+    filled.send(1, *copy.headers, ("schedule-of-tomorrow", b"1"))
+    await filled.settle()
+
+    assert filled.totals == [("pause", "*", Outcome.PAUSED, 22)]
+    assert filled.rejected == [("schedule-of-tomorrow", 0, offset)]
+
+
 async def test_a_count_that_no_lane_writes_is_rejected(filled: Topic) -> None:
-    filled.send(0, (BULK_COUNT, b"many"), value=None)
+    offset = filled.send(0, (BULK_COUNT, b"many"), value=None)
     await filled.cycle(0)
 
-    assert [letter.field for letter in filled.partitions[0].dead_letters] == [BULK_COUNT]
+    assert filled.rejected == [(BULK_COUNT, 0, offset)]
 
 
 async def test_a_schedule_that_would_be_too_large_with_its_new_rule_stays_as_it_is(filled: Topic) -> None:

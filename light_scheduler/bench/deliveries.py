@@ -18,7 +18,6 @@ from .workload import Workload
 
 _SILENT = logging.Logger("light_scheduler.bench.deliveries", logging.CRITICAL + 1)
 _CHUNK = 10_000
-_LIVE_CHUNK = 1  # a chunk comes when it is full or its time is over, a single record at once
 _POLL_S = 0.2
 _SHOWN_EVERY = 1_000
 _PATIENCE_S = 10.0
@@ -174,8 +173,12 @@ def _read(
     records = shown = 0
     heard_at = time.monotonic()
     while len(ended) < partitions or tally.missing:
-        chunk = consumer.consume(_CHUNK if clock is None else _LIVE_CHUNK, _POLL_S)
-        seen_at = None if clock is None else clock.now()
+        if clock is None:
+            chunk, seen_at = consumer.consume(_CHUNK, _POLL_S), None
+        else:  # a chunk comes when it is full or its time is over; a single record at once, and what came with it
+            chunk = consumer.consume(1, _POLL_S)
+            chunk += consumer.consume(_CHUNK, 0)
+            seen_at = clock.now()
         for record in chunk:
             error = record.error()
             if error is None:

@@ -28,6 +28,11 @@ class Shares(msgspec.Struct, frozen=True):
     rate: float | None = None
     rates: Mapping[str, float | None] = {}
 
+    @property
+    def has_caps(self) -> bool:
+        """Whether anything is capped."""
+        return self.rate is not None or any(rate is not None for rate in self.rates.values())
+
     def rate_of(self, tenant: str) -> float | None:
         """Return the cap of one tenant."""
         return self.rates[tenant] if tenant in self.rates else self.rates.get(OTHERS)

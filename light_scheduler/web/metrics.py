@@ -41,6 +41,7 @@ _COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
     ("lost_results", "Answers whose reply topic is missing or refuses them.", lambda lane: lane.lost_results),
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),
     ("transactions", "Transactions committed.", lambda lane: lane.transactions),
+    ("unstaged", "Transactions prepared ahead of time and dropped for a command.", lambda lane: lane.unstaged),
     ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),
 )
 

@@ -23,6 +23,7 @@ from .lane import Lane, LaneServices, Timer
 from .lanes import Lanes
 from .logs import logging_config
 from .recovery import ChangelogFacts
+from .staging import Staging
 from .targets import Targets
 from .topic_admin import topic_config, topic_id
 from .transport import LaneConsumer, LaneTransport
@@ -140,6 +141,7 @@ def _lane_factory(
     settings, clock = app.settings, app.clock
     dialects = {source.name: dialect_named(source.dialect) for source in settings.inputs}
     limits = Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics)
+    staging = Staging(settings.stage_ahead)
     rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
 
     def consumer() -> LaneConsumer:
@@ -164,8 +166,8 @@ def _lane_factory(
     )
 
     def new_lane(tp: TopicPartition) -> Lane:
-        dialect = dialects[tp.topic]
-        context = LaneContext(tp.topic, tp.partition, dialect, settings.topics, limits, rules, targets, settings.shares)
+        dialect, topics = dialects[tp.topic], settings.topics
+        context = LaneContext(tp.topic, tp.partition, dialect, topics, limits, rules, targets, settings.shares, staging)
         return Lane(context, services, settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}")
 
     return new_lane

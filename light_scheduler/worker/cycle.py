@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
@@ -73,6 +74,7 @@ from light_scheduler.wire.state import (
 
 from .batches import RecordBatches, RecordTooLargeError, UserRecord
 from .relay import Relay
+from .staging import NO_STAGING, Staging
 from .sweeping import Sweeps
 from .targets import Targets
 
@@ -108,6 +110,7 @@ class LaneContext:
     rules: FiringRules
     targets: Targets
     shares: Shares = EQUAL_SHARES
+    staging: Staging = NO_STAGING
 
     @property
     def changelog(self) -> tuple[str, int]:
@@ -117,6 +120,19 @@ class LaneContext:
     def own_topics(self) -> set[str]:
         """The topics that every cycle may write to."""
         return {self.commands_topic, self.changelog[0], self.names.history, self.names.dead_letters}
+
+    def concerns(self, record: CommandRecord, schedules: Collection[bytes]) -> bool:
+        """Tell whether a command may change one of these schedules, which go by their identity (`wire.state`).
+
+        One that is not plainly about another schedule may.
+        """
+        try:
+            command = self.dialect.decode(record)
+        except InvalidCommand:
+            return True
+        if isinstance(command, CommandForMany) and command.selection is not None:
+            return True
+        return identity(command.tenant, command.id) in schedules
 
 
 class Cycle:

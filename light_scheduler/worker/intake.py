@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 
 from light_scheduler.wire.record import CommandRecord
 
@@ -66,6 +67,10 @@ class Intake:
         if self.is_open and not self.backlog_taken and position > self._reached:
             self._reached = position
             self._wake()
+
+    def waiting(self) -> Iterator[CommandRecord]:
+        """Yield the commands that wait, in order; they stay."""
+        return chain.from_iterable(self._waiting)
 
     def take(self, limit: int) -> list[CommandRecord]:
         """Take waiting commands, at most `limit`, in order."""

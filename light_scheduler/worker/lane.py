@@ -25,6 +25,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +39,7 @@ from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Stores
+from light_scheduler.wire.state import identity_of
 
 from .batches import RecordBatches, RecordsRefusedError
 from .clients import LaneClients
@@ -47,6 +49,7 @@ from .life import LaneState
 from .pace import MOST, Pace
 from .producer import LaneProducer
 from .recovery import ChangelogFacts, is_stale, open_table, restore
+from .staging import NO_STAGING
 from .status import Lateness
 from .targets import refusal_of
 
@@ -55,6 +58,9 @@ MAX_SWEPT = 500
 MAX_ISOLATED = 200
 """Per cycle: bytes of firings; schedules that a command for many is carried out on; and commands, or firings, while a
 refused record is sought. Else see `pace`."""
+
+MAX_LOOKED_AT = 200
+"""Commands that may wait while firings are staged: with more, they come first whatever they say."""
 
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
@@ -103,6 +109,7 @@ class LaneCounters:
     lateness: Lateness
     transactions: int = 0
     restarts: int = 0
+    unstaged: int = 0
     lost_results: int = 0
     throttled: int = 0
     forwarded: int = 0
@@ -301,8 +308,7 @@ class Lane:
         cycle.fire_due(due, self._refusals, turns, MAX_FIRING_BYTES, traced=isolating)  # 2.
         lost_results = cycle.answer(self._refusals)
         if position is None and not due.entries and not is_sweeping:
-            self._timer.arm(self._next_turn(due, now))
-            await self._wake.wait()
+            await self._rest(now, self._next_turn(due, now), table, producer)
             return
         cycle.keep_sweeps()
         if position is not None:
@@ -315,6 +321,55 @@ class Lane:
         self._pace.observe(max(read, len(due.entries)), self._services.clock.now() - now)
         if isolating:
             self._clear_suspicion(cycle.tried | {origin_key(result) for result in cycle.results})
+
+    async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
+        """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
+        may_stage = self.intake.backlog_taken and not (self._suspects or self._refusals or self.context.shares.has_caps)
+        staging = self.context.staging if may_stage else NO_STAGING
+        instant = staging.instant(next_turn, now)
+        if instant is not None:
+            await self._stage(instant, table, producer)
+            return
+        self._timer.arm(staging.waking_time(next_turn))
+        await self._wake.wait()
+
+    async def _stage(self, instant: int, table: ScheduleTable, producer: LaneProducer) -> None:
+        """Steps 1 to 4 for what is due at an instant ahead, as if it were there; the commit waits for it.
+
+        A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
+        """
+        overlay, batches = Overlay(table), RecordBatches(instant)
+        cycle = Cycle(self.context, overlay, batches, instant)
+        most = self._most(table)
+        due = overlay.due(instant, most, MAX_FIRING_BYTES, self._fair)  # 1.
+        await self.context.targets.resolve({entry.schedule.target.topic for entry in due.entries})
+        cycle.fire_due(due, {}, most, MAX_FIRING_BYTES)  # 2.
+        staged = frozenset(identity_of(entry) for entry in due.entries)
+        ends = await producer.commit_when(batches, lambda: self._comes(instant, staged))  # 3.
+        if ends is None:
+            self.counters.unstaged += 1
+            return
+        overlay.apply(changelog_offset=ends[self.context.changelog], written_at=instant)  # 4.
+        self.next_due = due.next_due
+        self._count(cycle, 0, instant)
+
+    async def _comes(self, instant: int, staged: frozenset[bytes]) -> bool:
+        """Wait for an instant; return False as soon as something else has to be done before."""
+        while not self.is_closing() and not self._must_come_first(staged):
+            now = self._services.clock.now()
+            if now >= instant:
+                return True
+            if not self.context.staging.is_near(instant, now):
+                return False
+            self._wake.clear()
+            self._timer.arm(instant)
+            await self._wake.wait()
+        return False
+
+    def _must_come_first(self, staged: frozenset[bytes]) -> bool:
+        """Tell whether a waiting command may change what becomes of one of these schedules."""
+        waiting = list(islice(self.intake.waiting(), MAX_LOOKED_AT + 1))
+        return len(waiting) > MAX_LOOKED_AT or any(self.context.concerns(record, staged) for record in waiting)
 
     def _most(self, table: ScheduleTable) -> int:
         """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""

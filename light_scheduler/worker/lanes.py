@@ -108,6 +108,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
         transactions=counters.transactions,
+        unstaged=counters.unstaged,
         restarts=counters.restarts,
         lateness=counters.lateness,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from aiokafka import TopicPartition
 
@@ -45,21 +46,39 @@ class LaneProducer:
         Raises CycleTimeout when it does not finish at 80 % of the transaction time-out: the broker may abort it from
         then on, and idempotent batches would be tried for ever.
         """
+        async with self._transaction(batches.topics):
+            ends = await batches.send(self._kafka)  # 3. every send future
+            if offsets:
+                await self._kafka.send_offsets_to_transaction(offsets, group)  # 3. then the input offsets
+            await self._kafka.commit_transaction()  # 3. then the commit
+        return ends
+
+    async def commit_when(
+        self, batches: RecordBatches, may_commit: Callable[[], Awaitable[bool]]
+    ) -> dict[tuple[str, int], int] | None:
+        """Send batches, then wait for `may_commit`; abort, and return None, if it returns False. Raises as `commit`."""
+        async with self._transaction(batches.topics):
+            ends = await batches.send(self._kafka)
+            if not await may_commit():
+                await self._kafka.abort_transaction()
+                return None
+            await self._kafka.commit_transaction()
+        return ends
+
+    @asynccontextmanager
+    async def _transaction(self, topics: set[str]) -> AsyncIterator[None]:
+        """Begin a transaction; the body ends it, in time."""
         try:
             async with asyncio.timeout(self._deadline_s):
-                await self._track(batches.topics)
+                await self._track(topics)
                 await self._kafka.begin_transaction()
                 self._in_transaction = True
-                ends = await batches.send(self._kafka)  # 3. every send future
-                if offsets:
-                    await self._kafka.send_offsets_to_transaction(offsets, group)  # 3. then the input offsets
-                await self._kafka.commit_transaction()  # 3. then the commit
+                yield
                 self._in_transaction = False
         except TimeoutError as error:
             raise CycleTimeout(
                 f"a transaction of {self.transactional_id} took over {self._deadline_s:.1f} s"
             ) from error
-        return ends
 
     async def discard(self) -> None:
         """Abort an open transaction if that still works, and let go of the producer, whatever state it is in.

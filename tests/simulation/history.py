@@ -74,6 +74,8 @@ class History:
     most: int = MOST
     """Commands, and firings, that a cycle may hold."""
     shares: Shares = EQUAL_SHARES
+    stage_ahead_ms: int = 0
+    """So long before they are due firings are prepared."""
 
 
 class Verdict(NamedTuple):
@@ -119,7 +121,9 @@ def draw(seed: int) -> History:
         faults.append((random.randint(1, random.choice((30, 80, 160))), Fault(kind, random.random() * longest)))
     compactions = tuple(random.random() * 60 for _ in range(random.choice((0, 0, 1, 3))))
     machines, most, shares = random.choice((1, 2, 2)), random.choice((MOST, MOST, 1, 2)), random.choice(SHARES)
-    return History(seed, machines, partitions, tuple(sends), tuple(sorted(faults)), compactions, most, shares)
+    stage_ahead_ms = random.choice((0, 40, 400))
+    faults.sort()
+    return History(seed, machines, partitions, tuple(sends), tuple(faults), compactions, most, shares, stage_ahead_ms)
 
 
 class World:

@@ -75,10 +75,10 @@ class Log:
     def last_stable(self) -> int:
         return min(self.open.values(), default=self.end)
 
-    def append(self, place: Place, transaction: Transaction | None, record: Any, now_ms: int) -> Record:
+    def append(self, place: Place, transaction: Transaction | None, record: Any, timestamp: int) -> Record:
         if transaction is not None:
             self.open.setdefault(transaction, self.end)
-        kept = Record(*place, self.end, now_ms, record.key, record.value, list(record.headers))
+        kept = Record(*place, self.end, timestamp, record.key, record.value, list(record.headers))
         self.entries[self.end] = (transaction, kept)
         self.end += 1
         return kept
@@ -155,11 +155,11 @@ class Kafka:
         transaction = self._open_transaction(transactional_id, epoch)
         if any(record.value == POISON for record in records) and place[0] == "targets":
             raise MessageSizeTooLargeError
-        log, now_ms = self.log(place), self.now_ms()
+        log = self.log(place)
         first = log.end
         transaction.places.add(place)
         for record in records:
-            transaction.records.append(log.append(place, transaction, record, now_ms))
+            transaction.records.append(log.append(place, transaction, record, record.timestamp))
         return first
 
     def add_offsets(self, transactional_id: str, epoch: int, offsets: dict[TopicPartition, int]) -> None:

@@ -415,6 +415,29 @@ def _firings_before_their_state() -> Iterator[Any]:
         yield None
 
 
+@_mutant(3, "What was prepared ahead of its time is committed at once.")
+def _staged_is_committed_early() -> Iterator[Any]:
+    async def at_once(self: Lane, instant: int, staged: Any) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    with _replaced(Lane, "_comes", at_once):
+        yield None
+
+
+@_mutant(3, "What was prepared ahead of its time is dropped for a command, but not aborted.")
+def _dropped_but_not_aborted() -> Iterator[Any]:
+    async def kept(self: LaneProducer, batches: RecordBatches, may_commit: Any) -> Any:
+        async with self._transaction(batches.topics):
+            ends = await batches.send(self._kafka)
+            wanted = await may_commit()
+            await self._kafka.commit_transaction()
+        return ends if wanted else None
+
+    with _replaced(LaneProducer, "commit_when", kept):
+        yield None
+
+
 @_mutant(4, "The table is written before the commit.")
 def _apply_before_commit() -> Iterator[Any]:
     commit = LaneProducer.commit

@@ -26,6 +26,7 @@ from light_scheduler.worker.intake import Intake
 from light_scheduler.worker.lane import Lane, LaneServices, Timer
 from light_scheduler.worker.lanes import Lanes
 from light_scheduler.worker.recovery import ChangelogFacts
+from light_scheduler.worker.staging import Staging
 from light_scheduler.worker.targets import Targets, TargetTopic
 
 from .kafka import Clients, Record
@@ -297,6 +298,7 @@ class Node:
             FiringRules(retries=0),
             cast(Targets, KnownTopics(self)),
             self.world.history.shares,
+            Staging(self.world.history.stage_ahead_ms, grid_ms=1),
         )
         lane = self.world.lane_type(context, services, Path(f"{tp.topic}-{tp.partition}"))
         self._feeds[lane] = _Feed()

@@ -96,6 +96,32 @@ def test_a_machine_that_was_away_for_longer_than_tombstones_are_kept_does_not_fi
         assert verdict.violation is None
 
 
+STAGED = Send(1.0, 0, "schedule", "a", 3_000, b"x", None)
+"""Due at 4.0 and, in histories that stage 800 ms ahead, prepared from 3.2 on."""
+
+
+def staged(seed: int, later: Send) -> tuple[bool, int]:
+    """Send a command after another was prepared; return whether that was dropped, and what was delivered in all."""
+    trace: list[str] = []
+    verdict = play(History(seed, 1, 1, (STAGED, later), (), (), stage_ahead_ms=800), trace=trace.append)
+    assert verdict.violation is None
+    return any("5.abort" in line for line in trace), verdict.fired
+
+
+@pytest.mark.parametrize(("kind", "fired"), [("cancel", 0), ("schedule", 1)])
+def test_a_command_that_comes_while_its_schedule_is_prepared_goes_first(kind: str, fired: int) -> None:
+    found = {staged(seed, Send(3.4, 0, kind, "a", 3_000, None, None)) for seed in range(100)}
+
+    assert (True, fired) in found
+    assert found <= {(True, fired), (False, fired + 1)}, "it came in time and went first, or came too late"
+
+
+def test_a_command_about_another_schedule_leaves_what_is_prepared_alone() -> None:
+    found = {staged(seed, Send(3.4, 0, "schedule", "b", 3_000, b"y", None)) for seed in range(100)}
+
+    assert found == {(False, 2)}
+
+
 def test_a_lane_that_cannot_recover_ends_its_worker_instead_of_dying_quietly() -> None:
     @contextmanager
     def unanswerable() -> Iterator[type[Lane]]:

@@ -1,0 +1,43 @@
+"""Staging: when firings are prepared ahead of their time, so that nothing but a commit is left to do when it comes.
+
+A transaction takes 15 to 30 ms from its beginning to its commit, and 3 to 8 ms of that are the commit. So a lane that
+has nothing else to do begins it a little earlier, has its records acknowledged, and commits at the due time. Readers
+of committed records see nothing of it before.
+
+An open transaction holds back the readers of all partitions it has touched, whatever others deliver there meanwhile. So
+only due times on the grid, full seconds, are staged: many schedules share those, and no others are due just before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Firings that are due on a grid (multiples of `grid_ms`) are prepared `ahead_ms` before; 0: none are."""
+
+    ahead_ms: int = 0
+    grid_ms: int = 1_000
+
+    def instant(self, next_due: int | None, now: int) -> int | None:
+        """Return the due time that is to be prepared for at an instant, if there is one. All are UTC epoch ms."""
+        if next_due is None or not self._is_staged(next_due) or not self.is_near(next_due, now):
+            return None
+        return next_due
+
+    def is_near(self, instant: int, now: int) -> bool:
+        """Tell whether a due time is ahead, and not farther than staging reaches: a clock may be set back."""
+        return 0 < instant - now <= self.ahead_ms
+
+    def waking_time(self, next_due: int | None) -> int | None:
+        """Return when a lane has to wake for what is due next."""
+        if next_due is None or not self._is_staged(next_due):
+            return next_due
+        return next_due - self.ahead_ms
+
+    def _is_staged(self, due: int) -> bool:
+        return self.ahead_ms > 0 and due % self.grid_ms == 0
+
+
+NO_STAGING = Staging()

@@ -11,6 +11,9 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")
+    group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
+    group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
+    group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
     group.addoption(
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )

@@ -9,7 +9,7 @@ from .fairness import FairQueue
 from .firing import FiringRules, Skipped, Turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_entry
-from .preview import preview
+from .preview import due_times, preview
 from .sweep import check_for_many, concerns, decide_one_of_many, event_of, result_of
 from .throttle import ALL, Throttle
 
@@ -26,6 +26,7 @@ __all__ = [
     "concerns",
     "decide",
     "decide_one_of_many",
+    "due_times",
     "event_of",
     "next_try",
     "plain_entry",

@@ -19,10 +19,14 @@ def preview(command: ScheduleCommand, count: int) -> list[int]:
     Every run of a fixed-delay series is taken to be completed at once. Raises InvalidCommand.
     """
     entry = decide(command, None, command.recorded_at, NO_LIMITS).entry
-    return [] if entry is None else list(islice(_due_times(entry), count))
+    return [] if entry is None else list(islice(due_times(entry), count))
 
 
-def _due_times(entry: Entry) -> Iterator[int]:
+def due_times(entry: Entry) -> Iterator[int]:
+    """Yield the due times (UTC epoch ms) of a pending schedule's planned firings, were each delivered when it is due.
+
+    Every run of a fixed-delay series is taken to be completed at once.
+    """
     schedule, progress = entry.schedule, entry.progress
     while (due := progress.due) != NEVER:
         yield due

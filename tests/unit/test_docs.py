@@ -114,7 +114,7 @@ def options_of(name: str, arguments: str) -> set[str]:
     if isinstance(command, click.Group):
         command = command.get_command(click.Context(command), arguments.split()[0])
     assert command is not None, arguments
-    return {option for parameter in command.params for option in parameter.opts}
+    return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
 
 
 class NoLanes:

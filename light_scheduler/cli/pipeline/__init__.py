@@ -8,6 +8,10 @@ from light_scheduler.cli.lazy import LazyGroup
 
 # Job -> (module in this package, one line of help).
 JOBS = {
+    "archive": ("archive", "Keep topics in a lake table, record for record."),
+    "audit": ("audit", "Hold what was delivered against what was promised."),
+    "forecast": ("forecast", "Tell how much is due in each minute ahead."),
+    "report": ("report", "Tell how punctual deliveries were."),
     "load": ("load", "Load schedules from a table."),
 }
 

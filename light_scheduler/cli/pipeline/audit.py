@@ -1,0 +1,81 @@
+"""`light-scheduler pipeline audit`: what was promised against what was delivered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from light_scheduler.cli.answers import Duration
+from light_scheduler.cli.preview import Instant
+from light_scheduler.settings import Settings
+
+from .running import Run, cluster_of, job_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from light_scheduler.pipeline.audit import AuditSummary
+    from light_scheduler.pipeline.job import Progress
+
+_EXAMPLES = """\b
+Examples:
+  light-scheduler pipeline audit --report audit.html
+  light-scheduler pipeline audit --from 2026-11-01T00:00Z --to 2026-11-02T00:00Z --late 5s --json
+"""
+
+
+@click.command("audit", epilog=_EXAMPLES)
+@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Judge what happened from then on.")
+@click.option(
+    "--to", "end", type=Instant(), metavar="INSTANT", help="Judge what happened until then. Default: 10 seconds ago."
+)
+@click.option(
+    "--late", "patience", type=Duration(), default="1m", show_default=True, help="What is later than that is late."
+)
+@click.option(
+    "--target", "targets", multiple=True, metavar="TOPIC", help="A topic to read besides those that history names."
+)
+@click.option("--archive", metavar="PATH", help="Read the table that `archive` fills instead of the topics.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Where the report goes: one HTML file.")
+@click.option("--faults", metavar="PATH", help="Where the table of all faults goes, as Parquet.")
+@job_options("commands_topics", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed", "delivery_retries")
+def command(
+    settings: Settings,
+    client: dict[str, str],
+    run: Run,
+    start: int,
+    end: int | None,
+    patience: int,
+    targets: tuple[str, ...],
+    archive: str | None,
+    report: Path | None,
+    faults: str | None,
+) -> None:
+    """Hold what was delivered against what was promised: every command, firing and line of history.
+
+    Settings that workers decide by have to be theirs. Exit code 1: there are faults.
+    """
+
+    def job(spark: SparkSession, progress: Progress) -> AuditSummary:
+        from light_scheduler.engine import FiringRules, Limits
+        from light_scheduler.pipeline.audit import AuditOptions, main
+
+        options = AuditOptions(
+            cluster=cluster_of(settings, client),
+            names=settings.topics,
+            inputs={source.name: source.dialect for source in settings.inputs},
+            rules=FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries),
+            limits=Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics),
+            start=start,
+            end=end,
+            patience=patience,
+            targets=targets,
+            archive=archive,
+            page=report,
+            faults=faults,
+        )
+        return main(spark, options, progress)
+
+    run(job, delta=archive is not None)

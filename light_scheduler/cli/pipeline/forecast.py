@@ -1,0 +1,51 @@
+"""`light-scheduler pipeline forecast`: the load ahead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from light_scheduler.cli.answers import Duration
+from light_scheduler.settings import Settings
+
+from .running import Run, cluster_of, job_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from light_scheduler.pipeline.forecast import ForecastSummary
+    from light_scheduler.pipeline.job import Progress
+
+_EXAMPLES = """\b
+Examples:
+  light-scheduler pipeline forecast --report load.html
+  light-scheduler pipeline forecast --ahead 7d --table load --json
+"""
+
+
+@click.command("forecast", epilog=_EXAMPLES)
+@click.option("--ahead", type=Duration(), default="1d", show_default=True, help="How far to look.")
+@click.option("--table", metavar="PATH", help="Where the table of minutes goes, as Parquet.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Where the report goes: one HTML file.")
+@job_options("commands_topics")
+def command(
+    settings: Settings, client: dict[str, str], run: Run, ahead: int, table: str | None, report: Path | None
+) -> None:
+    """Tell how much is due in each minute ahead, recurrences included, by tenant and target topic."""
+
+    def job(spark: SparkSession, progress: Progress) -> ForecastSummary:
+        from light_scheduler.pipeline.forecast import ForecastOptions, main
+
+        options = ForecastOptions(
+            cluster=cluster_of(settings, client),
+            names=settings.topics,
+            inputs=[source.name for source in settings.inputs],
+            ahead=ahead,
+            table=table,
+            page=report,
+        )
+        return main(spark, options, progress)
+
+    run(job)

@@ -1,0 +1,51 @@
+"""`light-scheduler pipeline report`: how punctual deliveries were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from light_scheduler.cli.preview import Instant
+from light_scheduler.settings import Settings
+
+from .running import Run, cluster_of, job_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from light_scheduler.pipeline.job import Progress
+    from light_scheduler.pipeline.report import ReportSummary
+
+_EXAMPLES = """\b
+Examples:
+  light-scheduler pipeline report --report punctuality.html
+  light-scheduler pipeline report --from 2026-11-01T00:00Z --archive /data/archive --json
+"""
+
+
+@click.command("report", epilog=_EXAMPLES)
+@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Report on what happened then on.")
+@click.option("--to", "end", type=Instant(), metavar="INSTANT", help="Report on what happened until then.")
+@click.option("--archive", metavar="PATH", help="Read the table that `archive` fills instead of the topic.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Where the report goes: one HTML file.")
+@job_options()
+def command(
+    settings: Settings,
+    client: dict[str, str],
+    run: Run,
+    start: int,
+    end: int | None,
+    archive: str | None,
+    report: Path | None,
+) -> None:
+    """Tell how punctual deliveries were: percentiles of lateness by hour, tenant, partition and target topic."""
+
+    def job(spark: SparkSession, progress: Progress) -> ReportSummary:
+        from light_scheduler.pipeline.report import ReportOptions, main
+
+        cluster = cluster_of(settings, client)
+        return main(spark, ReportOptions(cluster, settings.topics, start, end, archive, report), progress)
+
+    run(job, delta=archive is not None)

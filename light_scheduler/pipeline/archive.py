@@ -1,0 +1,140 @@
+"""The job `archive`: topics kept in a lake table, record for record.
+
+One streaming query reads all topics and appends to one Delta table. Its checkpoint lies within the table's folder, so
+that table and place cannot get apart. Exactly once follows from two things. A micro-batch holds the same offsets
+whenever it is run again, since they are written down before it runs. And Delta notes in the commit of its rows which
+batch of which query they are (`txn`), and passes over a batch that it has. A kill leaves files that no commit names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from light_scheduler.errors import JobError
+
+from .job import SILENT, Cluster, Progress
+from .topics import require_topic, stream_topics
+
+KAFKA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
+_CHECKPOINT = "_checkpoint"
+"""Delta leaves folders alone whose names begin so."""
+
+
+@dataclass(frozen=True)
+class ArchiveOptions:
+    """What is archived: `topics` into the Delta table at `path`.
+
+    `batch` is about how many records a micro-batch holds. Without `continuous` the job ends when it has all that was
+    there when it began; with it, it goes on until it is stopped. Small files are compacted in the end, or every
+    `compact_every` seconds.
+    """
+
+    cluster: Cluster
+    topics: Sequence[str]
+    path: str
+    batch: int = 500_000
+    continuous: bool = False
+    compact_every: int = 600
+
+
+@dataclass(frozen=True)
+class ArchiveSummary:
+    """How many records were added in how many batches, and what the table has now."""
+
+    path: str
+    records: int
+    batches: int
+    files: int
+    bytes: int
+
+    @property
+    def failed(self) -> bool:
+        return False
+
+    def lines(self) -> list[str]:
+        return [
+            f"{self.records:,} records added in {self.batches:,} batches",
+            f"{self.path} has {self.files:,} files, {self.bytes:,} bytes",
+        ]
+
+
+def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILENT) -> ArchiveSummary:
+    """Archive topics. Raises JobError if one is not there, or if the folder has something else in it."""
+    for topic in options.topics:
+        require_topic(options.cluster, topic)
+    before = _version(spark, options.path)
+    with progress.phase("Archiving"):
+        query = _start(spark, options)
+        try:
+            while options.continuous and not query.awaitTermination(options.compact_every):
+                compact(spark, options.path)
+            query.awaitTermination()
+        finally:
+            query.stop()
+    if _version(spark, options.path) is None:  # there was nothing in the topics
+        return ArchiveSummary(options.path, 0, 0, 0, 0)
+    with progress.phase("Compacting"):
+        compact(spark, options.path)
+    return _summary(spark, options.path, before)
+
+
+def read_archive(spark: SparkSession, path: str) -> DataFrame:
+    """Return an archive: the columns of a Kafka table. Raises JobError if there is none."""
+    try:
+        return spark.read.format("delta").load(path).select(*KAFKA_COLUMNS)
+    except AnalysisException as error:
+        raise JobError(f"{path} is no archive: `light-scheduler pipeline archive` makes one") from error
+
+
+def compact(spark: SparkSession, path: str) -> None:
+    """Put small files together, and delete what was replaced a week ago, as far as there is a table."""
+    if _version(spark, path) is not None:
+        spark.sql(f"OPTIMIZE delta.`{path}`")
+        spark.sql(f"VACUUM delta.`{path}`")
+
+
+def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
+    records = stream_topics(
+        spark,
+        options.cluster.bootstrap_servers,
+        options.topics,
+        startingOffsets="earliest",
+        maxOffsetsPerTrigger=options.batch,
+        **options.cluster.client_options(),
+    )
+    dated = records.select(*KAFKA_COLUMNS).withColumn("date", F.to_date("timestamp"))
+    writer = (
+        dated.writeStream.format("delta")
+        .queryName("archive")
+        .option("checkpointLocation", f"{options.path.rstrip('/')}/{_CHECKPOINT}")
+        .partitionBy("topic", "date")
+    )
+    writer = writer.trigger(processingTime="1 second") if options.continuous else writer.trigger(availableNow=True)
+    return writer.start(options.path)
+
+
+def _version(spark: SparkSession, path: str) -> int | None:
+    """Return the version of the table, or None if there is none yet."""
+    try:
+        last = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").first()
+    except AnalysisException:
+        return None
+    return None if last is None else int(last["version"])
+
+
+def _summary(spark: SparkSession, path: str, before: int | None) -> ArchiveSummary:
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").where(F.col("operation") == "STREAMING UPDATE")
+    added = history.where(F.col("version") > (-1 if before is None else before))
+    written = F.element_at("operationMetrics", "numOutputRows").cast("bigint")
+    row = added.agg(F.coalesce(F.sum(written), F.lit(0)).alias("records"), F.count("*").alias("batches")).first()
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").first()
+    assert row is not None, "an aggregate has a row"
+    assert detail is not None, "a table has details"
+    return ArchiveSummary(path, row["records"], row["batches"], detail["numFiles"], detail["sizeInBytes"])

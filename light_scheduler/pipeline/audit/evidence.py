@@ -1,0 +1,216 @@
+"""Records as evidence: what the topics say about a schedule, row by row and in one form.
+
+A row of evidence is
+
+    tenant, id        whose it is; the id is empty where none could be told
+    lane              the partition of the commands topic whose lane it belongs to
+    kind              COMMAND, BURIED, TOLD or SEEN, which is also the order of a schedule's rows
+    topic, partition, offset, timestamp (UTC epoch ms)      the record
+    key, value, headers                                     what is needed of it
+
+Payloads are digests from the start: the largest part of most records is never shuffled.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from light_scheduler.engine import Limits
+from light_scheduler.errors import FormatError, InvalidCommand
+from light_scheduler.model import (
+    CompleteCommand,
+    ControlCommand,
+    Headers,
+    RescheduleCommand,
+    ScheduleCommand,
+)
+from light_scheduler.pipeline.schemas import HEADERS_TYPE
+from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
+from light_scheduler.wire.relay import Count, as_sent, mark_of
+
+from .faults import Place
+from .replay import Asked, Refused, Told
+from .verdict import Buried, Case, Seen
+
+COMMAND, BURIED, TOLD, SEEN = range(4)
+
+SCHEMA = (
+    "tenant string, id string, lane int, kind int, topic string, partition int, offset bigint, timestamp bigint, "
+    f"key binary, value binary, headers {HEADERS_TYPE}"
+)
+
+LONGEST_ID = 10_000
+"""Characters of an id that history repeats; longer ones stand there as none."""
+
+_DIGEST = "digest"
+_FORMS: tuple[type[Any], ...] = (ScheduleCommand, ControlCommand, RescheduleCommand, CompleteCommand, Refused)
+_encode = msgspec.msgpack.Encoder().encode
+_decoders = tuple(msgspec.msgpack.Decoder(form).decode for form in _FORMS)
+_replace = msgspec.structs.replace
+
+
+class Row(NamedTuple):
+    """A row of evidence, or (without the first four columns) a Kafka record."""
+
+    tenant: str
+    id: str
+    lane: int
+    kind: int
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+def payload_digest(payload: bytes | None) -> bytes | None:
+    """Return what stands for a payload: SHA-256 in hexadecimal digits, as Spark's `sha2` has it."""
+    return None if payload is None else sha256(payload).hexdigest().encode()
+
+
+def headers_digest(headers: Headers) -> bytes:
+    """Return what stands for a user's headers, in their order."""
+    return sha256(_encode(headers)).digest()
+
+
+def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[str, str, Asked] | None:
+    """Return whose a command is, and the command with digests in the place of its payload and headers.
+
+    None: it is no command, but what a lane reports to another one.
+    """
+    try:
+        mark = mark_of(record)
+        if isinstance(mark, Count):
+            return None
+        if mark is not None:
+            record = as_sent(record, mark)
+        command = dialect.decode(record)
+        limits.check(command)
+    except InvalidCommand:
+        envelope = dialect.salvage(record)
+        id = envelope.id or ""
+        refused = Refused(record.partition, record.offset, record.timestamp)
+        return envelope.tenant, id if len(id) <= LONGEST_ID else "", refused
+    if isinstance(command, ScheduleCommand):
+        headers: Headers = [(_DIGEST, headers_digest(command.headers))]
+        command = _replace(command, payload=payload_digest(command.payload), headers=headers)
+    return command.tenant, command.id, command
+
+
+def encode_asked(asked: Asked) -> bytes:
+    """Return a command as the value of a row of evidence."""
+    return bytes([_FORMS.index(type(asked))]) + _encode(asked)
+
+
+def decode_asked(value: bytes) -> Asked:
+    """Read the value of a command's row back."""
+    asked: Asked = _decoders[value[0]](memoryview(value)[1:])
+    return asked
+
+
+def seen_of(row: Row) -> Seen:
+    """Read a delivered message; its value is a digest already. Raises FormatError."""
+    firing = parse_firing(row)
+    return Seen(
+        Place(row.topic, row.partition, row.offset),
+        row.timestamp,
+        firing.due,
+        firing.attempt,
+        firing.version,
+        firing.sequence,
+        firing.fired_at,
+        Place(firing.source_topic, firing.source_partition, firing.source_offset),
+        firing.original_due,
+        firing.key,
+        firing.payload,
+        headers_digest(firing.headers),
+    )
+
+
+def buried_of(row: Row) -> Buried:
+    """Read a dead letter. Raises FormatError."""
+    letter, _ = decode_dead_letter(row)
+    return Buried(
+        Place(row.topic, row.partition, row.offset), letter.cause, letter.at, letter.due, letter.source_offset
+    )
+
+
+def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator[tuple[int, Case | None]]:
+    """Yield a case for each lane that has a part in a schedule's rows; None where that cannot be judged.
+
+    That is where commands for one schedule come in on several topics: history does not tell them apart. `whole_since`
+    (UTC epoch ms) is since when neither commands nor history lack anything.
+    """
+    by_lane: defaultdict[int, _Lane] = defaultdict(_Lane)
+    for row in rows:
+        by_lane[row.lane].add(row)
+    for lane, found in by_lane.items():
+        if len(found.topics) > 1:
+            yield lane, None
+            continue
+        topic = next(iter(found.topics), default_topic)
+        yield (
+            lane,
+            Case(found.asked, found.told, found.seen, found.buried, topic, whole_since, found.unreadable),
+        )
+
+
+@dataclass
+class _Lane:
+    """What one lane has to do with a schedule."""
+
+    asked: list[Asked] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    buried: list[Buried] = field(default_factory=list)
+    topics: set[str] = field(default_factory=set)
+    unreadable: int = 0
+
+    def add(self, row: Row) -> None:
+        try:
+            if row.kind == COMMAND:
+                self.asked.append(decode_asked(row.value or b""))
+                self.topics.add(row.topic)
+            elif row.kind == TOLD:
+                self.told.append(Told(decode_history(row.value), Place(row.topic, row.partition, row.offset)))
+            elif row.kind == SEEN:
+                self.seen.append(seen_of(row))
+            else:
+                self.buried.append(buried_of(row))
+        except FormatError:  # of somebody else's making: whoever writes to a target topic may use our headers
+            self.unreadable += 1
+
+
+def kafka_rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Yield the records of a batch of a Kafka table, whose `timestamp` is ms, as rows of nobody yet."""
+    columns = (batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "timestamp", "key", "value"))
+    for record in zip(*columns, _headers(batch.column("headers")), strict=True):
+        yield Row("", "", 0, COMMAND, *record)
+
+
+def evidence_rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Yield the rows of a batch of evidence."""
+    columns = (batch.column(name).to_pylist() for name in Row._fields[:-1])
+    for row in zip(*columns, _headers(batch.column("headers")), strict=True):
+        yield Row(*row)
+
+
+def _headers(column: pa.ListArray) -> Iterator[Headers]:
+    # From the flat arrays: making a dictionary of each header would cost more than all else.
+    pairs = column.flatten()
+    names, values = pairs.field("key").to_pylist(), pairs.field("value").to_pylist()
+    flat = list(zip(names, values, strict=True))
+    start = 0
+    for length in column.value_lengths().to_pylist():
+        end = start + (length or 0)
+        yield flat[start:end]
+        start = end

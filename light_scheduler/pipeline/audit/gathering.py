@@ -1,0 +1,145 @@
+"""Evidence as tables: what topics hold, in the one form that a schedule is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.engine import Limits
+from light_scheduler.model import CommandForMany, FixedRate, ScheduleCommand
+from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_types
+from light_scheduler.wire import dialect_named
+from light_scheduler.wire.events import DEAD_LETTER_PREFIX
+from light_scheduler.wire.fields import CONTROL_PREFIX
+
+from .evidence import BURIED, SEEN, TOLD, asked_of, encode_asked, kafka_rows
+from .evidence import SCHEMA as EVIDENCE
+from .replay import Refused
+
+COLUMNS = f"{EVIDENCE}, asks string, interval bigint, start bigint, prefix string, target string"
+"""Rows of evidence, and what questions without an engine need: which command it is, the interval and the start of a
+fixed rate (ms, without jitter), what the ids of a command for many begin with, and the topic of a firing in history.
+"""
+
+_EVENT = "event string, version int, tenant string, id string, partition int, target_topic string"
+
+
+def commands(records: DataFrame, dialects: Mapping[str, str], limits: Limits) -> DataFrame:
+    """Return the evidence of commands; `dialects` are those of their topics."""
+    in_ms = records.withColumn("timestamp", F.unix_millis("timestamp"))
+    return in_ms.mapInArrow(_decoding(dict(dialects), limits), COLUMNS)
+
+
+def for_many(commands: DataFrame) -> DataFrame:
+    """Return commands for many as evidence of each schedule that they may be for."""
+    many = commands.where("prefix is not null").drop("id")
+    schedules = commands.where("asks = 'schedule'").select("tenant", "id", "lane").distinct()
+    concerned = schedules.join(F.broadcast(many), ["tenant", "lane"]).where(F.col("id").startswith(F.col("prefix")))
+    return concerned.select(*commands.columns)
+
+
+def history(records: DataFrame) -> DataFrame:
+    """Return the evidence of history. Records that are none are left out, and the totals of commands for many."""
+    event = F.from_json(F.col("value").cast("string"), _EVENT)
+    table = records.withColumn("event", event).where("event.tenant is not null")
+    table = table.where("event.version is not null or event.event = 'rejected'")
+    return table.select(
+        *_owner(F.col("event.tenant"), F.col("event.id"), F.col("event.partition"), TOLD),
+        *_record(F.lit(None), F.col("value"), F.lit(None)),
+        *_nothing("asks", "interval", "start", "prefix"),
+        F.when(F.col("event.event") == "fired", F.col("event.target_topic")).alias("target"),
+    )
+
+
+def firings(records: DataFrame) -> DataFrame:
+    """Return the evidence of target topics. Records that do not come from the scheduler are left out."""
+    tenant, id = _header(CONTROL_PREFIX + "tenant"), _header(CONTROL_PREFIX + "id")
+    lane = _header(CONTROL_PREFIX + "source-partition").try_cast("int")
+    return records.where(tenant.isNotNull() & id.isNotNull() & lane.isNotNull()).select(
+        *_owner(tenant, id, lane, SEEN),
+        *_record(F.col("key"), F.sha2("value", 256).cast("binary"), F.col("headers")),
+        *_nothing("asks", "interval", "start", "prefix", "target"),
+    )
+
+
+def dead_letters(records: DataFrame) -> DataFrame:
+    """Return the evidence of dead letters."""
+    tenant, id = _header(DEAD_LETTER_PREFIX + "tenant"), _header(DEAD_LETTER_PREFIX + "id")
+    lane = _header(DEAD_LETTER_PREFIX + "source-partition").try_cast("int")
+    return records.where(tenant.isNotNull() & lane.isNotNull()).select(
+        *_owner(tenant, id, lane, BURIED),
+        *_record(F.lit(None), F.lit(None), F.col("headers")),
+        *_nothing("asks", "interval", "start", "prefix", "target"),
+    )
+
+
+def _owner(tenant: Column, id: Column, lane: Column, kind: int) -> list[Column]:
+    whose = tenant.alias("tenant"), F.coalesce(id, F.lit("")).alias("id"), lane.alias("lane")
+    return [*whose, F.lit(kind).alias("kind")]
+
+
+def _record(key: Column, value: Column, headers: Column) -> list[Column]:
+    return [
+        *map(F.col, ("topic", "partition", "offset")),
+        F.unix_millis("timestamp").alias("timestamp"),
+        key.cast("binary").alias("key"),
+        value.cast("binary").alias("value"),
+        headers.cast(HEADERS_TYPE).alias("headers"),
+    ]
+
+
+def _nothing(*names: str) -> list[Column]:
+    types = spark_types(COLUMNS)
+    return [F.lit(None).cast(types[name]).alias(name) for name in names]
+
+
+def _header(name: str) -> Column:
+    """Return the last header of a name as text."""
+    named = F.filter("headers", lambda header: (header["key"] == name) & header["value"].isNotNull())
+    return F.try_element_at(named, F.lit(-1))["value"].cast("string")
+
+
+def _decoding(
+    dialects: dict[str, str], limits: Limits
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema = arrow_schema(COLUMNS)
+
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        named = {topic: dialect_named(dialect) for topic, dialect in dialects.items()}
+        for batch in batches:
+            rows: list[tuple[Any, ...]] = []
+            for record in kafka_rows(batch):
+                found = asked_of(record, named[record.topic], limits)
+                if found is None:
+                    continue
+                tenant, id, asked = found
+                place = record.topic, record.partition, record.offset, record.timestamp
+                name = "refused" if isinstance(asked, Refused) else asked.name
+                whose = tenant, id, record.partition, record.kind
+                rows.append(
+                    (*whose, *place, None, encode_asked(asked), None, name, *_rate(asked), _prefix(asked), None)
+                )
+            columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return decode
+
+
+def _rate(asked: object) -> tuple[int | None, int | None]:
+    if not isinstance(asked, ScheduleCommand) or not isinstance(asked.timing, FixedRate):
+        return None, None
+    bounds, waits = asked.bounds, asked.acknowledgement
+    if (bounds is not None and bounds.jitter) or (waits is not None and waits.overlap != "allow"):
+        return None, None
+    return asked.timing.interval, None if bounds is None else bounds.start
+
+
+def _prefix(asked: object) -> str | None:
+    if not isinstance(asked, CommandForMany) or asked.selection is None:
+        return None
+    return asked.selection.id_prefix

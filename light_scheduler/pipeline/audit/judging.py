@@ -1,0 +1,119 @@
+"""Verdicts as a table: each schedule's rows of evidence go through `judge`, where they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from light_scheduler.engine import FiringRules
+from light_scheduler.pipeline.schemas import arrow_schema
+
+from .evidence import Row, cases, evidence_rows
+from .verdict import Bounds, Horizon, Verdict, judge
+
+FAULT, COUNT, LATENESS, MINUTE, HANDLED = "fault", "count", "lateness", "minute", "handled"
+
+FINDINGS = (
+    "what string, name string, tenant string, id string, lane int, due bigint, at bigint, topic string, "
+    "partition int, offset bigint, number bigint, detail string"
+)
+"""A row is a FAULT; or a `number` of what is counted: COUNT by `name`, firings by LATENESS (`at`, in ms) and by
+MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried its commands out.
+"""
+
+_MINUTE_MS = 60_000
+_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for every schedule that is judged."""
+
+    rules: FiringRules
+    bounds: Bounds
+    horizon: Horizon
+    commands_topic: str
+    whole_since: int
+
+
+def findings(evidence: DataFrame, terms: Terms) -> DataFrame:
+    """Return what is found in evidence, a row for each finding."""
+    order = ("tenant", "id", "lane", "kind", "topic", "partition", "offset")
+    sorted_rows = evidence.select(*Row._fields).repartition("tenant", "id").sortWithinPartitions(*order)
+    return sorted_rows.mapInArrow(_judging(terms), FINDINGS)
+
+
+def lateness_step(ms: int) -> int:
+    """Return a lateness as it is counted: three digits of it, so that there are few different ones."""
+    scale: int = 10 ** max(0, len(str(abs(ms))) - 3)
+    return ms // scale * scale
+
+
+def _judging(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema = arrow_schema(FINDINGS)
+
+    def batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+        arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def judge_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tally = _Tally()
+        rows: list[tuple[Any, ...]] = []
+        everything = chain.from_iterable(map(evidence_rows, batches))
+        for (tenant, id), of_one in groupby(everything, key=lambda row: (row.tenant, row.id)):
+            for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
+                tally.counts["schedules"] += 1
+                if case is None:
+                    tally.counts["ambiguous"] += 1
+                    continue
+                tally.counts["unreadable"] += case.unreadable
+                verdict = judge(case, terms.rules, terms.bounds, terms.horizon)
+                tally.add(verdict, case.commands_topic, lane)
+                for fault in verdict.faults:
+                    place = fault.place
+                    rows.append(
+                        (FAULT, fault.kind.value, tenant, id, lane, fault.due, fault.at, *place, 1, fault.detail)
+                    )
+                if len(rows) >= _ROWS:
+                    yield batch_of(rows)
+                    rows = []
+        rows += tally.rows()
+        if rows:
+            yield batch_of(rows)
+
+    return judge_rows
+
+
+class _Tally:
+    """What is counted in a partition of the evidence: a few rows instead of one for each firing."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._lateness: Counter[int] = Counter()
+        self._minutes: Counter[int] = Counter()
+        self._handled: dict[tuple[str, int], int] = {}
+
+    def add(self, verdict: Verdict, topic: str, lane: int) -> None:
+        self.counts.update(verdict.counts)
+        self.counts["delivered"] += len(verdict.deliveries)
+        for promise, late in verdict.deliveries:
+            self._minutes[promise.told.event.at // _MINUTE_MS * _MINUTE_MS] += 1
+            if late is not None:
+                self._lateness[lateness_step(late)] += 1
+        if verdict.handled is not None:
+            self._handled[topic, lane] = max(verdict.handled, self._handled.get((topic, lane), -1))
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        for name, number in self.counts.items():
+            yield COUNT, name, None, None, None, None, None, None, None, None, number, None
+        for what, numbers in ((LATENESS, self._lateness), (MINUTE, self._minutes)):
+            for at, number in numbers.items():
+                yield what, None, None, None, None, None, at, None, None, None, number, None
+        for (topic, lane), offset in self._handled.items():
+            yield HANDLED, None, None, None, lane, None, None, topic, lane, offset, 1, None

@@ -1,0 +1,107 @@
+"""Where an audit's records come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.errors import JobError
+from light_scheduler.pipeline.archive import read_archive
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.kafka.silence import SILENT
+from light_scheduler.pipeline.topics import read_topics
+
+_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Log:
+    """What is known of a topic: the partitions that have lost their beginning, and whether it is compacted."""
+
+    truncated: frozenset[int] = frozenset()
+    is_compacted: bool = False
+
+
+class Source(Protocol):
+    """Kafka's own columns, of topics."""
+
+    def logs(self, topics: Sequence[str]) -> dict[str, Log]:
+        """Look topics up; those that are not there are left out. Raises JobError if that cannot be done."""
+        ...
+
+    def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
+        """Return the records of topics that are there, from an instant on (UTC epoch ms) or from their beginning."""
+        ...
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The topics of a cluster, read_committed."""
+
+    spark: SparkSession
+    cluster: Cluster
+
+    def logs(self, topics: Sequence[str]) -> dict[str, Log]:
+        client = {**self.cluster.configuration(), "group.id": "light-scheduler-audit"}
+        consumer = Consumer(client, logger=SILENT)
+        try:
+            there = consumer.list_topics(timeout=_TIMEOUT_S).topics
+            found = {topic: sorted(there[topic].partitions) for topic in topics if topic in there}
+            begins = {
+                topic: {
+                    partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)[0]
+                    for partition in partitions
+                }
+                for topic, partitions in found.items()
+            }
+            compacted = self._compacted(list(found))
+        except KafkaException as error:
+            raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
+        finally:
+            consumer.close()
+        return {
+            topic: Log(frozenset(partition for partition, low in lows.items() if low > 0), topic in compacted)
+            for topic, lows in begins.items()
+        }
+
+    def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
+        options = self.cluster.client_options()
+        if since is not None:
+            options["startingTimestamp"] = str(since)
+        return read_topics(self.spark, self.cluster.bootstrap_servers, topics, **options)
+
+    def _compacted(self, topics: Sequence[str]) -> set[str]:
+        if not topics:
+            return set()
+        admin = AdminClient(self.cluster.configuration(), logger=SILENT)
+        asked = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics])
+        return {
+            resource.name
+            for resource, answer in asked.items()
+            if "compact" in (answer.result(_TIMEOUT_S)["cleanup.policy"].value or "")
+        }
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The table that the job `archive` fills, as it is now: all topics up to about the same instant."""
+
+    spark: SparkSession
+    path: str
+
+    def logs(self, topics: Sequence[str]) -> dict[str, Log]:
+        kept = self.read(topics).groupBy("topic", "partition").agg(F.min("offset").alias("low")).collect()
+        lows: dict[str, dict[int, int]] = {}
+        for row in kept:
+            lows.setdefault(row.topic, {})[row.partition] = row.low
+        return {topic: Log(frozenset(part for part, low in of.items() if low > 0)) for topic, of in lows.items()}
+
+    def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
+        table = read_archive(self.spark, self.path).where(F.col("topic").isin(list(topics)))
+        return table if since is None else table.where(F.unix_millis("timestamp") >= since)

@@ -1,0 +1,204 @@
+"""One schedule's verdict: what was promised against what is in the target topics and among the dead letters."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from light_scheduler.engine import FiringRules
+from light_scheduler.model import DeadLetterCause, EventType
+
+from .faults import Fault, FaultKind, Place
+from .replay import Asked, Ending, Name, Promise, Replay, Told
+
+
+class Seen(NamedTuple):
+    """A message in a target topic. `payload` and `headers` are digests, those of the user; `timestamp` is its record's
+    (UTC epoch ms).
+    """
+
+    place: Place
+    timestamp: int
+    due: int
+    attempt: int
+    version: int
+    sequence: int
+    fired_at: int
+    source: Place
+    original_due: int | None
+    key: bytes | None
+    payload: bytes | None
+    headers: bytes
+
+    @property
+    def name(self) -> Name:
+        return self.due, self.attempt, self.version, self.sequence
+
+
+class Buried(NamedTuple):
+    """A dead letter; `offset` is that of the command that it comes from."""
+
+    place: Place
+    cause: DeadLetterCause
+    at: int
+    due: int | None
+    offset: int
+
+
+class Bounds(NamedTuple):
+    """What is judged: what happened from `start` to `end` (UTC epoch ms). `patience` (ms) is how late may be."""
+
+    start: int
+    end: int
+    patience: int
+
+    def hold(self, instant: int) -> bool:
+        return self.start <= instant <= self.end
+
+
+class Horizon(NamedTuple):
+    """From which instant on (UTC epoch ms) a topic surely has what was written to it; None: not at all."""
+
+    targets: Mapping[str, int | None]
+    dead_letters: int | None
+
+    def reaches(self, topic: str | None, instant: int) -> bool:
+        start = self.targets.get(topic or "")
+        return start is not None and start <= instant
+
+
+class Case(NamedTuple):
+    """All there is about one schedule of one lane, each in the order of its log."""
+
+    asked: Sequence[Asked]
+    told: Sequence[Told]
+    seen: Sequence[Seen]
+    buried: Sequence[Buried]
+    commands_topic: str
+    whole_since: int = 0
+    unreadable: int = 0
+
+
+class Delivery(NamedTuple):
+    """A firing that was promised and delivered. `late` is ms after it could have been at the earliest, if known."""
+
+    promise: Promise
+    late: int | None
+
+
+class Verdict(NamedTuple):
+    """What is wrong, what was delivered, what was counted, and which command of the lane was surely handled last."""
+
+    faults: list[Fault]
+    deliveries: list[Delivery]
+    counts: Counter[str]
+    handled: int | None
+
+
+def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> Verdict:
+    """Judge one schedule."""
+    spare: dict[Name, list[Seen]] = defaultdict(list)
+    for seen in case.seen:
+        spare[seen.name].append(seen)
+    replay = _replayed(case, rules, bounds, spare)
+    faults = list(replay.faults)
+    deliveries: list[Delivery] = []
+    counts: Counter[str] = Counter(unjudged=replay.unjudged)
+    for promise in replay.promises:
+        event, place = promise.told
+        if event.event is not EventType.FIRED:
+            continue
+        if found := spare.get(promise.name):
+            seen = found.pop(0)
+            late = None if promise.ready_at is None else event.at - promise.ready_at
+            faults += _compared(promise, seen, case.commands_topic)
+            if late is not None and late > bounds.patience:
+                faults.append(_fault(FaultKind.LATE, seen, f"{late} ms after nothing else was in its way"))
+            if bounds.hold(event.at):
+                deliveries.append(Delivery(promise, late))
+        elif horizon.reaches(event.target_topic, event.at):
+            detail = f"history tells that it was delivered, and it is not in {event.target_topic}"
+            faults.append(Fault(FaultKind.MISSING, event.due, event.at, place, detail))
+        elif bounds.hold(event.at):
+            counts["unjudged"] += 1
+    promised = {promise.name for promise in replay.promises}
+    faults += [_surplus(seen, promised, replay.endings) for found in spare.values() for seen in found]
+    faults += _unburied(replay.promises, case.buried, horizon)
+    return Verdict([fault for fault in faults if bounds.hold(fault.at)], deliveries, counts, replay.handled)
+
+
+def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name, Sequence[Seen]]) -> Replay:
+    replay = Replay(
+        case.asked,
+        rules,
+        commands_topic=case.commands_topic,
+        rejected={letter.offset for letter in case.buried if letter.cause is DeadLetterCause.REJECTED},
+        sources={name: [each.source.offset for each in found] for name, found in seen.items()},
+        whole_since=case.whole_since,
+    )
+    for told in case.told:
+        replay.take(told)
+    replay.end(bounds.end, bounds.patience)
+    return replay
+
+
+def _compared(promise: Promise, seen: Seen, commands_topic: str) -> list[Fault]:
+    """Hold a message against what was promised."""
+    faults = []
+    if min(seen.fired_at, seen.timestamp) < seen.due:
+        early = seen.due - min(seen.fired_at, seen.timestamp)
+        faults.append(_fault(FaultKind.EARLY, seen, f"{early} ms before it was due"))
+    differing = [name for name, is_same in _parts(promise, seen, commands_topic) if not is_same]
+    if differing:
+        faults.append(_fault(FaultKind.ALTERED, seen, f"not as promised: {', '.join(differing)}"))
+    return faults
+
+
+def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[str, bool]]:
+    event = promise.told.event
+    yield "topic", event.target_topic == seen.place.topic
+    if seen.fired_at >= seen.due:  # else it is early, which says more
+        yield "header schedule-fired-at", seen.fired_at == event.at
+    if promise.subject is None:
+        return
+    schedule, progress = promise.subject.schedule, promise.subject.progress
+    target = schedule.target
+    yield "key", seen.key == target.key
+    yield "payload", seen.payload == schedule.payload
+    yield "headers", seen.headers == (schedule.headers[0][1] if schedule.headers else None)
+    yield "partition", target.partition in (None, seen.place.partition)
+    yield "source headers", seen.source == (commands_topic, schedule.source_partition, schedule.source_offset)
+    yield "header schedule-original-due", seen.original_due == progress.first_due
+
+
+def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Fault:
+    """Say what is wrong with a message that no line of history stands for."""
+    if seen.name in promised:
+        return _fault(FaultKind.DUPLICATE, seen, "history tells it once")
+    before = [ending for ending in endings if ending.at <= seen.fired_at and ending.version >= seen.version]
+    if before and before[-1].event is EventType.CANCELLED:
+        return _fault(FaultKind.AFTER_CANCEL, seen, f"cancelled at {before[-1].at}")
+    if before:
+        return _fault(FaultKind.SUPERSEDED, seen, f"version {seen.version} was replaced at {before[0].at}")
+    return _fault(FaultKind.UNEXPECTED, seen, "history does not tell it")
+
+
+def _unburied(promises: Iterable[Promise], buried: Iterable[Buried], horizon: Horizon) -> list[Fault]:
+    """Find firings that history tells to be among the dead letters, and are not."""
+    there = Counter((letter.cause, letter.due) for letter in buried)
+    faults = []
+    for promise in promises:
+        event, place = promise.told
+        if promise.cause is None:
+            continue
+        if there[promise.cause, event.due] > 0:
+            there[promise.cause, event.due] -= 1
+        elif horizon.dead_letters is not None and horizon.dead_letters <= event.at:
+            detail = f"history tells {event.event}, and it is not among the dead letters"
+            faults.append(Fault(FaultKind.MISSING, event.due, event.at, place, detail))
+    return faults
+
+
+def _fault(kind: FaultKind, seen: Seen, detail: str) -> Fault:
+    return Fault(kind, seen.due, seen.fired_at, seen.place, detail)

@@ -1,0 +1,46 @@
+"""Changelogs as tables: the records that count, as a worker that restores would find them."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from light_scheduler.model import Entry
+from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_entry, decode_progress
+
+from .job import Cluster
+from .topics import read_topics
+
+
+def last_records(spark: SparkSession, cluster: Cluster, changelog: str) -> DataFrame:
+    """Return (partition, identity, schedule, progress) of a changelog: a row for each schedule that it knows of.
+
+    What is committed when the query begins counts. `schedule` is null if the schedule is done with; `progress` is null
+    unless it is split and has moved on.
+    """
+    records = read_topics(spark, cluster.bootstrap_servers, [changelog], **cluster.client_options())
+    latest = (
+        records.withColumn("kind", F.substring("key", 1, 1))
+        .where((F.col("kind") == F.lit(SCHEDULE_KIND)) | (F.col("kind") == F.lit(PROGRESS_KIND)))
+        .groupBy("partition", F.expr("substring(key, 2)").alias("identity"))
+        .agg(_last(SCHEDULE_KIND).alias("defined"), _last(PROGRESS_KIND).alias("moved"))
+    )
+    # Progress counts for the schedule record before it in the log: an older one is that of an earlier version.
+    return latest.where("defined is not null").select(
+        "partition",
+        "identity",
+        F.col("defined.value").alias("schedule"),
+        F.when(F.col("moved.offset") > F.col("defined.offset"), F.col("moved.value")).alias("progress"),
+    )
+
+
+def decoded(schedule: bytes, progress: bytes | None) -> Entry:
+    """Return a pending schedule from its records. Raises FormatTooNew or FormatError."""
+    entry = decode_entry(schedule)
+    return entry if progress is None else Entry(entry.schedule, decode_progress(progress))
+
+
+def _last(kind: bytes) -> Column:
+    """Return the last record of a kind, as offset and value; null if there is none."""
+    is_it = F.col("kind") == F.lit(kind)
+    return F.max_by(F.struct("offset", "value"), F.when(is_it, F.col("offset")))

@@ -1,0 +1,238 @@
+"""The job `forecast`: how much is due in each minute ahead, from the changelogs, recurrences included.
+
+The engine itself says when a series fires next, jitter included. What nobody can know is taken to go smoothly: runs of
+a fixed delay are completed at once, acknowledgements come in time, and nobody completes a backoff series.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from matplotlib.axes import Axes
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.engine import due_times
+from light_scheduler.model import Entry, TopicNames
+from light_scheduler.wire import format_instant
+
+from .changelog import decoded, last_records
+from .job import SILENT, Cluster, Progress
+from .pages import GOOD, Section, page, plot, table, write_page
+from .schemas import arrow_schema
+from .topics import require_topic
+
+MOST_FIRINGS = 100_000
+"""Firings of one schedule that are counted."""
+
+MOST_TENANTS = 6
+"""Tenants that the plot tells apart."""
+
+_MINUTE_MS = 60_000
+_LOAD = "what string, minute bigint, tenant string, topic string, number bigint"
+_DUE, _SCHEDULES, _PAUSED, _CUT = "due", "schedules", "paused", "cut"
+
+
+@dataclass(frozen=True)
+class ForecastOptions:
+    """What is forecast: `ahead` ms from now. `inputs` are the commands topics.
+
+    `table` is the folder of a Parquet table of minute, tenant, topic and firings; `page` is where the report goes.
+    """
+
+    cluster: Cluster
+    names: TopicNames
+    inputs: Sequence[str]
+    ahead: int = 86_400_000
+    table: str | None = None
+    page: Path | None = None
+    clock: Clock = field(default_factory=SystemClock)
+
+
+@dataclass(frozen=True)
+class Load:
+    """How many firings are due in a minute, which is named by its beginning."""
+
+    minute: str
+    firings: int
+
+
+@dataclass(frozen=True)
+class ForecastSummary:
+    """What is due from `start` to `end`. What is overdue counts in the first minute.
+
+    `paused` of the `schedules` fire nothing until they are resumed; of those that are `cut`, only the first firings are
+    counted. `minutes` are those in which something is due.
+    """
+
+    start: str
+    end: str
+    schedules: int
+    paused: int
+    cut: int
+    firings: int
+    peak: Load | None
+    minutes: Sequence[Load]
+    tenants: Mapping[str, int]
+    topics: Mapping[str, int]
+
+    @property
+    def failed(self) -> bool:
+        return False
+
+    def lines(self) -> list[str]:
+        lines = [
+            f"{self.start} to {self.end}: {self.firings:,} firings of {self.schedules:,} schedules "
+            f"({self.paused:,} paused)"
+        ]
+        if self.peak is not None:
+            lines.append(f"The fullest minute begins at {self.peak.minute}: {self.peak.firings:,} firings")
+        if self.cut:
+            lines.append(f"{self.cut:,} schedules have more than the {MOST_FIRINGS:,} firings that are counted")
+        return lines
+
+
+def main(spark: SparkSession, options: ForecastOptions, progress: Progress = SILENT) -> ForecastSummary:
+    """Forecast the load. Raises JobError if a changelog cannot be read."""
+    start = options.clock.now() // _MINUTE_MS * _MINUTE_MS
+    with progress.phase("Expanding schedules"):
+        parts = [_load_of(spark, options, topic, start) for topic in options.inputs]
+        load = reduce(DataFrame.unionByName, parts).groupBy("what", "minute", "tenant", "topic")
+        counted = load.agg(F.sum("number").alias("number")).persist(StorageLevel.DISK_ONLY)
+        totals = {
+            row["what"]: row["number"] for row in counted.groupBy("what").agg(F.sum("number").alias("number")).collect()
+        }
+    try:
+        with progress.phase("Reporting"):
+            due = counted.where(F.col("what") == _DUE).drop("what").withColumnRenamed("number", "firings")
+            if options.table is not None:
+                minute = F.timestamp_millis("minute").alias("minute")
+                due.select(minute, "tenant", "topic", "firings").write.mode("overwrite").parquet(options.table)
+            summary = _summary(due, totals, start, start + options.ahead)
+            if options.page is not None:
+                write_page(options.page, _page(due, summary))
+            return summary
+    finally:
+        counted.unpersist()
+
+
+def expand(entry: Entry, start: int, end: int) -> list[int]:
+    """Return when a schedule's firings are due before `end`, at most MOST_FIRINGS; overdue ones are due at `start`."""
+    progress = entry.progress
+    asked = [*progress.triggered]
+    if progress.paused:
+        return [start] * len(asked)
+    if progress.queued is not None:
+        asked.append(progress.queued)
+    planned = takewhile(lambda due: due < end, due_times(entry))
+    return [max(start, due) for due in (*asked, *islice(planned, MOST_FIRINGS))]
+
+
+def _load_of(spark: SparkSession, options: ForecastOptions, commands_topic: str, start: int) -> DataFrame:
+    changelog = options.names.changelog(commands_topic)
+    require_topic(options.cluster, changelog)
+    pending = last_records(spark, options.cluster, changelog).where("schedule is not null")
+    return pending.mapInArrow(_expanding(start, start + options.ahead), _LOAD)
+
+
+def _expanding(start: int, end: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def expand_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        due: Counter[tuple[int, str, str]] = Counter()
+        counts: Counter[str] = Counter()
+        for batch in batches:
+            records = zip(batch.column("schedule").to_pylist(), batch.column("progress").to_pylist(), strict=True)
+            for entry in (decoded(schedule, progress) for schedule, progress in records):
+                schedule = entry.schedule
+                firings = expand(entry, start, end)
+                counts[_SCHEDULES] += 1
+                counts[_PAUSED] += entry.progress.paused
+                counts[_CUT] += len(firings) >= MOST_FIRINGS
+                for at in firings:
+                    due[at // _MINUTE_MS * _MINUTE_MS, schedule.tenant, schedule.target.topic] += 1
+        rows: list[tuple[Any, ...]] = [(_DUE, *key, number) for key, number in due.items()]
+        rows += [(what, None, None, None, number) for what, number in counts.items()]
+        if rows:
+            columns = zip(*rows, strict=True)
+            schema = arrow_schema(_LOAD)
+            arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return expand_rows
+
+
+def _summary(due: DataFrame, totals: Mapping[str, int], start: int, end: int) -> ForecastSummary:
+    by_minute = due.groupBy("minute").agg(F.sum("firings").alias("firings")).orderBy("minute").collect()
+    minutes = [Load(format_instant(row.minute), row.firings) for row in by_minute]
+    return ForecastSummary(
+        start=format_instant(start),
+        end=format_instant(end),
+        schedules=totals.get(_SCHEDULES, 0),
+        paused=totals.get(_PAUSED, 0),
+        cut=totals.get(_CUT, 0),
+        firings=totals.get(_DUE, 0),
+        peak=max(minutes, key=lambda load: load.firings, default=None),
+        minutes=minutes,
+        tenants=_by(due, "tenant"),
+        topics=_by(due, "topic"),
+    )
+
+
+def _by(due: DataFrame, name: str) -> dict[str, int]:
+    rows = (
+        due.groupBy(name).agg(F.sum("firings").alias("firings")).orderBy(F.desc("firings"), name).limit(100).collect()
+    )
+    return {row[name]: row.firings for row in rows}
+
+
+def _page(due: DataFrame, summary: ForecastSummary) -> str:
+    title = "Load ahead"
+    if not summary.firings:
+        return page(title, summary.lines()[0], [])
+    fullest = sorted(summary.minutes, key=lambda load: -load.firings)[:20]
+    return page(
+        title,
+        " ".join(f"{line}." for line in summary.lines()),
+        [
+            Section("Firings due in each minute", _plot(due, summary)),
+            Section(
+                "The fullest minutes", table(("Minute", "Firings"), [(load.minute, load.firings) for load in fullest])
+            ),
+            Section("Tenants", table(("Tenant", "Firings"), list(summary.tenants.items()))),
+            Section("Target topics", table(("Topic", "Firings"), list(summary.topics.items()))),
+        ],
+    )
+
+
+def _plot(due: DataFrame, summary: ForecastSummary) -> str:
+    names = list(summary.tenants)[:MOST_TENANTS]
+    first, last = (
+        int(np.datetime64(at.removesuffix("Z"), "m").astype(np.int64)) for at in (summary.start, summary.end)
+    )
+    series = {name: np.zeros(last - first + 1, dtype=np.int64) for name in (*names, "all others")}
+    tenant = F.when(F.col("tenant").isin(names), F.col("tenant")).otherwise("all others").alias("tenant")
+    for row in due.groupBy(tenant, "minute").agg(F.sum("firings").alias("firings")).collect():
+        series[row.tenant][row.minute // _MINUTE_MS - first] += row.firings
+    shown = {name: numbers for name, numbers in series.items() if numbers.any()}
+    times: Any = np.datetime64(first, "m") + np.arange(last - first + 1)
+
+    def draw(axes: Axes) -> None:
+        if len(shown) == 1:
+            (numbers,) = shown.values()
+            axes.fill_between(times, numbers, step="post", color=GOOD)
+        else:
+            axes.stackplot(times, *shown.values(), labels=list(shown), step="post")
+            axes.legend(frameon=False, fontsize=9, ncols=4)
+        axes.set_ylabel("firings a minute", fontsize=9)
+        axes.set_ylim(bottom=0)
+
+    return plot(draw, "Firings due in each minute, by tenant", (10, 3.6))

@@ -1,0 +1,166 @@
+"""Topics in a lake table: every record once, whatever is killed, in few files."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from support.ledger import Ledger
+
+from light_scheduler.clock import SettableClock
+from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.errors import JobError
+from light_scheduler.pipeline.archive import KAFKA_COLUMNS, ArchiveOptions, ArchiveSummary, main, read_archive
+from light_scheduler.pipeline.audit import AuditOptions
+from light_scheduler.pipeline.audit import main as audit
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.topics import read_topics
+from light_scheduler.worker.topic_admin import create_topic
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(1_800)]
+
+M = 1_767_225_600_000
+"""2026-01-01T00:00Z."""
+MINUTE = 60_000
+COMMIT_TIMEOUT_S = 120.0
+
+
+def archived(spark: SparkSession, kafka: Kafka, path: Path, topics: list[str], **options: Any) -> ArchiveSummary:
+    return main(spark, ArchiveOptions(Cluster(kafka.bootstrap_servers), topics, str(path), **options))
+
+
+def comparable(table: DataFrame) -> DataFrame:
+    """Return a table without types that rows cannot be compared by."""
+    return table.select(*KAFKA_COLUMNS).withColumn("headers", table["headers"].cast("string"))
+
+
+def assert_equal_row_for_row(spark: SparkSession, kafka: Kafka, path: Path, topics: list[str]) -> int:
+    kept, there = read_archive(spark, str(path)), read_topics(spark, kafka.bootstrap_servers, topics)
+    assert comparable(kept).exceptAll(comparable(there)).count() == 0, "nothing twice, and nothing else"
+    assert comparable(there).exceptAll(comparable(kept)).count() == 0, "nothing is missing"
+    return kept.count()
+
+
+def test_a_table_has_each_record_once_in_few_files_and_can_be_audited(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    ledger = Ledger(prefix)
+    topics = sorted(ledger.topics)
+    for number in range(300):
+        ledger.send(f"s-{number}", M, ("at", M + MINUTE + number))
+    ledger.run(M)
+    ledger.run(M + 2 * MINUTE)
+    ledger.produce(kafka.bootstrap_servers)
+    first = archived(spark, kafka, tmp_path / "lake", topics, batch=400)
+    again = archived(spark, kafka, tmp_path / "lake", topics)
+
+    assert (first.records, again.records) == (1_200, 0)
+    assert first.batches >= 3
+    assert first.files == 3, "one for each topic and day"
+    assert assert_equal_row_for_row(spark, kafka, tmp_path / "lake", topics) == 1_200
+
+    options = AuditOptions(
+        cluster=Cluster(kafka.bootstrap_servers),
+        names=ledger.names,
+        inputs={ledger.names.commands: "native"},
+        rules=FiringRules(),
+        limits=Limits(1_000_000, 512),
+        end=M + 3 * MINUTE,
+        archive=str(tmp_path / "lake"),
+        clock=SettableClock(M),
+    )
+    summary = audit(spark, options)
+    assert (list(summary.faults), summary.firings, summary.unjudged) == ([], 300, 0)
+
+
+def test_what_is_killed_while_it_archives_neither_loses_nor_doubles_a_record(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    count, kills = request.config.getoption("--archived"), request.config.getoption("--archive-kills")
+    topics = [f"{prefix}-{kind}" for kind in ("commands", "history", "results", "dead-letters")]
+    for topic in topics:
+        create_topic(kafka.bootstrap_servers, topic, 2)
+    path = tmp_path / "lake"
+    with flowing(kafka, topics, count, kills) as done:
+        for number in range(kills):
+            with archiving(kafka, prefix, path, count // (20 * max(1, kills))) as process:
+                wait_for_commit(path, commits(path), process)
+                time.sleep(random.Random(number).random())  # anywhere in what it does then
+                os.killpg(process.pid, signal.SIGKILL)
+        done.set()
+    archived(spark, kafka, path, topics)
+    assert assert_equal_row_for_row(spark, kafka, path, topics) == count
+
+
+@contextmanager
+def flowing(kafka: Kafka, topics: list[str], count: int, kills: int) -> Iterator[threading.Event]:
+    """Produce records while the block runs, and what is left of them as soon as the event is set."""
+    hurry = threading.Event()
+    share = max(1, count // (100 * max(1, kills)))
+
+    def produce() -> None:
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        for number in range(count):
+            value = None if number % 13 == 0 else bytes([number % 256]) * (number % 200)
+            headers: list[tuple[str, Any]] = [("number", b"%d" % number), ("none", None), ("number", b"\xff")]
+            producer.produce(topics[number % len(topics)], value, b"%d" % number, headers=headers[: number % 4])
+            if number % share == 0:
+                producer.flush()
+                hurry.wait(0.2)
+        assert producer.flush() == 0
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield hurry
+    finally:
+        hurry.set()
+        thread.join()
+
+
+@contextmanager
+def archiving(kafka: Kafka, app_id: str, path: Path, batch: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `light-scheduler pipeline archive --continuous` in a process group of its own, with its JVM."""
+    command = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "pipeline", "archive", str(path)]
+    command += ["--continuous", "--batch", str(max(1, batch)), "--app-id", app_id, "--memory", "1g"]
+    command += ["--broker", f"kafka://{kafka.bootstrap_servers}", "--master", "local[2]"]
+    process = subprocess.Popen(command, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def commits(path: Path) -> int:
+    return len(list((path / "_delta_log").glob("*.json")))
+
+
+def wait_for_commit(path: Path, before: int, process: subprocess.Popen[bytes]) -> None:
+    """Return when the table has more commits than before."""
+    deadline = time.monotonic() + COMMIT_TIMEOUT_S
+    while commits(path) <= before:
+        assert process.poll() is None, "the archive ended by itself"
+        assert time.monotonic() < deadline, "the archive commits nothing"
+        time.sleep(0.05)
+
+
+def test_what_is_no_archive_is_told(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> None:
+    with pytest.raises(JobError, match="is no archive"):
+        read_archive(spark, str(tmp_path))
+    with pytest.raises(JobError, match=f"topic {prefix} cannot be used"):
+        archived(spark, kafka, tmp_path / "lake", [prefix])

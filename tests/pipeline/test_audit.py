@@ -1,0 +1,226 @@
+"""Audits of topics in a real Kafka: what was planted is found, one in very many, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from support.application import Application
+from support.ledger import Ledger, Record
+from support.reading import read_until
+
+from light_scheduler.client import ScheduleRequest
+from light_scheduler.clock import SettableClock, SystemClock
+from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.errors import JobError
+from light_scheduler.model import TopicNames
+from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
+from light_scheduler.pipeline.job import Cluster
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+
+M = 1_767_225_600_000
+"""2026-01-01T00:00Z."""
+MINUTE, HOUR = 60_000, 3_600_000
+
+Audit = Callable[..., AuditSummary]
+
+
+@pytest.fixture
+def ledger(prefix: str) -> Ledger:
+    return Ledger(prefix, partitions=3)
+
+
+@pytest.fixture
+def audit(spark: SparkSession, kafka: Kafka) -> Audit:
+    """Produce a ledger, unless it was produced before, and audit it at 03:00."""
+    produced: list[Ledger] = []
+
+    def audit(ledger: Ledger, **options: Any) -> AuditSummary:
+        if ledger not in produced:
+            produced.append(ledger)
+            ledger.produce(kafka.bootstrap_servers)
+        return main(spark, options_for(kafka, ledger.names, rules=ledger.rules, limits=ledger.limits, **options))
+
+    return audit
+
+
+def options_for(kafka: Kafka, names: TopicNames, **options: Any) -> AuditOptions:
+    defaults: dict[str, Any] = {
+        "inputs": {names.commands: "native"},
+        "rules": FiringRules(),
+        "limits": Limits(1_000_000, 512),
+        "clock": SettableClock(M + 3 * HOUR),
+    }
+    return AuditOptions(Cluster(kafka.bootstrap_servers), names, **{**defaults, **options})
+
+
+def fill(ledger: Ledger, count: int) -> None:
+    """Fire so many one-shots, some of them updated or cancelled before, and some series."""
+    for number in range(count):
+        due = M + HOUR + number % HOUR
+        ledger.send(f"s-{number}", M + number % 1_000, ("at", due), value=b"payload %d" % number)
+    ledger.run(M + MINUTE)
+    for number in range(0, count, 10):
+        if number % 20:
+            ledger.send(f"s-{number}", M + MINUTE, ("command", "cancel"))
+        else:
+            ledger.send(f"s-{number}", M + MINUTE, ("at", M + 2 * HOUR))
+    for number in range(min(count // 50, 1_000)):
+        ledger.send(f"rate-{number}", M + MINUTE + number, ("every", "10m"), ("end", M + 2 * HOUR))
+        ledger.send(f"cron-{number}", M + MINUTE, ("cron", "*/15 * * * *"), ("jitter", "1m"), ("end", M + 2 * HOUR))
+    for at in range(M + MINUTE, M + 2 * HOUR + MINUTE, MINUTE):
+        ledger.run(at)
+
+
+class Planted:
+    """A fault of each kind, each at a schedule of its own; `expected` is what an audit should say of them."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._firings: dict[str, Record] = {}
+        for record in ledger.of(ledger.target):
+            self._firings.setdefault((record.header("schedule-id") or b"").decode(), record)
+        ids = iter([id for id in self._firings if id.startswith("s-") and not id.endswith("0")])
+        self.expected: dict[str, str] = {}
+        for kind, plant in (
+            ("duplicate", self._append),
+            ("early", lambda firing: self._change(firing.with_header("schedule-fired-at", b"%d" % (M + MINUTE)))),
+            ("altered", lambda firing: self._change(replace(firing, value=b"other"))),
+            ("altered", lambda firing: self._change(firing.with_header("user", b"other"))),
+            ("missing", ledger.remove),  # at last: it moves those behind it
+        ):
+            id = next(ids)
+            plant(self._firings[id])
+            self.expected[id] = kind
+        self._fake("s-10", "after_cancel")
+        self._fake("s-20", "superseded")
+        self.expected["late"] = "late"
+        ledger.send("late", M + 2 * HOUR + MINUTE, ("at", M + 2 * HOUR + MINUTE))
+        ledger.run(M + 2 * HOUR + 10 * MINUTE)
+        self.expected["forgotten"] = "ignored"
+        # A command that a lane passed over: those after it had their effect.
+        ledger.send("forgotten", M + 2 * HOUR + 11 * MINUTE, ("at", M + 2 * HOUR + 12 * MINUTE))
+        ledger.forget()
+        ledger.send("last", M + 2 * HOUR + 12 * MINUTE, ("after", 0), partition=ledger.lane_of("forgotten"))
+        ledger.run(M + 2 * HOUR + 12 * MINUTE)
+
+    def _append(self, record: Record) -> None:
+        self._ledger.append(record.topic, 0, record.timestamp, record.key, record.value, record.headers)
+
+    def _change(self, record: Record) -> None:
+        self._ledger.change(record, record)
+
+    def _fake(self, id: str, kind: str) -> None:
+        """Add a firing of a schedule's first version, at its first time."""
+        like = next(iter(self._firings.values()))
+        due = M + HOUR + int(id.removeprefix("s-"))
+        for name, value in {"id": id, "due": due, "fired-at": due}.items():
+            like = like.with_header(f"schedule-{name}", str(value).encode())
+        like = like.with_header("schedule-source-partition", b"%d" % self._ledger.lane_of(id))
+        self._append(replace(like, timestamp=due))
+        self.expected[id] = kind
+
+
+def test_each_kind_of_fault_is_found_among_very_many_firings_and_within_a_range(
+    ledger: Ledger, audit: Audit, tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession
+) -> None:
+    fill(ledger, request.config.getoption("--audited"))
+    planted = Planted(ledger)
+
+    summary = audit(ledger, page=tmp_path / "audit.html", faults=str(tmp_path / "faults"))
+
+    assert {fault.id: fault.kind for fault in summary.faults} == planted.expected
+    assert len(summary.faults) == len(planted.expected)
+    assert summary.failed
+    assert summary.unjudged == 0
+    for fault in summary.faults:
+        record = ledger.records[fault.topic, fault.partition][fault.offset]
+        assert fault.id.encode() in (record.key or b"") + (record.header("schedule-id") or b"")
+    page = (tmp_path / "audit.html").read_text()
+    assert all(f"default/{id}" in page for id in planted.expected)
+    assert "://" not in page, "it needs no network"
+    assert spark.read.parquet(str(tmp_path / "faults")).count() == len(planted.expected)
+
+    of_range = audit(ledger, start=M + 2 * HOUR + 5 * MINUTE, end=M + 2 * HOUR + 11 * MINUTE)
+
+    assert [(fault.id, fault.kind) for fault in of_range.faults] == [("late", "late"), ("forgotten", "ignored")]
+
+
+def test_a_clean_application_has_no_faults_and_its_series_are_what_spark_makes_of_them(
+    ledger: Ledger, audit: Audit
+) -> None:
+    fill(ledger, 200)
+    ledger.send("waiting", M + 2 * HOUR + 2 * MINUTE, ("after", "1m"))  # no worker has come to it
+    summary = audit(ledger)
+    assert (list(summary.faults), summary.failed, summary.unjudged, summary.waiting) == ([], False, 0, 1)
+    assert summary.expanded_by_spark == 4
+    assert summary.firings == len(ledger.of(ledger.target))
+    assert json.loads(json.dumps(dataclasses.asdict(summary)))["lateness_ms"]["max"] <= MINUTE
+
+
+def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, audit: Audit) -> None:
+    """As if the engine had the series wrong: commands say another interval than lanes went by."""
+    fill(ledger, 100)
+    (record,) = (each for each in ledger.of(ledger.names.commands) if each.key == b"rate-1")
+    ledger.change(record, record.with_header("schedule-every", b"20m"))
+    summary = audit(ledger)
+    told = [fault for fault in summary.faults if fault.id == "rate-1" and "sequence" in fault.detail]
+    assert len(told) == 6
+    assert {fault.kind for fault in told} == {"unexpected"}
+
+
+def test_a_wrong_application_id_is_told(spark: SparkSession, kafka: Kafka, prefix: str) -> None:
+    with pytest.raises(JobError, match=f"there is no topic {prefix}-commands"):
+        main(spark, options_for(kafka, TopicNames(prefix)))
+
+
+def at_least(number: int) -> Callable[[list[Any]], bool]:
+    return lambda records: len(records) >= number
+
+
+@pytest.mark.chaos
+async def test_a_run_of_real_workers_with_kills_is_clean(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    count = request.config.getoption("--audited")
+    application = await Application.create(kafka.bootstrap_servers, tmp_path)
+    workers = [application.new_worker(), application.new_worker()]
+    for worker in workers:
+        worker.start()
+    await asyncio.gather(*(worker.ready() for worker in workers))
+    start, spread = SystemClock().now() + 2_000, 8_000
+    cancelled = range(0, count, 20)
+
+    def request_of(number: int) -> ScheduleRequest:
+        at = start + number * spread // count if number % 20 else start + HOUR
+        return {"id": f"s-{number}", "payload": b"%d" % number, "topic": application.target, "at": at}
+
+    async with application.client() as client:
+        await client.schedule_many([request_of(number) for number in range(count)])
+        for number in range(5):
+            await client.schedule(f"rate-{number}", b"rate", topic=application.target, every="1s", max_firings=6)
+        await asyncio.gather(*(client.cancel(f"s-{number}") for number in cancelled))
+    expected = count - len(cancelled) + 30
+    for share in (4, 2):
+        await read_until(application.bootstrap_servers, [application.target], at_least(expected // share))
+        workers[0].kill()
+        workers[0].start()
+        workers.reverse()
+    for topic, least in ((application.target, expected), (application.settings.topics.history, 2 * expected)):
+        await read_until(application.bootstrap_servers, [topic], at_least(least))
+
+    now = SystemClock().now()
+    summary = main(spark, options_for(kafka, application.settings.topics, end=now, clock=SystemClock()))
+
+    application.close()
+    assert (list(summary.faults), summary.unjudged, summary.waiting) == ([], 0, 0)
+    assert (summary.firings, summary.schedules, summary.expanded_by_spark) == (expected, count + 5, 5)

@@ -1,0 +1,225 @@
+"""The topics of an application as its lanes would write them: real cycles over tables in memory, without a broker.
+
+Commands and instants go in; what is in the topics can be read back, changed, and produced to a real Kafka.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+from confluent_kafka import Producer
+
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.model import Headers, TopicNames
+from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.wire import dialect_named, partition_for
+from light_scheduler.worker.cycle import Cycle, LaneContext
+from light_scheduler.worker.targets import TargetTopic
+from light_scheduler.worker.topic_admin import create_topic
+
+FLUSH_TIMEOUT_S = 120.0
+MOST = 5_000
+"""Commands and firings of a cycle."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record, with the names that codecs use."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    def header(self, name: str) -> bytes | None:
+        return next((value for key, value in self.headers if key == name), None)
+
+    def with_header(self, name: str, value: bytes) -> Record:
+        """Return the record with another value of a header."""
+        return replace(self, headers=[(key, value if key == name else old) for key, old in self.headers])
+
+
+class _Batches:
+    """What a cycle adds goes straight into the ledger."""
+
+    def __init__(self, ledger: Ledger, now: int) -> None:
+        self._ledger = ledger
+        self._now = now
+
+    def add(
+        self,
+        target: tuple[str, int],
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None = None,
+        *,
+        limit: int = 0,
+        origin: object = None,
+    ) -> None:
+        self._ledger.append(*target, self._now, key, value, headers or [])
+
+
+class Ledger:
+    """`target` has four partitions; topics that do not exist refuse what is sent to them."""
+
+    def __init__(self, app_id: str = "app", partitions: int = 2, rules: FiringRules | None = None) -> None:
+        self.names = TopicNames(app_id)
+        self.target = f"{app_id}-target"
+        self.partitions = partitions
+        self.rules = rules or FiringRules()
+        self.limits = Limits(1_000_000, 512, frozenset({self.names.history, self.names.dead_letters}))
+        self.records: dict[tuple[str, int], list[Record]] = defaultdict(list)
+        self._tables = [ScheduleTable(MemoryStore()) for _ in range(partitions)]
+        self._taken = [0] * partitions
+        self._topics = _Topics(self)
+
+    @property
+    def changelog(self) -> str:
+        return self.names.changelog(self.names.commands)
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """The topics that an audit reads, and their partitions."""
+        names = self.names
+        return {names.commands: self.partitions, names.history: 2, names.dead_letters: 1, self.target: 4}
+
+    def append(
+        self, topic: str, partition: int, at: int, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> Record:
+        """Add a record to a topic."""
+        log = self.records[topic, partition]
+        record = Record(topic, partition, len(log), at, key, value, headers)
+        log.append(record)
+        return record
+
+    def send(
+        self,
+        key: str,
+        at: int,
+        *headers: tuple[str, Any],
+        value: bytes | None = b"payload",
+        partition: int | None = None,
+    ) -> Record:
+        """Send a native command for the target, recorded at an instant; headers without their prefix.
+
+        It goes to the partition of its key unless another one is given.
+        """
+        control: Headers = [(f"schedule-{name}", str(text).encode()) for name, text in headers]
+        name = dict(headers).get("command", "schedule")
+        if name == "schedule" and value is not None and "target-topic" not in dict(headers):
+            control.append(("schedule-target-topic", self.target.encode()))
+        if name == "schedule":
+            control += [("user", key.encode()), ("none", None)]
+        if partition is None:
+            partition = self.lane_of(key)
+        return self.append(self.names.commands, partition, at, key.encode(), value, control)
+
+    def run(self, now: int) -> None:
+        """Let every lane carry out what was recorded by then, and what is due."""
+        lanes = range(self.partitions)
+        while sum(self._cycle(lane, now) for lane in lanes):  # each of them every time: they send each other commands
+            pass
+
+    def run_until(self, end: int) -> None:
+        """Let the lanes wake whenever something is due, up to an instant."""
+        while (wakes_at := min(self._wakes(), default=None)) is not None and wakes_at <= end:
+            self.run(wakes_at)
+
+    def forget(self) -> None:
+        """Let every lane pass over the commands that wait, as if it had lost them."""
+        self._taken = [len(self.records[self.names.commands, lane]) for lane in range(self.partitions)]
+
+    def lane_of(self, key: str) -> int:
+        """Return the partition of a key."""
+        return partition_for(key.encode(), self.partitions)
+
+    def of(self, topic: str) -> list[Record]:
+        """Return what is in a topic, partition by partition."""
+        return [record for (name, _), log in sorted(self.records.items()) if name == topic for record in log]
+
+    def remove(self, record: Record) -> None:
+        """Take a record out, as if it had never been written."""
+        log = self.records[record.topic, record.partition]
+        log[:] = [
+            replace(each, offset=offset) for offset, each in enumerate(each for each in log if each is not record)
+        ]
+
+    def change(self, record: Record, changed: Record) -> None:
+        """Put a record in the place of another one."""
+        self.records[record.topic, record.partition][record.offset] = changed
+
+    def produce(self, bootstrap_servers: str) -> None:
+        """Write all of it to a Kafka, with its timestamps, making the topics."""
+        topics = {**self.topics, self.changelog: self.partitions}
+        for topic, partitions in topics.items():
+            create_topic(bootstrap_servers, topic, partitions)
+        producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 20})
+        for log in (log for (topic, _), log in self.records.items() if topic in topics):
+            for record in log:
+                while True:
+                    try:
+                        producer.produce(
+                            record.topic,
+                            record.value,
+                            record.key,
+                            partition=record.partition,
+                            timestamp=record.timestamp,
+                            headers=list(record.headers),
+                        )
+                        break
+                    except BufferError:
+                        producer.poll(0.1)
+        assert producer.flush(FLUSH_TIMEOUT_S) == 0
+
+    def _cycle(self, lane: int, now: int) -> bool:
+        table, names = self._tables[lane], self.names
+        overlay, batches = Overlay(table), _Batches(self, now)
+        context = LaneContext(
+            names.commands,
+            lane,
+            dialect_named("native"),
+            names,
+            self.limits,
+            self.rules,
+            self._topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+        )
+        cycle = Cycle(context, overlay, batches, now)  # type: ignore[arg-type]
+        log, start = self.records[names.commands, lane], self._taken[lane]
+        commands = list(takewhile(lambda record: record.timestamp <= now, log[start : start + MOST]))
+        for record in commands:
+            cycle.take(record)
+        self._taken[lane] += len(commands)
+        is_sweeping = cycle.sweep(MOST, 1 << 30)
+        due = overlay.due(now, MOST, 1 << 30)
+        cycle.fire_due(due, {}, MOST, 1 << 30)
+        cycle.answer({})
+        cycle.keep_sweeps()
+        overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), written_at=now)
+        return bool(commands or due.entries or is_sweeping)
+
+    def _wakes(self) -> Iterator[int]:
+        for lane, table in enumerate(self._tables):
+            waiting = self.records[self.names.commands, lane][self._taken[lane] :]
+            if waiting:
+                yield waiting[0].timestamp
+            next_due = Overlay(table).due(0, 1, 1).next_due
+            if next_due is not None:
+                yield next_due
+
+
+class _Topics(dict[str, TargetTopic]):
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        super().__init__()
+
+    def __missing__(self, name: str) -> TargetTopic:
+        partitions = self._ledger.topics.get(name, 0 if name == "missing" else 2)
+        refusal = None if partitions else f"topic {name} does not exist"
+        return TargetTopic(partitions, 1 << 20, refusal, 0.0)

@@ -1,0 +1,230 @@
+"""What an audit finds, and what it does not: verdicts over the topics that real cycles write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.ledger import Ledger, Record
+
+from light_scheduler.engine import FiringRules
+from light_scheduler.model import EventType
+from light_scheduler.pipeline.audit.faults import FaultKind
+from light_scheduler.pipeline.audit.verdict import Verdict
+from light_scheduler.wire import decode_history
+
+from .conftest import Verdicts, judged
+
+M = 1_767_225_600_000
+"""2026-01-01T00:00Z."""
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+
+
+def faults(found: dict[str, Verdict]) -> list[tuple[str, str, int | None]]:
+    return [(id, fault.kind.value, fault.due) for id, verdict in found.items() for fault in verdict.faults]
+
+
+def explained(found: dict[str, Verdict]) -> str:
+    return "\n".join(f"{id}: {fault}" for id, verdict in found.items() for fault in verdict.faults)
+
+
+# -- nothing is found where nothing is wrong ---------------------------------------------------------------------------
+
+Headers = list[tuple[str, Any]]
+
+TIMES: st.SearchStrategy[Headers] = st.sampled_from(
+    [
+        [("at", M + HOUR)],
+        [("at", M - HOUR)],
+        [("after", "90s")],
+        [("every", "10m")],
+        [("every", "10m"), ("max-firings", 3)],
+        [("every", "7m"), ("jitter", "3m")],
+        [("every", "20m"), ("window", "5m")],
+        [("every", "1m"), ("misfire", "all"), ("max-firings", 20)],
+        [("every", "1m"), ("misfire", "skip"), ("end", M + 2 * HOUR)],
+        [("cron", "*/10 * * * *")],
+        [("every", "10m"), ("mode", "fixed-delay"), ("ack-timeout", "1m")],
+        [("backoff", "1m,2m,4m")],
+        [("at", M + HOUR), ("ack-timeout", "5m"), ("max-attempts", 3)],
+        [("every", "5m"), ("ack-timeout", "12m"), ("overlap", "queue"), ("max-attempts", 2)],
+        [("every", "5m"), ("ack-timeout", "12m"), ("overlap", "skip")],
+        [("at", M + HOUR), ("ttl", "1s")],
+        [("at", M + 30 * MINUTE), ("target-topic", "missing")],
+        [("at", "soon")],
+        [("at", M - HOUR), ("on-past", "reject")],
+        [("cron", "* * *")],
+    ]
+)
+COMMANDS: st.SearchStrategy[Headers] = st.one_of(
+    TIMES,
+    TIMES.map(lambda time: [*time, ("on-conflict", "keep")]),
+    TIMES.map(lambda time: [*time, ("on-conflict", "fail")]),
+    TIMES.map(lambda time: [*time, ("expected-version", 1)]),
+    TIMES.map(lambda time: [*time, ("paused", "true")]),
+    st.sampled_from(["cancel", "pause", "resume", "trigger"]).map(lambda name: [("command", name)]),
+    st.sampled_from(["success", "failure"]).map(
+        lambda word: [("command", "complete"), ("firing-id", f"a@{M + HOUR}"), ("attempt", 1), ("completion", word)]
+    ),
+    st.sampled_from([("every", "15m"), ("at", M + 2 * HOUR)]).map(lambda time: [("command", "reschedule"), time]),
+    st.sampled_from(["cancel", "pause", "resume", "trigger"]).map(lambda name: [("command", name), ("id", "*")]),
+    st.just([("command", "reschedule"), ("every", "15m"), ("id", "*")]),
+    st.just([("command", "reschedule"), ("at", M - HOUR), ("on-past", "reject"), ("id", "*")]),
+)
+STEPS = st.lists(
+    st.tuples(st.integers(0, 20 * MINUTE), st.booleans(), st.sampled_from([None, None, None, 0, 1]), COMMANDS),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(STEPS, st.sampled_from([FiringRules(), FiringRules(lookback_minutes=30), FiringRules(retries=0)]))
+def test_an_audit_of_what_lanes_did_finds_nothing(steps: list[Any], rules: FiringRules) -> None:
+    ledger = Ledger(rules=rules)
+    now = M
+    for pause, is_down, partition, headers in steps:
+        if not is_down:  # else everything that comes until then waits, as if every worker were down
+            ledger.run_until(now + pause)
+        now += pause
+        ledger.send("a", now, *headers, partition=partition)
+    ledger.run(now)
+    ledger.run_until(now + HOUR)
+    found = judged(ledger, end=now + HOUR, patience=24 * HOUR)
+    assert not explained(found)
+    assert sum(verdict.counts["unjudged"] for verdict in found.values()) == 0
+    fired = sum(len(verdict.deliveries) for verdict in found.values())
+    assert fired == len(ledger.of(ledger.target))
+
+
+# -- what is planted is found ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy(ledger: Ledger) -> Ledger:
+    """An application at 02:00 that has had one-shots, a series, an update and a cancel."""
+    for number in range(20):
+        ledger.send(f"once-{number}", M, ("at", M + HOUR + number))
+    ledger.send("series", M, ("every", "10m"))
+    ledger.send("moved", M, ("at", M + HOUR))
+    ledger.send("moved", M + 1, ("at", M + HOUR + MINUTE))
+    ledger.send("gone", M, ("at", M + HOUR))
+    ledger.send("gone", M + 2, ("command", "cancel"))
+    ledger.run(M + 2)
+    ledger.run_until(M + 2 * HOUR)
+    return ledger
+
+
+def firing_of(ledger: Ledger, id: str, number: int = 0) -> Record:
+    return [record for record in ledger.of(ledger.target) if record.header("schedule-id") == id.encode()][number]
+
+
+def told(ledger: Ledger, id: str, event: EventType, number: int = 0) -> Record:
+    found = [record for record in ledger.of(ledger.names.history) if record.key == f"default/{id}".encode()]
+    return [record for record in found if decode_history(record.value).event is event][number]
+
+
+def fake(ledger: Ledger, id: str, due: int, at: int, version: int = 1) -> None:
+    """Add a firing as if a lane had delivered it."""
+    like = firing_of(ledger, "once-3")
+    for name, value in {"id": id, "due": due, "fired-at": at, "version": version}.items():
+        like = like.with_header(f"schedule-{name}", str(value).encode())
+    lane = told(ledger, id, EventType.SCHEDULED)
+    partition = decode_history(lane.value).partition
+    like = like.with_header("schedule-source-partition", b"%d" % partition)
+    ledger.append(ledger.target, 0, at, like.key, like.value, like.headers)
+
+
+def early(ledger: Ledger) -> None:
+    record = firing_of(ledger, "once-3")
+    due = int(record.header("schedule-due") or b"")
+    ledger.change(record, record.with_header("schedule-fired-at", b"%d" % (due - 1)))
+
+
+def late(ledger: Ledger) -> None:
+    ledger.send("late", M + 2 * HOUR - 10 * MINUTE, ("at", M + 2 * HOUR - 5 * MINUTE))
+    ledger.run(M + 2 * HOUR)
+
+
+def again(ledger: Ledger) -> None:
+    record = firing_of(ledger, "once-3")
+    ledger.append(ledger.target, 1, record.timestamp, record.key, record.value, record.headers)
+
+
+def other_header(ledger: Ledger) -> None:
+    record = firing_of(ledger, "once-3")
+    ledger.change(record, record.with_header("user", b"other"))
+
+
+def lost(ledger: Ledger) -> None:
+    ledger.remove(firing_of(ledger, "once-3"))
+
+
+def lost_in_series(ledger: Ledger) -> None:
+    ledger.remove(firing_of(ledger, "series", 4))
+
+
+def never_tried(ledger: Ledger) -> None:
+    lost(ledger)
+    ledger.remove(told(ledger, "once-3", EventType.FIRED))
+
+
+def never_tried_in_series(ledger: Ledger) -> None:
+    lost_in_series(ledger)
+    ledger.remove(told(ledger, "series", EventType.FIRED, 4))
+
+
+PLANTED: dict[str, tuple[Callable[[Ledger], None], list[tuple[str, str, int | None]]]] = {
+    "a firing that is not there": (lost, [("once-3", "missing", M + HOUR + 3)]),
+    "one firing of a series that is not there": (lost_in_series, [("series", "missing", M + 50 * MINUTE)]),
+    "a firing that neither history nor target have": (never_tried, [("once-3", "missing", M + HOUR + 3)]),
+    "a firing in a series that neither history nor target have": (
+        never_tried_in_series,
+        [("series", "missing", M + 50 * MINUTE)],
+    ),
+    "a firing that is there twice": (again, [("once-3", "duplicate", M + HOUR + 3)]),
+    "a firing that left early": (early, [("once-3", "early", M + HOUR + 3)]),
+    "a firing that is late": (late, [("late", "late", M + 2 * HOUR - 5 * MINUTE)]),
+    "another payload": (
+        lambda ledger: ledger.change(firing_of(ledger, "once-3"), replace(firing_of(ledger, "once-3"), value=b"x")),
+        [("once-3", "altered", M + HOUR + 3)],
+    ),
+    "another key": (
+        lambda ledger: ledger.change(firing_of(ledger, "once-3"), replace(firing_of(ledger, "once-3"), key=b"x")),
+        [("once-3", "altered", M + HOUR + 3)],
+    ),
+    "another header": (other_header, [("once-3", "altered", M + HOUR + 3)]),
+    "a firing after its cancel": (
+        lambda ledger: fake(ledger, "gone", M + HOUR, M + HOUR),
+        [("gone", "after_cancel", M + HOUR)],
+    ),
+    "the old time of an update": (
+        lambda ledger: fake(ledger, "moved", M + HOUR, M + HOUR),
+        [("moved", "superseded", M + HOUR)],
+    ),
+    "a firing that nobody asked for": (
+        lambda ledger: fake(ledger, "once-5", M + HOUR - 7, M + HOUR),
+        [("once-5", "unexpected", M + HOUR - 7)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_wrong_is_found_and_nothing_else(name: str, busy: Ledger, verdicts: Verdicts) -> None:
+    plant, expected = PLANTED[name]
+    plant(busy)
+    assert faults(verdicts(busy, end=M + 2 * HOUR)) == expected
+
+
+def test_a_fault_names_the_record_to_look_at(busy: Ledger, verdicts: Verdicts) -> None:
+    record = firing_of(busy, "once-3")
+    again(busy)
+    (fault,) = verdicts(busy, end=M + 2 * HOUR)["once-3"].faults
+    assert fault.kind is FaultKind.DUPLICATE
+    twins = [each for each in busy.of(busy.target) if each.header("schedule-id") == b"once-3"]
+    assert fault.place in {(each.topic, each.partition, each.offset) for each in twins}
+    assert record in twins

@@ -68,7 +68,7 @@ def test_a_forecast_counts_every_firing_that_the_engine_will_make(
     assert (summary.firings, summary.paused, summary.cut) == (expected.total(), 1, 0)
     assert summary.peak is not None
     assert summary.peak.firings == max(expected.values())
-    assert summary.tenants["acme"] == 24
+    assert summary.tenants["acme"] == 23
     rows = spark.read.parquet(str(tmp_path / "load")).collect()
     assert sum(row.firings for row in rows) == expected.total()
     assert {row.topic for row in rows} == {ledger.target}

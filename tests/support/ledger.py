@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.model import Headers, TopicNames
@@ -19,7 +20,6 @@ from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import dialect_named, partition_for
 from light_scheduler.worker.cycle import Cycle, LaneContext
 from light_scheduler.worker.targets import TargetTopic
-from light_scheduler.worker.topic_admin import create_topic
 
 FLUSH_TIMEOUT_S = 120.0
 MOST = 5_000
@@ -158,8 +158,11 @@ class Ledger:
     def produce(self, bootstrap_servers: str) -> None:
         """Write all of it to a Kafka, with its timestamps, making the topics."""
         topics = {**self.topics, self.changelog: self.partitions}
-        for topic, partitions in topics.items():
-            create_topic(bootstrap_servers, topic, partitions)
+        # A broker deletes by a record's own timestamp, and those of a ledger may be long past.
+        forever = {"retention.ms": "-1"}
+        new = [NewTopic(topic, partitions, 1, config=forever) for topic, partitions in topics.items()]
+        for made in AdminClient({"bootstrap.servers": bootstrap_servers}).create_topics(new).values():
+            made.result(FLUSH_TIMEOUT_S)
         producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 20})
         for log in (log for (topic, _), log in self.records.items() if topic in topics):
             for record in log:

@@ -18,6 +18,7 @@ from light_scheduler.engine import Decision, FiringRules, Turn, concerns, decide
 from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
+    NEVER,
     Command,
     CommandForMany,
     DeadLetterCause,
@@ -110,7 +111,8 @@ class _Line(NamedTuple):
         progress = self.subject.progress
         return (
             event.event is self.event
-            and event.due == progress.due
+            # Where nothing is planned, history tells what was asked for instead; it did not always.
+            and event.due in ((progress.due,) if progress.due != NEVER else (progress.next_due, NEVER))
             and event.version == self.subject.schedule.version
             and event.sequence == progress.sequence
             and event.attempt == progress.attempt

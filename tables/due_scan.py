@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from light_scheduler.model import Entry
@@ -46,9 +46,9 @@ class TenantScan:
         primaries: dict[bytes, bytes | None],
         get: Callable[[bytes], bytes | None],
     ) -> None:
-        self._tenant = tenant
+        self._primary = layout.PRIMARY + identity(tenant, "")
         self._items = items
-        self._next: tuple[bytes, bytes] | None = None
+        self._head: list[tuple[bytes, bytes]] = []  # the first item left, once one was read that was not taken
         self._bound = bound
         self.most = most
         self._unit = unit
@@ -59,20 +59,19 @@ class TenantScan:
 
     def take(self, allowance: float) -> float:
         """Take schedules until they cost an allowance; return what they cost: less only if no more can be taken."""
-        if not self.is_open:
-            self._next, self.is_open = next(self._items, None), True
-        items, bound, unit, primaries = self._items, self._bound, self._unit, self._primaries
-        primary = layout.PRIMARY + identity(self._tenant, "")
+        bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
+        primary, primaries, get = self._primary, self._primaries, self._get
         id_at = len(primary) + layout.TIME_BYTES  # in a time-index key
-        item, cost = self._next, 0.0
-        for _ in range((sys.maxsize if self.most is None else self.most) - len(self.taken)):
-            if item is None or cost >= allowance:
-                break
+        cost = 0.0
+        items = chain(self._head, self._items)
+        self._head, self.is_open = [], True
+        for item in items:
             key, value = item
-            if key >= bound:
+            if key >= bound or cost >= allowance or len(taken) == most:
+                self._head = [item]
                 break
-            entry = stored_entry(key, value, self._get)
-            self.taken.append(entry)
+            entry = stored_entry(key, value, get)
+            taken.append(entry)
             name = primary + key[id_at:]
             size = len(value)
             if value.startswith(layout.PROGRESS_ONLY):
@@ -80,14 +79,12 @@ class TenantScan:
                 key += layout.SPLIT
             primaries[name] = key
             cost += size / unit if size > unit else 1.0
-            item = next(items, None)
-        self._next = item
         return cost
 
     @property
     def left(self) -> bytes | None:
         """The first key left, once the scan is open; None: nothing is left."""
-        return None if self._next is None else self._next[0]
+        return self._head[0][0] if self._head else None
 
     @property
     def is_cut(self) -> bool:
@@ -97,8 +94,8 @@ class TenantScan:
     @property
     def is_held(self) -> bool:
         """Whether more is due, and no more may be taken."""
-        return self._has_due and self.most is not None and len(self.taken) >= self.most
+        return self._has_due and len(self.taken) == self.most
 
     @property
     def _has_due(self) -> bool:
-        return self._next is not None and self._next[0] < self._bound
+        return self.left is not None and self.left < self._bound

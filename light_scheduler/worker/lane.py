@@ -62,6 +62,7 @@ refused record is sought. Else see `pace`."""
 MAX_LOOKED_AT = 200
 """Commands that may wait while firings are staged: with more, they come first whatever they say."""
 
+DENIAL_MARGIN_MS = 500
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
 
@@ -421,8 +422,9 @@ class Lane:
         keys = {origin_key(origin) for origin in refused.culprits}
         reason = refusal_of(refused.topic, refused.cause)
         if refused.is_of_topic:
-            now = self._services.clock.now()  # until what it refused is tried again, each try would fail for all
-            self.context.targets.deny(refused.topic, reason, (next_try(now) - now) / 1_000)
+            # Each try fails for all. The denial ends before what was refused is tried again, whichever clock is faster.
+            now = self._services.clock.now()
+            self.context.targets.deny(refused.topic, reason, max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000)
         if refused.is_certain:
             self._refusals.update(dict.fromkeys(keys, reason))
         else:

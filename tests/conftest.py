@@ -28,3 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="Steps that a fixed rate is followed for, one by one.",
     )
+    group.addoption(
+        "--chaos-seconds",
+        type=int,
+        default=60,
+        metavar="N",
+        help="How long faults happen at random (tests/chaos/test_random_faults.py); the run takes a minute more. "
+        "Long runs: light-scheduler bench chaos.",
+    )
+    group.addoption("--chaos-seed", type=int, default=1, metavar="N", help="What those faults are drawn from.")

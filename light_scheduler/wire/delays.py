@@ -28,6 +28,7 @@ class DelayPosition(msgspec.Struct, frozen=True):
     topic_id: str
 
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _RULES = msgspec.json.Decoder(_StoredRule)
 _POSITIONS = msgspec.json.Decoder(DelayPosition)
 
@@ -45,7 +46,7 @@ def decode_rule(key: bytes | None, value: bytes | None) -> tuple[str, DelayRule 
             return name, None
         stored = _RULES.decode(value)
         return name, parse_rule(name, stored.source, format_duration(stored.delay), stored.target)
-    except (msgspec.DecodeError, UnicodeDecodeError, RuleError) as error:
+    except (*_UNREADABLE, RuleError) as error:
         raise FormatError(f"not a delay rule: {error}") from error
 
 
@@ -62,5 +63,5 @@ def decode_position(value: bytes) -> DelayPosition:
     """Read a position back. Raises FormatError."""
     try:
         return _POSITIONS.decode(value)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise FormatError(f"not a delay position: {error}") from error

@@ -77,12 +77,28 @@ header_names = st.sampled_from([CONTROL_PREFIX + field for field in RULES]) | st
 headers = st.lists(st.tuples(header_names | st.text(max_size=12), header_values), max_size=8)
 
 
+MEANT: tuple[tuple[tuple[str, bytes], ...], ...] = (
+    (("schedule-at", b"1767225600000"), ("schedule-ttl", b"5m"), ("schedule-priority", b"7")),
+    (
+        ("schedule-every", b"1s"),
+        ("schedule-max-firings", b"3"),
+        ("schedule-jitter", b"5"),
+        ("schedule-misfire", b"all"),
+    ),
+    (("schedule-cron", b"0 9 * * *"), ("schedule-timezone", b"Europe/Berlin"), ("schedule-end", b"1867225600000")),
+    (("schedule-backoff", b"1s,2s,4s"), ("schedule-reply-topic", b"answers"), ("schedule-correlation-id", b"\xff")),
+    (("schedule-every", b"1"), ("schedule-mode", b"fixed-delay"), ("schedule-ack-timeout", b"5s")),
+)
+"""Headers of good schedules, save their target."""
+
+
 @st.composite
 def commands(draw: st.DrawFn) -> Record:
-    """Records whose headers are those of commands, with values of all sorts."""
-    given = draw(headers)
-    if draw(st.booleans()):
-        given = [("schedule-target-topic", b"reminders"), *given]
+    """Records whose headers are those of commands: good ones, and some with values of all sorts."""
+    target = ("schedule-target-topic", b"reminders")
+    given: list[tuple[str, bytes | None]] = [target, *draw(st.sampled_from(MEANT))] if draw(st.booleans()) else []
+    if not given or draw(st.booleans()):
+        given += draw(headers)
     return Record(draw(maybe_bytes), draw(maybe_bytes), given, timestamp=draw(st.sampled_from((AT, -1, 0, 2**62))))
 
 

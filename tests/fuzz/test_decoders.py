@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, cast
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
@@ -34,6 +34,8 @@ pytestmark = pytest.mark.timeout(3_600)
 SOON_S = 1.0
 """Processor time within which any small input is dealt with; most take some microseconds."""
 
+T = TypeVar("T")
+
 NAMES = TopicNames("app")
 MEBIBYTE = 1 << 20
 
@@ -53,11 +55,14 @@ def fuzzing(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     return lambda test: chosen(tried(test))
 
 
-@contextmanager
-def soon() -> Iterator[None]:
-    begun = time.thread_time()
-    yield
-    assert time.thread_time() - begun < SOON_S
+def soon(deed: Callable[[], T]) -> T:
+    """Do something; if it takes long, it is done again, for the collector of garbage may have come between."""
+    for _ in range(3):
+        begun = time.thread_time()
+        result = deed()
+        if time.thread_time() - begun < SOON_S:
+            return result
+    raise AssertionError(f"took over {SOON_S:g} s")
 
 
 def refusal_of(read: Callable[[], object], declared: type[Exception] | tuple[type[Exception], ...]) -> str | None:
@@ -78,8 +83,7 @@ def test_a_decoder_takes_an_input_or_refuses_it_with_its_own_error(
     @fuzzing(request)
     @given(decoder.inputs)
     def try_it(value: Any) -> None:
-        with soon():
-            reason = refusal_of(lambda: decoder.read(value), decoder.refusal)
+        reason = soon(lambda: refusal_of(lambda: decoder.read(value), decoder.refusal))
         assert reason != ""
         seen[reason is None] += 1
 
@@ -111,24 +115,28 @@ def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
         overlay, batches = Overlay(table), RecordBatches(now)
         return Cycle(context, overlay, batches, now), overlay, batches
 
+    def take(table: ScheduleTable, record: Record) -> None:
+        cycle, overlay, batches = cycle_at(table, AT)
+        cycle.take(record)
+        cycle.answer({})
+        overlay.apply(changelog_offset=1, written_at=AT)
+        assert cycle.outcomes.total() + cycle.forwarded == 1
+        assert (NAMES.dead_letters in batches.topics) is (cycle.outcomes[Outcome.REJECTED] == 1)
+        assert (NAMES.history in batches.topics) is bool(cycle.events)
+
+    def fire(table: ScheduleTable, now: int) -> None:
+        cycle, overlay, _ = cycle_at(table, now)
+        cycle.fire_due(overlay.due(now, 50, MEBIBYTE), {}, 50, MEBIBYTE)
+        overlay.apply(changelog_offset=1, written_at=now)
+
     @fuzzing(request)
     @given(st.lists(records, min_size=1, max_size=3))
     def try_it(sent: list[Record]) -> None:
         table = ScheduleTable(MemoryStore())
         for record in sent:
-            with soon():
-                cycle, overlay, batches = cycle_at(table, AT)
-                cycle.take(record)
-                cycle.answer({})
-                overlay.apply(changelog_offset=1, written_at=AT)
-            assert cycle.outcomes.total() == 1
-            assert (NAMES.dead_letters in batches.topics) is (cycle.outcomes[Outcome.REJECTED] == 1)
-            assert (NAMES.history in batches.topics) is bool(cycle.events)
+            soon(partial(take, table, record))
         for later in (0, 1, 90_000, 400 * 86_400_000):
-            with soon():
-                cycle, overlay, _ = cycle_at(table, AT + later)
-                cycle.fire_due(overlay.due(AT + later, 50, MEBIBYTE), {}, 50, MEBIBYTE)
-                overlay.apply(changelog_offset=1, written_at=AT + later)
+            soon(partial(fire, table, AT + later))
 
     try_it()
 
@@ -176,8 +184,7 @@ MONSTROUS: dict[str, Callable[[], object]] = {
 def test_a_monstrous_input_takes_neither_long_nor_much_memory(name: str) -> None:
     tracemalloc.start()
     try:
-        with soon():
-            reason = refusal_of(MONSTROUS[name], (InvalidCommand, FormatError, ValueError))
+        reason = soon(lambda: refusal_of(MONSTROUS[name], (InvalidCommand, FormatError, ValueError)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -34,7 +34,7 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import Clock
 from light_scheduler.engine import ALL, FairQueue, Throttle, next_try
-from light_scheduler.errors import BrokerError, FormatError, SchedulerError, StateError
+from light_scheduler.errors import BrokerError, FormatError, LaneError, SchedulerError, StateError
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
@@ -65,6 +65,10 @@ MAX_LOOKED_AT = 200
 DENIAL_MARGIN_MS = 500
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
+OUTAGE_RETRY_S = 1.0
+"""How long a lane waits at most between attempts while it is the broker that fails: from its return on firings are
+late, and an attempt costs next to nothing."""
+
 
 log = logging.getLogger(__name__)
 
@@ -201,7 +205,8 @@ class Lane:
                 log.warning("lane %s-%d starts again: %r", *self.tp, error, exc_info=None if expected else error)
                 await self._recover(error)
                 await self._pause(retry_s)
-                retry_s = min(2 * retry_s, LAST_RETRY_S)
+                is_outage = isinstance(error, BrokerError | LaneError | KafkaError)
+                retry_s = min(2 * retry_s, OUTAGE_RETRY_S if is_outage else LAST_RETRY_S)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

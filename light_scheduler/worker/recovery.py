@@ -98,7 +98,9 @@ async def restore(
             end, at = ends[changelog], table.checkpoint.changelog_offset
             if at > end:
                 raise BrokerError(
-                    f"the changelog ends at {end}, before the offset {at} that the local copy has reached"
+                    f"what is committed in {changelog.topic}-{changelog.partition} ends at {end}, before the offset "
+                    f"{at} that the local copy has reached: it has lost records, or a transaction hangs in it "
+                    "(kafka-transactions.sh find-hanging)"
                 )
             consumer.assign([changelog])
             consumer.seek(changelog, at)

@@ -21,7 +21,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_faults(self) -> bool:
-        """Whether anything was missing, duplicate or early in any round."""
+        """Whether any promise was broken in any round."""
         return has_faults(self.figures)
 
     def as_json(self) -> str:

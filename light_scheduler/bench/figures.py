@@ -8,6 +8,20 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+FAULT_KINDS = (
+    "kill",
+    "freeze",
+    "restart",
+    "guest",
+    "forget",
+    "disk_full",
+    "cut",
+    "stall",
+    "broker_kill",
+    "broker_freeze",
+)
+"""What is done to workers and broker in a chaos run."""
+
 UNITS = {
     "accepted_per_s": "1/s",
     "firings_per_s": "1/s",
@@ -20,10 +34,19 @@ UNITS = {
     "missing": "count",
     "duplicate": "count",
     "early": "count",
+    "after_cancel": "count",
+    "wrong": "count",
+    "out_of_order": "count",
+    "unsettled": "count",
+    "commands": "count",
+    "firings": "count",
+    "failure_rate_upper_bound": "1",
+    "faults": "count",
+    **{f"faults_{kind}": "count" for kind in FAULT_KINDS},
 }
 """Every figure that a round can have, in the order in which they are shown."""
 
-FAULTS = ("missing", "duplicate", "early")
+FAULTS = ("missing", "duplicate", "early", "after_cancel", "wrong", "out_of_order", "unsettled")
 """Figures that must be 0 in every round."""
 
 
@@ -50,7 +73,7 @@ def summarised(rounds: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
 
 
 def has_faults(figures: Mapping[str, Figure]) -> bool:
-    """Say whether anything was missing, duplicate or early in any round."""
+    """Say whether any promise was broken in any round."""
     return any(figures[name].min or figures[name].max for name in FAULTS if name in figures)
 
 

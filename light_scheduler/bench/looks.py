@@ -61,8 +61,8 @@ class Span:
         return None if self.cpu_s is None else self.cpu_s * 1e6 / self.events
 
 
-def look(worker: WorkerProcess) -> Look | None:
-    """Look at a worker once; None if it does not answer (yet)."""
+def info_of(worker: WorkerProcess) -> InfoDocument | None:
+    """Ask a worker for its /info; None if it does not answer (yet)."""
     address = (worker.settings.web_host, worker.settings.web_port)
     with closing(http.client.HTTPConnection(*address, timeout=_ANSWER_S)) as connection:
         try:
@@ -71,16 +71,21 @@ def look(worker: WorkerProcess) -> Look | None:
             body = response.read()
         except (OSError, http.client.HTTPException):
             return None
-    if response.status != http.client.OK or worker.pid is None:
+    return _decode(body) if response.status == http.client.OK else None
+
+
+def look(worker: WorkerProcess) -> Look | None:
+    """Look at a worker once; None if it does not answer (yet)."""
+    info = info_of(worker)
+    if info is None or worker.pid is None:
         return None
-    lanes = _decode(body).lanes
     return Look(
         at=time.monotonic(),
         cpu_s=cpu_seconds(worker.pid),
-        accepted=sum(lane.outcomes.get(Outcome.SCHEDULED, 0) for lane in lanes),
-        carried_out=sum(sum(lane.outcomes.values()) for lane in lanes),
-        pending=sum(lane.pending for lane in lanes),
-        firings=sum(lane.firings for lane in lanes),
+        accepted=sum(lane.outcomes.get(Outcome.SCHEDULED, 0) for lane in info.lanes),
+        carried_out=sum(sum(lane.outcomes.values()) for lane in info.lanes),
+        pending=sum(lane.pending for lane in info.lanes),
+        firings=sum(lane.firings for lane in info.lanes),
     )
 
 

@@ -21,10 +21,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partitions: Annotated[int, Meta(description="Partitions of the commands topic and of the target topic.")]
     payload_bytes: Annotated[int, Meta(description="Bytes of each payload; no two are alike.")]
     repeat: Annotated[int, Meta(description="Rounds.")]
-    seed: Annotated[int, Meta(description="What payloads are drawn from.")]
+    seed: Annotated[int, Meta(description="What the first round draws from; each that follows takes the next.")]
     rate: Annotated[int, Meta(description="Schedules that are due in a second.")] = 0
     grid_ms: Annotated[int, Meta(description="Due times are multiples of it, in ms.")] = 0
     seconds: Annotated[int, Meta(description="For so long something is due.")] = 0
+    workers: Annotated[int, Meta(description="Workers that share the partitions.")] = 0
+    pause_ms: Annotated[int, Meta(description="Time between faults, on average, in ms.")] = 0
 
 
 OF_EVERY_SCENARIO: Mapping[str, int] = {"partitions": 4, "payload_bytes": 200, "repeat": 3, "seed": 1}
@@ -42,8 +44,9 @@ def chosen(scenario: str, defaults: Mapping[str, int], given: Mapping[str, int |
     for name in named.keys() - known.keys():
         applicable = ", ".join(option_name(each) for each in known)
         raise ConfigurationError(option_name(name), f"does not apply to {scenario}; what applies is {applicable}")
-    if named.get("grid_ms") == 0:
-        raise ConfigurationError(option_name("grid_ms"), "must be longer than 0")
+    for name in ("grid_ms", "pause_ms"):
+        if named.get(name) == 0:
+            raise ConfigurationError(option_name(name), "must be longer than 0")
     values = {**known, **named}
     if "messages" not in known:
         values["messages"] = values["rate"] * values["seconds"]

@@ -37,6 +37,10 @@ class Progress:
         if not self._console.is_terminal:
             self._console.print(description, highlight=False)
 
+    def note(self, text: str) -> None:
+        """Say something that stays to be read."""
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
     def done(self, steps: int) -> None:
         """Say how many steps of the phase are done."""
         self._bar.update(self._task, completed=steps)

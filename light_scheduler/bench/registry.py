@@ -15,6 +15,7 @@ SCENARIOS = {
     "steady": ("steady", "How late a worker fires schedules that are due at a steady rate."),
     "fair": ("fair", "How late one tenant's steady firings are while another has a crowd due at one instant."),
     "recurring": ("recurring", "Whether a worker keeps up with cron schedules that all fire each minute."),
+    "chaos": ("chaos", "Whether any promise is broken while workers, broker, network and disk fail at random."),
 }
 
 

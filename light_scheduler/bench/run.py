@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from .ceiling import ceiling_per_s
 from .document import Document
 from .figures import summarised
@@ -24,7 +26,8 @@ def run(name: str, options: Options, progress: Progress) -> Document:
             progress.round = f"{name} {number} of {options.repeat}"
             ceiling = scenario.ceiling
             limit = ceiling and ceiling_per_s(stage, ceiling.shape, options.payload_bytes, progress)
-            figures = scenario.play(stage, options, progress)
+            of_round = msgspec.structs.replace(options, seed=options.seed + number - 1)
+            figures = scenario.play(stage, of_round, progress)
             rounds.append(compared(figures, ceiling, limit) if ceiling and limit else figures)
     return Document(scenario=name, settings=options, machine=found_on, versions=versions(), figures=summarised(rounds))
 

@@ -37,7 +37,10 @@ class BenchApplication:
 
 
 class Stage:
-    """A context manager: entering starts the broker, leaving removes everything. `partitions`: of each topic."""
+    """A context manager: leaving it removes everything. The broker starts when its address is first asked for.
+
+    `partitions`: of each topic.
+    """
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
@@ -48,7 +51,8 @@ class Stage:
 
     @property
     def bootstrap_servers(self) -> str:
-        assert self._broker is not None, "the stage is not entered"
+        if self._broker is None:
+            self._broker = self._running.enter_context(EmbeddedBroker())
         return self._broker.bootstrap_servers
 
     @contextmanager
@@ -87,10 +91,7 @@ class Stage:
         self._delete_topics(list(names))
 
     def __enter__(self) -> Self:
-        with ExitStack() as starting:
-            self._folder = Path(starting.enter_context(tempfile.TemporaryDirectory(prefix="light-scheduler-bench-")))
-            self._broker = starting.enter_context(EmbeddedBroker())
-            self._running = starting.pop_all()
+        self._folder = Path(self._running.enter_context(tempfile.TemporaryDirectory(prefix="light-scheduler-bench-")))
         return self
 
     def __exit__(

@@ -32,9 +32,11 @@ def table_of(document: Document) -> Table:
 
 
 def number_text(value: float) -> str:
-    """Show a number with as many digits as tell something: `61,234`, `15.3`, `0.41`."""
+    """Show a number with as many digits as tell something: `61,234`, `15.3`, `0.41`, `1.9e-06`."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
+    if abs(value) < 0.01:
+        return f"{value:.2g}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 

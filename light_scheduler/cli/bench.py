@@ -25,13 +25,18 @@ _HELP = "\b\nScenarios:\n" + "\n".join(f"  {name:<10}{summary}" for name, (_, su
 @click.option("--partitions", type=click.IntRange(1, 1_000), help="Partitions of each topic.")
 @click.option("--payload-bytes", type=click.IntRange(0, 100_000), help="Size of each payload.")
 @click.option("--repeat", type=click.IntRange(1, 1_000), help="Rounds.")
-@click.option("--seed", type=int, help="What payloads are drawn from.")
+@click.option("--workers", type=click.IntRange(1, 16), help="Workers that share the partitions.")
+@click.option("--pause", "pause_ms", type=Duration(), help="Time between faults, on average: 4s.")
+@click.option("--seed", type=int, help="What payloads are drawn from; in chaos, all that happens.")
 @json_option
 def command(scenario: str, as_json: bool, **given: int | None) -> None:
     """Measure a worker on this machine, with a broker and topics of its own.
 
     Where a rate is measured each round begins with the ceiling: what the Kafka client alone does on the same broker.
-    Everything is temporary. Exit code 1 if a message was missing, delivered twice or early.
+    Everything is temporary. Exit code 1 if a message was missing, delivered twice or early, or another promise broken.
+
+    Each round after the first takes the next seed. A round of chaos that failed keeps its logs and topics, says where,
+    and is played again by its --seed.
 
     Defaults are a scenario's own and stand in its result; an option that does not apply to it is refused.
     """

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from light_scheduler.errors import BrokerStartError
 
+from .controller import Controller
 from .jars import kafka_jars
 from .java import java_executable
 from .leash import Leash
 from .ports import free_port, port_is_free
-from .properties import HOST, log4j2_properties, server_properties
+from .properties import HOST, SideDoor, log4j2_properties, server_properties
 from .readiness import admin_client, answers
-from .storage import BrokerFolder
+from .storage import BrokerFolder, new_cluster_id
 
 HEAP_MEGABYTES = 768
 
@@ -32,7 +33,6 @@ _JVM_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-_FORMAT_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _ANSWER_SECONDS = 0.25
 _PORT_ATTEMPTS = 3
 
@@ -42,6 +42,10 @@ class EmbeddedBroker:
 
     `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
     `data_dir`: a folder that keeps its topics between runs, or None for a temporary one that `close` removes.
+    `side_doors`: further ports, each with the one that is advertised to those who come in by it.
+    `separate_controller`: the controller is a process of its own and outlives `kill`, as in a cluster. A node that is
+    both finds itself named leader by its own log when it comes back: Kafka 4.3 then takes partitions for deleted, and
+    may forget to end transactions that were just being committed, which holds back read_committed readers for good.
     `start_timeout`: seconds until a broker that does not answer counts as failed (the download of Kafka not included).
     `properties`: what its `server.properties` says besides ours, or in place of it.
 
@@ -53,6 +57,8 @@ class EmbeddedBroker:
         *,
         port: int | None = None,
         data_dir: Path | None = None,
+        side_doors: Sequence[SideDoor] = (),
+        separate_controller: bool = False,
         start_timeout: float = 60.0,
         heap_megabytes: int = HEAP_MEGABYTES,
         jvm_options: tuple[str, ...] = (),
@@ -62,6 +68,8 @@ class EmbeddedBroker:
         self._port_is_chosen = port is not None
         self._temporary = None if data_dir else tempfile.TemporaryDirectory(prefix="light-scheduler-kafka-")
         self._folder = BrokerFolder((data_dir or Path(self._temporary.name if self._temporary else "")).absolute())
+        self._side_doors = side_doors
+        self._controller = Controller(self._folder.root / "controller") if separate_controller else None
         self._start_timeout = start_timeout
         self._jvm_options = (f"-Xmx{heap_megabytes}m", *_JVM_OPTIONS, *jvm_options)
         self._properties = properties or {}
@@ -132,9 +140,11 @@ class EmbeddedBroker:
         if self._process is not None:
             self._process.stop(timeout)
             self._process = None
+        if self._controller is not None:
+            self._controller.stop(timeout)
 
     def kill(self) -> None:
-        """End the broker with SIGKILL, keeping its data: what a power cut does."""
+        """End the broker with SIGKILL, keeping its data: what a power cut does. A separate controller goes on."""
         if self._process is not None:
             self._process.kill()
             self._process = None
@@ -170,11 +180,13 @@ class EmbeddedBroker:
 
     def _launch(self, java: Path, jars: list[Path], deadline: float) -> None:
         folder = self._folder
-        base = [str(java), "-cp", ":".join(map(str, jars)), f"-Dlog4j2.configurationFile={folder.log4j2_properties}"]
+        base = folder.java_command(java, jars)
+        if self._controller is not None:
+            self._controller.start(java, jars)
         with folder.locked() as lock:
             self._write_configuration()
             if not folder.is_formatted:
-                folder.format([*base, *_FORMAT_OPTIONS])
+                folder.format(base, self._controller.cluster_id if self._controller else new_cluster_id())
             with folder.log_file.open("ab") as log:
                 self._process = Leash(
                     [*base, *self._jvm_options, "kafka.Kafka", str(folder.server_properties)],
@@ -194,7 +206,12 @@ class EmbeddedBroker:
         folder = self._folder
         folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
         text = server_properties(
-            port=self.port, controller_port=free_port(), log_dir=folder.kafka_data, others=self._properties
+            port=self.port,
+            controller_port=self._controller.port if self._controller else free_port(),
+            log_dir=folder.kafka_data,
+            side_doors=self._side_doors,
+            has_controller=self._controller is None,
+            others=self._properties,
         )
         folder.server_properties.write_text(text, encoding="utf-8")
 

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 HOST = "127.0.0.1"
 
+_CONTROLLER_ID = 100
+# After a SIGKILL the controller lets the broker register again only when the old registration has run out, 9 s by
+# default: the node would be as good as down until then.
+_SESSION = {"broker.session.timeout.ms": 3_000, "broker.heartbeat.interval.ms": 500}
+
+
+class SideDoor(NamedTuple):
+    """Another way in: the broker listens on `port`, and whoever came in by it is told to use `advertised_port`.
+
+    So whatever stands between the two, such as a proxy, stays between a client and the broker.
+    """
+
+    port: int
+    advertised_port: int
+
 
 def server_properties(
-    *, port: int, controller_port: int, log_dir: Path, others: Mapping[str, object] | None = None
+    *,
+    port: int,
+    controller_port: int,
+    log_dir: Path,
+    side_doors: Sequence[SideDoor] = (),
+    has_controller: bool = True,
+    others: Mapping[str, object] | None = None,
 ) -> str:
-    """Return the `server.properties` of a single node that is broker and controller in one, on the loopback address.
+    """Return the `server.properties` of a single node on the loopback address.
 
+    It is broker and controller in one; without `has_controller` the controller is another process at `controller_port`.
     `others` are properties besides ours, or in their place.
     """
+    doors = {f"SIDE{number}": door for number, door in enumerate(side_doors)}
+    listeners = {"PLAINTEXT": port} | {name: door.port for name, door in doors.items()}
+    advertised = {"PLAINTEXT": port} | {name: door.advertised_port for name, door in doors.items()}
     settings = {
-        "process.roles": "broker,controller",
+        "process.roles": "broker,controller" if has_controller else "broker",
         "node.id": 1,
-        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.quorum.voters": f"{1 if has_controller else _CONTROLLER_ID}@{HOST}:{controller_port}",
+        "listeners": _addresses(listeners | ({"CONTROLLER": controller_port} if has_controller else {})),
+        "advertised.listeners": _addresses(advertised),
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in (*listeners, "CONTROLLER")),
         "log.dirs": log_dir,
         # One node holds the only copy of everything.
         "default.replication.factor": 1,
@@ -42,10 +68,7 @@ def server_properties(
         "group.initial.rebalance.delay.ms": 0,
         # Kafka refuses session time-outs below 6 s; tests of a worker's death should not have to wait that long.
         "group.min.session.timeout.ms": 1_000,
-        # After a SIGKILL the controller lets the broker register again only when the old registration has run out,
-        # 9 s by default: the node would be as good as down until then.
-        "broker.session.timeout.ms": 3_000,
-        "broker.heartbeat.interval.ms": 500,
+        **_SESSION,
         # A laptop's share of threads and memory; the cleaner's buffer is 128 MiB otherwise.
         "num.network.threads": 2,
         "num.io.threads": 4,
@@ -54,7 +77,23 @@ def server_properties(
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
         **(others or {}),
     }
-    return "".join(f"{name}={_escape(str(value))}\n" for name, value in settings.items())
+    return _text(settings)
+
+
+def controller_properties(*, port: int, log_dir: Path) -> str:
+    """Return the properties of a process that is the controller of a node without one."""
+    return _text(
+        {
+            "process.roles": "controller",
+            "node.id": _CONTROLLER_ID,
+            "controller.quorum.voters": f"{_CONTROLLER_ID}@{HOST}:{port}",
+            "listeners": f"CONTROLLER://{HOST}:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+            "log.dirs": log_dir,
+            **_SESSION,
+        }
+    )
 
 
 def log4j2_properties() -> str:
@@ -68,6 +107,14 @@ appender.out.name = out
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c: %m%n
 """
+
+
+def _text(settings: Mapping[str, object]) -> str:
+    return "".join(f"{name}={_escape(str(value))}\n" for name, value in settings.items())
+
+
+def _addresses(ports: dict[str, int]) -> str:
+    return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
 
 
 def _escape(value: str) -> str:

@@ -15,6 +15,7 @@ from typing import IO
 from light_scheduler.errors import BrokerStartError
 
 _FORMAT_TIMEOUT_SECONDS = 60
+_FORMAT_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _LAST_LINES = 20
 _LAST_BYTES = 16_384
 
@@ -62,14 +63,19 @@ class BrokerFolder:
         except OSError as error:
             raise BrokerStartError(f"the data folder {self.root} cannot be used: {error}") from error
 
-    def format(self, java_command: list[str]) -> None:
+    def java_command(self, java: Path, jars: list[Path]) -> list[str]:
+        """Return how a tool or server of Kafka is called, less its options and name."""
+        return [str(java), "-cp", ":".join(map(str, jars)), f"-Dlog4j2.configurationFile={self.log4j2_properties}"]
+
+    def format(self, java_command: list[str], cluster_id: str) -> None:
         """Give the folder a cluster id. Raises BrokerStartError with the tool's last lines when that fails."""
         command = [
             *java_command,
+            *_FORMAT_OPTIONS,
             "kafka.tools.StorageTool",
             "format",
             "--ignore-formatted",
-            f"--cluster-id={_new_cluster_id()}",
+            f"--cluster-id={cluster_id}",
             "--config",
             str(self.server_properties),
         ]
@@ -98,6 +104,6 @@ class BrokerFolder:
         return "\n".join(text.splitlines()[-_LAST_LINES:])
 
 
-def _new_cluster_id() -> str:
+def new_cluster_id() -> str:
     """Return a random id in Kafka's spelling: a UUID in URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

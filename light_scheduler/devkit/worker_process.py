@@ -94,8 +94,12 @@ class WorkerProcess:
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM and do not wait."""
+        self.send_signal(signal.SIGTERM)
+
+    def send_signal(self, signal_number: int) -> None:
+        """Send the worker a signal, such as SIGSTOP and SIGCONT; nothing happens if it has ended."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(signal_number)
 
     def stop(self, timeout: float = 20.0) -> None:
         """End the worker in order, or kill it after `timeout` seconds."""

@@ -63,9 +63,17 @@ def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsRe
     return TopicsReport(created, tuple(spec.name for spec in plan if spec.name not in created))
 
 
-def create_topic(bootstrap_servers: str, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> bool:
-    """Make a plain topic, with the broker's defaults; return whether it was missing."""
-    return bool(_create(admin_client(bootstrap_servers), [NewTopic(topic, num_partitions=partitions)], timeout))
+def create_topic(
+    bootstrap_servers: str,
+    topic: str,
+    partitions: int,
+    *,
+    configs: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT_S,
+) -> bool:
+    """Make a plain topic, with the broker's defaults save for `configs`; return whether it was missing."""
+    new = NewTopic(topic, num_partitions=partitions, config=dict(configs or {}))
+    return bool(_create(admin_client(bootstrap_servers), [new], timeout))
 
 
 def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[TopicFinding]:

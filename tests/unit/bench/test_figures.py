@@ -97,7 +97,8 @@ class TestDocument:
         assert "12,345" in text
 
     @pytest.mark.parametrize(
-        ("number", "text"), [(61_234.4, "61,234"), (0.0, "0"), (15.34, "15.3"), (0.408, "0.41"), (3.0, "3")]
+        ("number", "text"),
+        [(61_234.4, "61,234"), (0.0, "0"), (15.34, "15.3"), (0.408, "0.41"), (3.0, "3"), (1.92e-6, "1.9e-06")],
     )
     def test_numbers_have_as_many_digits_as_tell_something(self, number: float, text: str) -> None:
         assert number_text(number) == text

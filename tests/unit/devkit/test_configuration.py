@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from light_scheduler.devkit.ports import free_port, port_is_free
-from light_scheduler.devkit.properties import server_properties
+from light_scheduler.devkit.properties import SideDoor, server_properties
 from light_scheduler.devkit.storage import BrokerFolder
 
 
@@ -26,6 +26,14 @@ def properties(log_dir: Path = Path("/data")) -> dict[str, str]:
 def test_every_listener_is_on_the_loopback_address() -> None:
     assert properties()["listeners"] == "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
     assert properties()["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9092"
+
+
+def test_who_comes_in_by_a_side_door_is_told_to_come_back_by_what_stands_before_it() -> None:
+    doors = [SideDoor(7001, 7002), SideDoor(7003, 7004)]
+    found = parsed(server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), side_doors=doors))
+    assert "SIDE0://127.0.0.1:7001,SIDE1://127.0.0.1:7003," in found["listeners"]
+    assert found["advertised.listeners"].endswith("SIDE0://127.0.0.1:7002,SIDE1://127.0.0.1:7004")
+    assert found["listener.security.protocol.map"].count(":PLAINTEXT") == 4
 
 
 def test_one_node_is_enough_for_every_internal_topic() -> None:

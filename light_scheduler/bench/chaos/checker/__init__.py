@@ -1,0 +1,13 @@
+"""Decides from topics alone whether a scheduler kept its promises.
+
+It reads commands in log order and what read_committed consumers see of results, messages and dead letters, and knows
+nothing else: it imports nothing of light-scheduler, reads headers itself, and has a model of its own, a few lines for
+each kind of schedule, of what a command promises. Topics of messages and results have to carry the broker's time
+(`message.timestamp.type=LogAppendTime`): by it is judged what came first.
+"""
+
+from .records import Record
+from .verdict import Fault, Kind, Verdict, check, wilson_upper
+
+__all__ = ["Fault", "Kind", "Record", "Verdict", "check", "wilson_upper"]
+"""Everything that a run needs of it."""

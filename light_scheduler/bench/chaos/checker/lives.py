@@ -1,0 +1,279 @@
+"""What each accepted schedule command promises, and whether what was delivered keeps it.
+
+A life begins with a command that defined a schedule and ends when it was replaced, cancelled, or had nothing left to
+do. Times are UTC epoch ms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from .records import Answer, Place
+
+DEFAULT_GRACE = 30_000
+DEFAULT_ACK_TIMEOUT = 300_000
+
+
+class Delivery(NamedTuple):
+    """A message that came of a life; `at` is when the broker took it."""
+
+    due: int
+    fired_at: int
+    at: int
+    sequence: int
+    attempt: int
+    version: int
+
+
+class Completion(NamedTuple):
+    """A `complete` command that was answered with `completed`."""
+
+    due: int
+    attempt: int
+    succeeded: bool
+    recorded_at: int
+
+
+End = Literal["open", "replaced", "cancelled", "done"]
+"""`open` until the log says otherwise; what is open when everything has been done is `done`."""
+
+Trouble = tuple[str, str]
+"""(kind of fault, what it was)."""
+
+
+@dataclass(slots=True)
+class Life:
+    """One definition of a schedule.
+
+    `grid` is how a series' times come about: (anchor, interval); `steps` are the intervals of a backoff series, or the
+    delay of a fixed-delay one. `quiet` are spans in which it was paused, `triggers` when it was asked to fire at once.
+    `gone_at` is when an answer said that it had nothing left to do.
+    """
+
+    place: Place
+    tenant: str
+    id: str
+    form: Literal["once", "grid", "delay", "backoff"]
+    contents: bytes
+    partition: int
+    version: int | None
+    due: int = 0
+    grid: tuple[int, int] = (0, 0)
+    steps: tuple[int, ...] = ()
+    most: int | None = None
+    jitter: int = 0
+    misfire: str = "coalesce"
+    grace: int = DEFAULT_GRACE
+    ack_timeout: int | None = None
+    max_attempts: int = 10
+    refused: bool = False
+    end: End = "open"
+    ended_at: int = 0
+    gone_at: int | None = None
+    triggers: tuple[int, ...] = ()
+    quiet: list[tuple[int, int | None]] | None = None
+    completions: list[Completion] | None = None
+    deliveries: list[Delivery] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.tenant}/{self.id} of command {self.place[0]}:{self.place[1]}"
+
+    def finish(self, end: End, answer: Answer | None) -> None:
+        """End the life, at the time of the answer that told of it."""
+        self.end = end
+        self.ended_at = 0 if answer is None else answer.at
+
+    def troubles(self) -> Iterator[Trouble]:
+        """Say what of its promises was not kept."""
+        yield from self._early()
+        if self.refused:
+            if self.deliveries:
+                yield "wrong", "was delivered although its target cannot take it"
+            return
+        yield from self._after_end()
+        yield from self._while_paused()
+        yield from _FORMS[self.form](self)
+
+    def _early(self) -> Iterator[Trouble]:
+        for delivery in self.deliveries:
+            if min(delivery.fired_at, delivery.at) < delivery.due:
+                yield "early", f"due {delivery.due}, fired at {delivery.fired_at}, in the log at {delivery.at}"
+
+    def _after_end(self) -> Iterator[Trouble]:
+        if self.end in ("cancelled", "replaced"):
+            late = [each for each in self.deliveries if each.at > self.ended_at]
+            if self.form == "once" and self.ack_timeout is None:
+                late = self.deliveries
+            for each in late:
+                kind = "after_cancel" if self.end == "cancelled" else "wrong"
+                yield kind, f"{self.end} at {self.ended_at}, delivered at {each.at} all the same"
+        if self.gone_at is not None:
+            for each in self.deliveries:
+                if each.at > self.gone_at:
+                    yield "wrong", f"said to be gone at {self.gone_at}, delivered at {each.at}"
+
+    def _while_paused(self) -> Iterator[Trouble]:
+        for begun, ended in self.quiet or ():
+            for each in self.deliveries:
+                triggered = bool(self.triggers) and each.due >= self.triggers[0]
+                if each.at > begun and (ended is None or each.at < ended) and not triggered:
+                    yield "wrong", f"delivered at {each.at}, while paused since {begun}"
+
+    def completed(self, due: int, attempt: int | None = None) -> Completion | None:
+        """Return the completion of a firing that ends it: of one attempt, or a successful one of any."""
+        for each in self.completions or ():
+            if each.due == due and (each.attempt == attempt if attempt is not None else each.succeeded):
+                return each
+        return None
+
+
+def _once(life: Life) -> Iterator[Trouble]:
+    deliveries = life.deliveries
+    if life.ack_timeout is not None:
+        yield from _acknowledged(life)
+        return
+    most = max(1, len(life.triggers))
+    if life.end == "done" and len(deliveries) < most:
+        yield "missing", f"due {life.due}, delivered {len(deliveries)} of {most} times"
+    for extra in deliveries[most:]:
+        yield "duplicate", f"delivered {len(deliveries)} times, again at {extra.at}"
+    for number, each in enumerate(deliveries[:most], 1):
+        if life.triggers:
+            if not life.triggers[0] <= each.due <= each.fired_at:
+                yield "wrong", f"triggered at {life.triggers}, due {each.due}"
+        elif each.due != life.due:
+            yield "wrong", f"due {each.due} instead of {life.due}"
+        if each.sequence != number or each.attempt != 1:
+            yield "wrong", f"sequence {each.sequence}, attempt {each.attempt}"
+        yield from _version(life, each)
+
+
+def _version(life: Life, each: Delivery) -> Iterator[Trouble]:
+    if life.version is not None and each.version != life.version:
+        yield "wrong", f"version {each.version} instead of {life.version}"
+
+
+def _acknowledged(life: Life) -> Iterator[Trouble]:
+    """Delivered again, attempt after attempt, until one was completed or none was left."""
+    assert life.ack_timeout is not None
+    deliveries = life.deliveries
+    yield from _counted_up(deliveries, "attempt")
+    for before, each in pairwise(deliveries):
+        failed = life.completed(each.due, before.attempt)
+        if failed is not None and failed.succeeded:
+            yield "wrong", f"attempt {each.attempt} came although {before.attempt} was completed"
+        elif failed is None and each.fired_at < before.fired_at + life.ack_timeout:
+            yield "early", f"attempt {each.attempt} at {each.fired_at}, {before.attempt} at {before.fired_at}"
+    for each in deliveries:
+        if each.due != life.due or each.sequence != 1:
+            yield "wrong", f"due {each.due}, sequence {each.sequence}"
+        yield from _version(life, each)
+    if life.end == "done":
+        attempts = len({each.attempt for each in deliveries})
+        if life.completed(life.due) is None and attempts < life.max_attempts:
+            yield "missing", f"{attempts} of {life.max_attempts} attempts, none completed"
+
+
+def _grid(life: Life) -> Iterator[Trouble]:
+    """A fixed rate or a cron expression: times on a grid, each at most once, left out only as the policy says."""
+    anchor, interval = life.grid
+    deliveries = life.deliveries
+    yield from _counted_up(deliveries, "sequence")
+    at = life.due - interval  # the time on the grid before the first
+    for each in sorted(deliveries, key=_sequence):
+        planned = each.due - (each.due - anchor) % interval
+        if each.due - planned > life.jitter:
+            yield "wrong", f"due {each.due} is no time of its own"
+        elif planned <= at:
+            yield "duplicate", f"due {each.due} comes after {at}"
+        elif planned > at + interval and (life.misfire == "all" or each.fired_at - (at + interval) <= life.grace):
+            yield "missing", f"due {at + interval}, left out before {each.due}"
+        at = planned
+        yield from _version(life, each)
+    if life.end == "done":
+        yield from _all_of(life, life.most or 0)
+
+
+def _delay(life: Life) -> Iterator[Trouble]:
+    """End to start: each is due a delay after the one before was completed, or counted as failed."""
+    delay = life.steps[0]
+    timeout = DEFAULT_ACK_TIMEOUT if life.ack_timeout is None else life.ack_timeout
+    yield from _counted_up(life.deliveries, "sequence")
+    before: Delivery | None = None
+    for each in sorted(life.deliveries, key=_sequence):
+        if before is None:
+            due = life.due
+        elif (done := life.completed(before.due, 1)) is not None:
+            due = max(before.fired_at, done.recorded_at) + delay
+        else:
+            due = before.fired_at + timeout + delay
+        if each.due != due and (before is None or each.sequence == before.sequence + 1):
+            yield "wrong", f"due {each.due} instead of {due}"
+        before = each
+        yield from _version(life, each)
+    if life.end == "done":
+        yield from _all_of(life, life.most or 0)
+
+
+def _backoff(life: Life) -> Iterator[Trouble]:
+    """Attempt after attempt at given intervals, until one is completed; time that was missed is added."""
+    yield from _counted_up(life.deliveries, "attempt")
+    before: Delivery | None = None
+    for each in sorted(life.deliveries, key=_attempt):
+        if each.attempt > len(life.steps):
+            yield "wrong", f"attempt {each.attempt} of {len(life.steps)}"
+            continue
+        if before is None:
+            begun = life.due - life.steps[0]
+        else:
+            begun = before.fired_at if before.fired_at - before.due > life.grace else before.due
+            if (done := life.completed(before.due, before.attempt)) is not None and done.succeeded:
+                yield "wrong", f"attempt {each.attempt} came although {before.attempt} was completed"
+        if each.due != begun + life.steps[each.attempt - 1] and (before is None or each.attempt == before.attempt + 1):
+            yield "wrong", f"attempt {each.attempt} due {each.due} instead of {begun + life.steps[each.attempt - 1]}"
+        before = each
+        yield from _version(life, each)
+    if life.end == "done" and not any(each.succeeded for each in life.completions or ()):
+        yield from _all_of(life, len(life.steps))
+
+
+def _counted_up(deliveries: list[Delivery], what: Literal["sequence", "attempt"]) -> Iterator[Trouble]:
+    """Numbers from 1 without a gap, each once, in the order of the log."""
+    numbers = [getattr(each, what) for each in deliveries]
+    seen = set(numbers)
+    for number, times in Counter(numbers).items():
+        if times > 1:
+            yield "duplicate", f"{what} {number} was delivered {times} times"
+    if gaps := set(range(1, max(seen, default=0) + 1)) - seen:
+        yield "missing", f"{what} {sorted(gaps)[:5]} of {max(seen)}"
+    if any(later < earlier for earlier, later in pairwise(numbers)):
+        yield "out_of_order", f"{what} {numbers[:20]}"
+
+
+def _all_of(life: Life, most: int) -> Iterator[Trouble]:
+    last = max((each.sequence for each in life.deliveries), default=0)
+    if last < most:
+        yield "missing", f"{last} of {most} were delivered"
+    elif last > most:
+        yield "wrong", f"{last} of {most} were delivered"
+
+
+def _sequence(delivery: Delivery) -> int:
+    return delivery.sequence
+
+
+def _attempt(delivery: Delivery) -> int:
+    return delivery.attempt
+
+
+_FORMS: dict[str, Callable[[Life], Iterator[Trouble]]] = {
+    "once": _once,
+    "grid": _grid,
+    "delay": _delay,
+    "backoff": _backoff,
+}

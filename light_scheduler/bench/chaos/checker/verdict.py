@@ -1,0 +1,158 @@
+"""The verdict on a run: every fault, and how sure one can be that there are few."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from .lives import Delivery, Life
+from .records import Place, Record, answer_of, control_of, digest, user_headers
+from .replay import Replay, Trouble, answers_of
+
+Kind = Literal["missing", "duplicate", "early", "after_cancel", "wrong", "out_of_order"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_OURS = frozenset(
+    {"id", "tenant", "firing-id", "due", "fired-at", "sequence", "attempt", "version", "original-due"}
+    | {"source-topic", "source-partition", "source-offset"}
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A promise that was not kept: `whose` names the schedule or command, `what` tells what happened."""
+
+    kind: str
+    whose: str
+    what: str
+
+
+@dataclass
+class Verdict:
+    """What was found. `promises` counts what was held to account: commands, and messages delivered."""
+
+    commands: int = 0
+    deliveries: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def promises(self) -> int:
+        return self.commands + self.deliveries
+
+    def counts(self) -> dict[str, int]:
+        """Return how many faults there are of each kind."""
+        found = Counter(fault.kind for fault in self.faults)
+        return {kind: found[kind] for kind in KINDS}
+
+
+def check(
+    *,
+    commands: Iterable[Record],
+    results: Iterable[Record],
+    deliveries: Iterable[Record],
+    dead_letters: Iterable[Record],
+    partitions: Mapping[str, int],
+) -> Verdict:
+    """Hold what was delivered against what was asked for, once nothing is left to be done.
+
+    Each is in log order within its partitions; `commands` is one topic, `deliveries` all target topics. `partitions`
+    says how many each target topic has.
+    """
+    verdict = Verdict()
+    answers, troubles = answers_of(map(answer_of, results))
+    replay = Replay(answers, partitions)
+    verdict.faults.extend(Fault(*trouble) for trouble in troubles)
+    for command in commands:
+        verdict.commands += 1
+        verdict.faults.extend(Fault(*trouble) for trouble in replay.take(command))
+    replay.close()
+    order = _Order()
+    for record in deliveries:
+        verdict.deliveries += 1
+        verdict.faults.extend(Fault(*trouble) for trouble in _attach(record, replay.lives, order))
+    for life in replay.lives.values():
+        verdict.faults.extend(Fault(kind, life.name, what) for kind, what in life.troubles())
+    verdict.faults.extend(Fault(*trouble) for trouble in _letters(dead_letters, replay))
+    return verdict
+
+
+def wilson_upper(faults: int, promises: int, z: float = 1.959964) -> float:
+    """Return the upper end of the 95 % Wilson interval of a failure rate: what it may still be, as far as one saw."""
+    if promises == 0:
+        return 1.0
+    rate, share = faults / promises, z * z / promises
+    return (rate + share / 2 + z * math.sqrt(rate * (1 - rate) / promises + share / (4 * promises))) / (1 + share)
+
+
+class _Order:
+    """Plain schedules of a tenant in one partition that are due at one instant keep the order of their commands."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, int, int, int, str], int] = {}
+
+    def broken(self, record: Record, life: Life, due: int) -> bool:
+        plain = life.form == "once" and life.ack_timeout is None and life.quiet is None and not life.triggers
+        if not plain or life.version not in (None, 1):
+            return False
+        source, offset = life.place
+        among = (record.topic, record.partition, source, due, life.tenant)
+        before = self._last.get(among, -1)
+        self._last[among] = max(before, offset)
+        return offset < before
+
+
+def _attach(record: Record, lives: Mapping[Place, Life], order: _Order) -> Iterator[Trouble]:
+    """Give a delivered message to the life that it came of; yield what is wrong with the message itself."""
+    control = control_of(record)
+    where = f"{record.topic}-{record.partition}:{record.offset}"
+    try:
+        place = (int(control["source-partition"] or ""), int(control["source-offset"] or ""))
+        delivery = Delivery(
+            int(control["due"] or ""),
+            int(control["fired-at"] or ""),
+            record.timestamp,
+            int(control["sequence"] or ""),
+            int(control["attempt"] or ""),
+            int(control["version"] or ""),
+        )
+    except (KeyError, ValueError) as error:
+        yield "wrong", where, f"its headers say not where it comes from: {error!r}"
+        return
+    life = lives.get(place)
+    if life is None:
+        yield "wrong", where, f"comes of command {place[0]}:{place[1]}, which asked for no message"
+        return
+    life.deliveries.append(delivery)
+    if digest(record.key, record.value, user_headers(record)) != life.contents:
+        yield "wrong", life.name, f"key, payload or headers at {where} are not what was asked for"
+    if control.keys() - _OURS:
+        yield "wrong", life.name, f"headers {sorted(control.keys() - _OURS)} at {where}"
+    if (control.get("id"), control.get("tenant")) != (life.id, life.tenant):
+        yield "wrong", life.name, f"calls itself {control.get('tenant')}/{control.get('id')} at {where}"
+    if control.get("firing-id") != f"{life.id}@{delivery.due}":
+        yield "wrong", life.name, f"firing id {control.get('firing-id')} at {where}"
+    if record.partition != life.partition:
+        yield "wrong", life.name, f"is at {where}, and belongs to partition {life.partition}"
+    if order.broken(record, life, delivery.due):
+        yield "out_of_order", life.name, f"due {delivery.due}, stands at {where} after one that was asked for later"
+
+
+def _letters(dead_letters: Iterable[Record], replay: Replay) -> Iterator[Trouble]:
+    """What was rejected, or refused by its target, is a dead letter once; what was given up after all attempts too."""
+    found: Counter[tuple[str, Place]] = Counter()
+    for record in dead_letters:
+        told = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
+        place = (int(told["dead-letter-source-partition"]), int(told["dead-letter-source-offset"]))
+        found[told["dead-letter-cause"], place] += 1
+    expected = {("rejected", place) for place in replay.rejected} | {("refused", place) for place in replay.refused}
+    for cause, place in expected - found.keys():
+        yield "missing", f"command {place[0]}:{place[1]}", f"no dead letter says that it was {cause}"
+    for (cause, place), times in found.items():
+        given_up = replay.lives.get(place) if cause == "unacknowledged" else None
+        if times > 1:
+            yield "duplicate", f"command {place[0]}:{place[1]}", f"{times} dead letters say that it was {cause}"
+        if (cause, place) not in expected and (given_up is None or given_up.ack_timeout is None):
+            yield "wrong", f"command {place[0]}:{place[1]}", f"a dead letter says that it was {cause}"

@@ -1,0 +1,209 @@
+"""What a run plays on: a broker, proxies between it and the workers, and the workers. All of it is temporary."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from light_scheduler.bench.looks import info_of
+from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.properties import SideDoor
+from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.settings import Settings
+from light_scheduler.worker.life import LaneState
+from light_scheduler.worker.topic_admin import create_topic, create_topics
+
+from .proxy import Proxies
+from .reading import ends_of
+from .workload import COMPLETED, NARROW, NARROW_BYTES, PLAIN, Topics
+
+SESSION_TIMEOUT_MS = 3_000
+TRANSACTION_TIMEOUT_MS = 5_000
+_SETTLE_S = 180.0
+_STOP_S = 20.0
+_POLL_S = 0.25
+
+
+class Worker:
+    """A worker and what can be done to it. Whoever does it holds `lock` until it has been undone."""
+
+    def __init__(self, number: int, process: WorkerProcess, proxies: Proxies) -> None:
+        self.number = number
+        self.lock = threading.Lock()
+        self._process = process
+        self._proxies = proxies
+
+    def start(self) -> None:
+        self._process.start()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def stop(self) -> None:
+        """End it in order; one that does not end is killed."""
+        self._process.stop(_STOP_S)
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def forget(self) -> None:
+        """Delete its state; it must not run."""
+        shutil.rmtree(self._process.settings.data_dir)
+
+    def starve(self) -> None:
+        """Let no file of its grow any more, as on a full disk."""
+        self._limit_files(0)
+
+    def feed(self) -> None:
+        self._limit_files(resource.RLIM_INFINITY)
+
+    def network(self, order: str) -> None:
+        """`cut`, `stall` or `heal` its way to the broker."""
+        self._proxies.order(order, self.number)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.pid is not None and self._process.return_code is None
+
+    @property
+    def process(self) -> WorkerProcess:
+        return self._process
+
+    def _limit_files(self, size: int) -> None:
+        pid = self._process.pid
+        if pid is not None and self.is_running:
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+class Cluster:
+    """`workers` run from the beginning to the end, one guest beside them from time to time. A context manager.
+
+    `folder` keeps logs and state, `partitions` are those of each topic. Each worker has its own way to the broker,
+    through a proxy.
+    """
+
+    def __init__(self, folder: Path, partitions: int, workers: int) -> None:
+        self.app_id = "chaos"
+        self.topics = Topics(self.app_id)
+        self.partitions = {self.topics.target(name): partitions for name in (PLAIN, COMPLETED, NARROW)}
+        self._count = partitions
+        self._folder = folder
+        self._stack = ExitStack()
+        doors = [SideDoor(free_port(), free_port()) for _ in range(workers + 1)]
+        self.broker = EmbeddedBroker(
+            data_dir=folder / "kafka", side_doors=doors, separate_controller=True, start_timeout=120
+        )
+        self.broker_lock = threading.Lock()
+        self._doors = doors
+        self._settings = [self._worker_settings(number) for number in range(workers + 1)]
+        self.workers: list[Worker] = []
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Straight to the broker."""
+        return self.broker.bootstrap_servers
+
+    @property
+    def commands_topic(self) -> str:
+        return self._settings[0].topics.commands
+
+    @property
+    def dead_letters_topic(self) -> str:
+        return self._settings[0].topics.dead_letters
+
+    @property
+    def guest(self) -> Worker:
+        """The worker that comes and goes; it is not running at first."""
+        return self.workers[-1]
+
+    @property
+    def steady(self) -> list[Worker]:
+        return self.workers[:-1]
+
+    def __enter__(self) -> Self:
+        with ExitStack() as starting:
+            starting.enter_context(self.broker)
+            proxies = starting.enter_context(Proxies([(door.advertised_port, door.port) for door in self._doors]))
+            self._create_topics()
+            for number, settings in enumerate(self._settings):
+                process = WorkerProcess(settings, self._folder / f"worker-{number}.log")
+                self.workers.append(Worker(number, process, proxies))
+                starting.callback(process.kill)
+            for worker in self.steady:
+                worker.start()
+            for worker in self.steady:
+                worker.process.wait_ready(120)
+            self._stack = starting.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def settle(self) -> str | None:
+        """Wait until no command waits and no schedule is pending; return what still is after some minutes."""
+        deadline = time.monotonic() + _SETTLE_S
+        while True:
+            left = self._left(ends_of(self.bootstrap_servers, self.commands_topic))
+            if left is None or time.monotonic() > deadline:
+                return left
+            time.sleep(_POLL_S)
+
+    def stop_workers(self) -> None:
+        """End all workers in order: what they leave open is theirs to close."""
+        for worker in self.workers:
+            if worker.is_running:
+                worker.stop()
+
+    def _left(self, ends: Mapping[int, int]) -> str | None:
+        positions: dict[int, int] = {}
+        pending = 0
+        for worker in self.workers:
+            if not worker.is_running:
+                continue
+            if (info := info_of(worker.process)) is None:
+                return f"worker {worker.number} does not answer"
+            for lane in info.lanes:
+                pending += lane.pending
+                if lane.state == LaneState.RUNNING and lane.position is not None:
+                    positions[lane.partition] = lane.position
+        waiting = {partition: end for partition, end in ends.items() if positions.get(partition, -1) < end}
+        if waiting:
+            return f"commands are at {positions}, and end at {waiting}"
+        return f"{pending} schedules are pending" if pending else None
+
+    def _worker_settings(self, number: int) -> Settings:
+        return Settings(
+            app_id=self.app_id,
+            broker=f"kafka://127.0.0.1:{self._doors[number].advertised_port}",
+            data_dir=self._folder / f"worker-{number}",
+            web_port=free_port(),
+            partitions=self._count,
+            session_timeout=SESSION_TIMEOUT_MS,
+            transaction_timeout=TRANSACTION_TIMEOUT_MS,
+            delivery_retries=0,
+            # Half of the workers come back as who they were, the others as strangers.
+            instance_id=f"worker-{number}" if number % 2 == 0 else None,
+        )
+
+    def _create_topics(self) -> None:
+        create_topics(self._settings[0], timeout=60)
+        when_appended = {"message.timestamp.type": "LogAppendTime"}
+        for name, partitions in self.partitions.items():
+            narrow = {"max.message.bytes": str(NARROW_BYTES)} if name == self.topics.target(NARROW) else {}
+            create_topic(self.bootstrap_servers, name, partitions, configs={**when_appended, **narrow})
+        create_topic(self.bootstrap_servers, self.topics.answers, self._count, configs=when_appended)

@@ -1,0 +1,156 @@
+"""The faults of a run, drawn from a seed: what is done to whom, when, and for how long."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from .cluster import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, Cluster, Worker
+
+_SESSION_S, _TRANSACTION_S = SESSION_TIMEOUT_MS / 1_000, TRANSACTION_TIMEOUT_MS / 1_000
+_FIRST_S = 3.0
+"""When the first fault happens: something is under way by then."""
+
+KINDS = {
+    "kill": 22,
+    "freeze": 18,
+    "restart": 12,
+    "guest": 8,
+    "forget": 8,
+    "disk_full": 8,
+    "cut": 10,
+    "stall": 6,
+    "broker_kill": 4,
+    "broker_freeze": 4,
+}
+"""Kinds of faults and how often each is drawn, of 100."""
+
+
+Deed = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault `at` seconds after the run began, for so many seconds; `victim` is the number of a worker."""
+
+    at: float
+    kind: str
+    victim: int
+    seconds: float
+
+    def __str__(self) -> str:
+        whom = "" if self.kind.startswith("broker") or self.kind == "guest" else f" worker {self.victim}"
+        return f"{self.at:.1f} s: {self.kind}{whom} for {self.seconds:.1f} s"
+
+
+def draw(*, seed: int, seconds: float, workers: int, pause: float) -> list[Fault]:
+    """Draw faults that begin within so many seconds, `pause` seconds apart on average."""
+    numbers = random.Random(f"faults {seed}")
+    faults = []
+    at = _FIRST_S
+    while at < seconds:
+        (kind,) = numbers.choices(list(KINDS), list(KINDS.values()))
+        faults.append(Fault(round(at, 2), kind, numbers.randrange(workers), round(_duration(kind, numbers), 2)))
+        at += numbers.uniform(0.2, 2 * pause - 0.2)
+    return faults
+
+
+def _duration(kind: str, numbers: random.Random) -> float:
+    match kind:
+        case "freeze" | "cut" | "stall":  # for a moment, past the session, past the session and the transaction
+            longest = _SESSION_S + _TRANSACTION_S
+            low, high = numbers.choice(((0.2, 2.0), (_SESSION_S + 0.5, _TRANSACTION_S), (longest, longest + 4.0)))
+            return numbers.uniform(low, high)
+        case "kill" | "forget":  # at once, or after the session
+            low, high = numbers.choice(((0.0, 0.2), (0.5, 2.0), (_SESSION_S + 1.0, _SESSION_S + 4.0)))
+            return numbers.uniform(low, high)
+        case "guest":
+            return numbers.uniform(4.0, 15.0)
+        case "broker_kill":
+            return numbers.uniform(0.0, 8.0)
+    return numbers.uniform(0.5, 5.0)
+
+
+class Faults:
+    """Does the faults of a run to a cluster while it runs."""
+
+    def __init__(self, cluster: Cluster, faults: Sequence[Fault], report: Callable[[str], None]) -> None:
+        self.done: Counter[str] = Counter()
+        self._cluster = cluster
+        self._faults = faults
+        self._report = report
+        self._stopping = threading.Event()
+
+    def play(self) -> None:
+        """Return when all have been done and undone. Raises what the first that went wrong raised."""
+        begun = time.monotonic()
+        with ThreadPoolExecutor(max_workers=len(self._cluster.workers) + 2) as pool:
+            doing: list[Future[None]] = []
+            for fault in self._faults:
+                if self._stopping.wait(max(0.0, fault.at - (time.monotonic() - begun))):
+                    break
+                doing.append(pool.submit(self._do, fault))
+        for future in doing:
+            future.result()
+
+    def stop(self) -> None:
+        """Begin no more, and undo at once what has been begun."""
+        self._stopping.set()
+
+    def supervise(self) -> None:
+        """Start every worker that has ended by itself again."""
+        for worker in self._cluster.steady:
+            self._supervise(worker)
+
+    def _do(self, fault: Fault) -> None:
+        cluster = self._cluster
+        victim = cluster.guest if fault.kind == "guest" else cluster.steady[fault.victim]
+        with cluster.broker_lock if fault.kind.startswith("broker") else victim.lock:
+            if self._stopping.is_set():
+                return
+            begin, end = self._deeds(fault, victim)
+            if victim is not cluster.guest:
+                self._supervise(victim)
+            self._report(str(fault))
+            begin()
+            self.done[fault.kind] += 1
+            self._stopping.wait(fault.seconds)
+            end()
+            self._report(f"{fault.kind} of {fault.at:.1f} s is over")
+
+    def _supervise(self, worker: Worker) -> None:
+        """Start a worker again that has ended by itself, as its supervisor would."""
+        if not worker.is_running:
+            self._report(f"worker {worker.number} had ended by itself, exit code {worker.process.return_code}")
+            worker.start()
+
+    def _deeds(self, fault: Fault, victim: Worker) -> tuple[Deed, Deed]:
+        """Return how a fault begins and how it ends."""
+        broker = self._cluster.broker
+
+        def forget() -> None:
+            victim.kill()
+            victim.forget()
+
+        deeds: dict[str, tuple[Deed, Deed]] = {
+            "kill": (victim.kill, victim.start),
+            "freeze": (victim.freeze, victim.thaw),
+            "restart": (victim.stop, victim.start),
+            "guest": (victim.start, victim.stop if fault.victim % 2 else victim.kill),
+            "forget": (forget, victim.start),
+            "disk_full": (victim.starve, victim.feed),
+            "cut": (lambda: victim.network("cut"), lambda: victim.network("heal")),
+            "stall": (lambda: victim.network("stall"), lambda: victim.network("heal")),
+            "broker_kill": (broker.kill, broker.start),
+            "broker_freeze": (
+                lambda: broker.send_signal(signal.SIGSTOP),
+                lambda: broker.send_signal(signal.SIGCONT),
+            ),
+        }
+        return deeds[fault.kind]

@@ -1,0 +1,50 @@
+"""The controller of a cluster in a process of its own, so that it outlives a broker that is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .leash import Leash
+from .ports import free_port
+from .properties import controller_properties, log4j2_properties
+from .storage import BrokerFolder, new_cluster_id
+
+_JVM_OPTIONS = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+
+
+class Controller:
+    """A KRaft controller on 127.0.0.1, in a folder of its own. It is up when the first broker that asks it is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = BrokerFolder(folder)
+        self._process: Leash | None = None
+        self.port = free_port()
+        self.cluster_id = new_cluster_id()
+
+    def start(self, java: Path, jars: list[Path]) -> None:
+        """Start it, unless it runs."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        folder = self._folder
+        with folder.locked() as lock:
+            folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
+            folder.server_properties.write_text(
+                controller_properties(port=self.port, log_dir=folder.kafka_data), encoding="utf-8"
+            )
+            command = folder.java_command(java, jars)
+            if not folder.is_formatted:
+                folder.format(command, self.cluster_id)
+            with folder.log_file.open("ab") as log:
+                self._process = Leash(
+                    [*command, *_JVM_OPTIONS, "kafka.Kafka", str(folder.server_properties)],
+                    folder=folder.root,
+                    stdout=log,
+                    stderr=log,
+                    held_files=[lock],
+                )
+
+    def stop(self, timeout: float) -> None:
+        """Stop it in order; kill it if that takes longer than `timeout` seconds."""
+        if self._process is not None:
+            self._process.stop(timeout)
+            self._process = None

@@ -1,0 +1,45 @@
+"""What a chaos run does is drawn from its seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from light_scheduler.bench.chaos.checker.records import PROMISE
+from light_scheduler.bench.chaos.faults import KINDS, draw
+from light_scheduler.bench.chaos.workload import Topics, Workload
+from light_scheduler.bench.figures import FAULT_KINDS
+
+
+def workload(seed: int) -> Workload:
+    return Workload(seed=seed, seconds=30.0, messages=3_000, payload_bytes=200, partitions=4, topics=Topics("chaos"))
+
+
+def test_the_same_seed_sends_the_same_commands() -> None:
+    assert list(workload(3).commands()) == list(workload(3).commands())
+    assert list(workload(3).commands()) != list(workload(4).commands())
+
+
+def test_the_same_seed_does_the_same_faults() -> None:
+    first, second = (draw(seed=3, seconds=600.0, workers=3, pause=3.0) for _ in range(2))
+    assert first == second
+    assert first != draw(seed=4, seconds=600.0, workers=3, pause=3.0)
+
+
+def test_faults_of_every_kind_hit_every_worker_about_as_often_as_asked_for() -> None:
+    faults = draw(seed=1, seconds=3_000.0, workers=3, pause=3.0)
+    assert 900 < len(faults) < 1_100
+    assert {fault.kind for fault in faults} == KINDS.keys() == set(FAULT_KINDS)
+    assert {fault.victim for fault in faults} == {0, 1, 2}
+    assert all(earlier.at < later.at for earlier, later in pairwise(faults))
+
+
+def test_commands_of_every_kind_come_in_order_over_the_whole_time() -> None:
+    commands = list(workload(1).commands())
+    assert all(earlier.at <= later.at for earlier, later in pairwise(commands))
+    assert 2_900 < len([command for command in commands if command.at < 30.0]) < 3_100
+    seen = Counter(name for command in commands for name, _ in command.headers)
+    for header in ("every", "cron", "backoff", "ack-timeout", "jitter", "after", "command", "on-conflict", "mode"):
+        assert seen[f"schedule-{header}"] > 0, header
+    assert seen[PROMISE] > 0
+    assert max(len(command.value or b"") for command in commands) > 100_000

@@ -21,6 +21,7 @@ from light_scheduler.errors import BrokerError, InvalidCommand, ResultTimeout
 from light_scheduler.model import Outcome, Result
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire import derived_id
+from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES, parse_id, parse_tenant
 from light_scheduler.wire.json_form import json_path
 
@@ -118,6 +119,20 @@ class CommandHandlers:
     trigger_schedule = partialmethod(_act, command="trigger")
     reschedule_schedule = partialmethod(_act, command="reschedule")
     complete_schedule = partialmethod(_act, command="complete")
+
+    async def _act_on_many(self, request: web.Request, command: str) -> web.Response:
+        tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
+        with _problems():
+            wanted = requested(await request.read(), {"command": command, "tenant": tenant})
+            if not wanted.id.endswith(ANY):
+                raise InvalidCommand("id", f"must end in {ANY}, for many; one schedule has a path of its own")
+            return _response(await self._send(request, wanted))
+
+    cancel_schedules = partialmethod(_act_on_many, command="cancel")
+    pause_schedules = partialmethod(_act_on_many, command="pause")
+    resume_schedules = partialmethod(_act_on_many, command="resume")
+    trigger_schedules = partialmethod(_act_on_many, command="trigger")
+    reschedule_schedules = partialmethod(_act_on_many, command="reschedule")
 
     async def _submit(self, request: web.Request, tenant: str, body: bytes, defaults: Mapping[str, str]) -> Answer:
         with _problems():

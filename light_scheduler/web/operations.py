@@ -36,6 +36,7 @@ class CommandBody(NamedTuple):
     command: str
     told: tuple[str, ...] = ("command", "tenant", "id")
     required: bool = True
+    for_many: bool = False
 
 
 class Operation(NamedTuple):
@@ -80,6 +81,20 @@ def _action(command: str, summary: str, *, body_required: bool = False) -> Opera
         parameters=SendParameters,
         method="post",
         body=CommandBody(command, required=body_required),
+        statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
+    )
+
+
+def _action_on_many(command: str, summary: str) -> Operation:
+    return Operation(
+        f"/api/v1/tenants/{{tenant}}/schedules:{command}",
+        f"{command}_schedules",
+        summary,
+        Result,
+        problems=_SENDING,
+        parameters=SendParameters,
+        method="post",
+        body=CommandBody(command, told=("command", "tenant"), for_many=True),
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
     )
 
@@ -138,6 +153,11 @@ OPERATIONS = (
     _action("trigger", "Let a schedule fire now: in place of a one-shot's time, besides a series' times."),
     _action("reschedule", "Give a schedule another time rule; everything else stays.", body_required=True),
     _action("complete", "Say how the consumer of a firing fared.", body_required=True),
+    _action_on_many("cancel", "Cancel all schedules that an id ending in * and labels select; answer how many."),
+    _action_on_many("pause", "Let all schedules that are selected not fire until they are resumed."),
+    _action_on_many("resume", "Let all paused schedules that are selected go on."),
+    _action_on_many("trigger", "Let all schedules that are selected fire now."),
+    _action_on_many("reschedule", "Give all schedules that are selected another time rule."),
     Operation(
         "/api/v1/preview",
         "preview",

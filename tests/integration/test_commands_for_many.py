@@ -1,4 +1,4 @@
-"""Commands for many from the client and the command line, on a real broker."""
+"""Commands for many from the client, the command line and HTTP, on a real broker."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import aiohttp
 import pytest
 from click.testing import CliRunner
 from support.application import Application
@@ -68,3 +69,24 @@ async def test_the_command_line_cancels_many_at_once(served: Application) -> Non
     )
     answer = json.loads(await asyncio.to_thread(run, "pause", "--all", "--yes", "--json"))
     assert (answer["outcome"], answer["count"]) == ("paused", 25)
+
+
+async def test_http_cancels_many_at_once_on_any_worker(served: Application) -> None:
+    other = await served.start_worker()
+    async with served.client() as client:
+        await schedule_all(client, served)
+
+    async with aiohttp.ClientSession(other.url) as session:
+
+        async def ask(command: str, body: Any) -> tuple[str, int]:
+            async with session.post(f"/api/v1/tenants/default/schedules:{command}", json=body) as response:
+                assert response.status == 200, await response.text()
+                answer = await response.json()
+                return answer["outcome"], answer["count"]
+
+        assert await ask("cancel", {"id": "order-1*", "labels": {"team": "t1"}}) == ("cancelled", 5)
+        assert await ask("pause", {"id": "*"}) == ("paused", 25)
+        assert await ask("reschedule", {"id": "*", "trigger": {"after": 0}}) == ("rescheduled", 25)
+        assert await ask("resume", {"id": "order-2*"}) == ("resumed", 11)
+    records = await read_until(served.bootstrap_servers, [served.target], lambda records: len(records) >= 11)
+    assert {header(record, "schedule-id") for record in records} == {id for id in TEAMS if id.startswith("order-2")}

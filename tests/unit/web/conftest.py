@@ -17,19 +17,22 @@ from light_scheduler.client import Receipt
 from light_scheduler.client.channel import MakeCommand
 from light_scheduler.clock import SettableClock
 from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigurationError
-from light_scheduler.engine import Limits, decide
+from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.engine.progress import standing
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     Command,
+    ControlCommand,
     DelayRule,
     Entry,
     Once,
     Outcome,
     Progress,
     ReplyTo,
+    RescheduleCommand,
     Result,
     Schedule,
+    Tally,
     Target,
 )
 from light_scheduler.model.delay import check_rule
@@ -159,6 +162,8 @@ class MemoryCommands:
         self._lanes = lanes
         self.failure: Exception | None = None
         self.seen: list[Command] = []
+        self.changed = 0
+        """What commands for many are answered."""
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         if self.failure is not None:
@@ -172,6 +177,8 @@ class MemoryCommands:
         assert command.reply_to == ReplyTo("results", b"c-1")
         self.seen.append(command)
         table = lanes[topic, partition]
+        if isinstance(command, ControlCommand | RescheduleCommand) and command.selection is not None:
+            return result_of(Tally(command, (), changed=self.changed))
         current = table.get(command.tenant, command.id)
         try:
             decision = decide(command, current, NOW, LIMITS)

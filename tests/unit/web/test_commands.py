@@ -18,6 +18,7 @@ from light_scheduler.model import (
     Cron,
     FixedRate,
     ScheduleCommand,
+    Selection,
     Target,
 )
 from light_scheduler.web.command_channel import NoCommandsTopicError, TooManyWaitingError
@@ -269,3 +270,45 @@ class TestWhatIsWrong:
 
     async def test_its_own_pages_may(self, workers: Any) -> None:
         await workers[0].ask("POST", SCHEDULES, 201, ONCE, headers={"Origin": workers[0].url})
+
+
+class TestMany:
+    @pytest.mark.parametrize("command", ["cancel", "pause", "resume", "trigger"])
+    async def test_what_an_id_with_an_asterisk_and_labels_select_is_answered_with_its_number(
+        self, workers: Any, command: str
+    ) -> None:
+        workers[0].commands.changed = 1_742
+        body = {"id": "order-*", "labels": {"team": "x, y"}}
+        result = await workers[0].ask("POST", f"/api/v1/tenants/acme/schedules:{command}", 200, body)
+        assert (result["id"], result["count"]) == ("order-*", 1_742)
+        (sent,) = workers[0].commands.seen
+        assert (sent.name, sent.tenant, sent.selection) == (command, "acme", Selection("order-", {"team": "x, y"}))
+
+    async def test_a_time_rule_is_given_to_many(self, workers: Any) -> None:
+        body = {"id": "*", "trigger": {"every": "1h"}}
+        assert (await workers[0].ask("POST", f"{SCHEDULES}:reschedule", 200, body))["count"] == 0
+        (sent,) = workers[0].commands.seen
+        assert (sent.timing, sent.selection) == (FixedRate(HOUR), Selection())
+
+    @pytest.mark.parametrize(
+        ("command", "body", "parameter"),
+        [
+            ("cancel", {}, "id"),
+            ("cancel", {"labels": {"a": "b"}}, "labels"),
+            ("cancel", {"id": "a"}, "id"),
+            ("cancel", {"id": "*", "expected-version": 1}, "expected-version"),
+            ("cancel", {"id": "*", "command": "pause"}, "command"),
+            ("cancel", {"id": "*", "tenant": "other"}, "tenant"),
+            ("pause", {"id": "*", "trigger": {"after": 1}}, "trigger.after"),
+            ("reschedule", {"id": "*"}, "trigger.at"),
+        ],
+    )
+    async def test_what_does_not_say_which_many_is_a_bad_request(
+        self, workers: Any, command: str, body: Any, parameter: str
+    ) -> None:
+        problem = await workers[0].ask("POST", f"{SCHEDULES}:{command}", 400, body)
+        assert problem["parameter"] == parameter
+        assert workers[0].commands.seen == []
+
+    async def test_there_is_no_such_command_for_many(self, workers: Any) -> None:
+        await workers[0].ask("POST", f"{SCHEDULES}:complete", 404, {"id": "*"})

@@ -85,7 +85,7 @@ class PreviewHandlers:
         parameters = read_parameters(PreviewParameters, request.query)
         accepted = self._accepted(parameters)
         body = await request.read()
-        return await _previewed(lambda: _from_json(body, accepted), parameters.count, json_name)
+        return await _previewed(lambda: command_of(body, accepted), parameters.count, json_name)
 
     def _accepted(self, parameters: PreviewParameters) -> int:
         return (
@@ -109,7 +109,8 @@ async def _previewed(decode: Callable[[], Command], count: int, spell: Callable[
     return web.Response(body=body, content_type="application/json")
 
 
-def _from_json(body: bytes, accepted: int) -> Command:
+def command_of(body: bytes, accepted: int) -> Command:
+    """Return the schedule command of a preview's body, recorded at an instant. Raises InvalidCommand."""
     value = json_command(body, {"command": "schedule"}, {"id": _ASSUMED_ID, "target": _ASSUMED_TARGET})
     return JSON.decode(UnsentRecord(None, value, (), accepted))
 

@@ -11,6 +11,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from light_scheduler.durations import parse_duration
+from light_scheduler.engine import preview
 from light_scheduler.engine.cron import CronError, compile_cron
 from light_scheduler.errors import ConfigurationError, FormatError, InvalidCommand
 from light_scheduler.model import (
@@ -28,8 +29,10 @@ from light_scheduler.model import (
     Once,
     Outcome,
     Progress,
+    ReplyTo,
     Result,
     Schedule,
+    ScheduleCommand,
     Target,
 )
 from light_scheduler.model.delay import DelayRule, RuleError, parse_rule
@@ -37,6 +40,8 @@ from light_scheduler.model.outcome import EventType
 from light_scheduler.settings import load_settings
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.tables.layout import CHECKPOINT_KEY
+from light_scheduler.web.preview import command_of
+from light_scheduler.web.requested import requested
 from light_scheduler.wire import (
     decode_dead_letter,
     decode_history,
@@ -138,6 +143,22 @@ def _read_command(dialect: str) -> Callable[[Record], object]:
     return read
 
 
+def _read_body(told: dict[str, str]) -> Callable[[bytes | None], object]:
+    def read(body: bytes | None) -> object:
+        asked = requested(body or b"", told, {"id": "made up"})
+        # What is sent is read again by a worker, with the key that the record has.
+        sent = asked.record(ReplyTo("results", b"c-1"))
+        return dialect_named("native").decode(Record(sent.key, sent.value, sent.headers))
+
+    return read
+
+
+def _preview_body(body: bytes | None) -> object:
+    command = command_of(body or b"", AT)
+    assert isinstance(command, ScheduleCommand)
+    return preview(command, 5)
+
+
 def _state(seeds: list[bytes]) -> st.SearchStrategy[bytes]:
     def body(value: object) -> bytes:
         return b"\x01" + msgspec.msgpack.encode(value)
@@ -194,6 +215,16 @@ def _setting(name: str) -> Callable[[str], object]:
     return lambda text: load_settings({name: text}, environment={})
 
 
+TOLD = [
+    {"command": "schedule", "tenant": "acme"},
+    *({"command": name, "tenant": "acme", "id": "a"} for name in ("pause", "reschedule", "complete")),
+]
+BODIES = [
+    b'{"key": "k", "expected-version": 1}',
+    b'{"trigger": {"every": "5m", "start": 1767225600000}, "jitter": 5, "misfire": "skip"}',
+    b'{"firing-id": "a@1767225600000", "attempt": 2, "completion": "failure"}',
+]
+bodies = json_commands().map(lambda record: record.value) | damaged(BODIES)
 FIELDS = {
     "id": ("order-1",),
     "tenant": ("acme.eu",),
@@ -222,6 +253,8 @@ SETTINGS = {
 DECODERS = [
     Decoder("native", commands(), _read_command("native"), InvalidCommand),
     Decoder("json", json_commands(), _read_command("json"), InvalidCommand),
+    *(Decoder(f"HTTP {told['command']}", bodies, _read_body(told), InvalidCommand) for told in TOLD),
+    Decoder("HTTP preview", bodies, _preview_body, InvalidCommand),
     Decoder("state record", _state([encode_entry(entry) for entry in ENTRIES]), decode_entry, FormatError),
     Decoder("progress", _state([encode_progress(entry.progress) for entry in ENTRIES]), decode_progress, FormatError),
     Decoder("position", _state([encode_position(4_711)]), decode_position, FormatError),

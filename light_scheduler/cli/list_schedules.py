@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from light_scheduler.clock import SystemClock
@@ -14,7 +13,7 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, Sort, State
 from light_scheduler.wire.instants import format_instant
 
 from .options import json_option, settings_options
-from .schedule_output import ask, relative, shown, tenant_option, trigger_text, url_option
+from .schedule_output import ask, print_whole, relative, shown, tenant_option, trigger_text, url_option
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import SchedulePage
@@ -59,8 +58,7 @@ def _show(page: SchedulePage) -> None:
     now = SystemClock().now()
     table = Table(box=None, pad_edge=False)
     for name in ("id", "state", "next due (UTC)", "due", "trigger", "version", "target", "labels"):
-        # Ids and topics are never cut, so that they can be copied; times stay on one line.
-        table.add_column(name, overflow="fold", no_wrap="due" in name)
+        table.add_column(name, no_wrap=True)
     for schedule in page.schedules:
         table.add_row(
             shown(schedule.id),
@@ -72,7 +70,7 @@ def _show(page: SchedulePage) -> None:
             shown(schedule.target.topic),
             shown(",".join(f"{name}={value}" for name, value in schedule.labels.items())),
         )
-    Console().print(table)
+    print_whole(table)
     count = f"{len(page.schedules)} schedule{'' if len(page.schedules) == 1 else 's'}"
     more = "" if page.next_cursor is None else f"; there may be more: --all, or --cursor {page.next_cursor}"
     click.echo(count + more, err=True)

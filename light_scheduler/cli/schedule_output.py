@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 from msgspec import UNSET
+from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 from yarl import URL
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_ANY_WIDTH = 100_000
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 
 url_option = click.option("--url", help="Any worker's address. Default: http://WEB_HOST:WEB_PORT.")
@@ -75,6 +78,12 @@ def distance(ms: int) -> str:
 def shown(text: str) -> Text:
     """Show text of others: no markup, and nothing in it that a terminal would obey."""
     return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
+
+
+def print_whole(table: Table) -> None:
+    """Print a table as wide as it is: a terminal may wrap its lines, but ids and topics can be copied and searched."""
+    needed = Console(width=_ANY_WIDTH).measure(table).maximum
+    Console(width=max(needed, Console().width)).print(table)
 
 
 def trigger_text(trigger: TriggerView) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 
 import aiohttp
@@ -33,7 +34,7 @@ class NoDelays:
 def app(tmp_path: Path) -> faust.App:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        settings = Settings(web_port=probe.getsockname()[1])
+        settings = Settings(web_port=probe.getsockname()[1], max_payload_bytes=30_000)
     app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **faust_options(settings))
     attach(app, lanes=NoLanes(), delays=NoDelays(), peers=AssignedPeers(app), settings=settings)  # type: ignore[arg-type]
     return app
@@ -53,6 +54,14 @@ async def test_fausts_own_pages_are_not_served(address: str) -> None:
                 assert response.status == 404, path
         async with session.get(address + "/") as response:
             assert "light-scheduler" in await response.text()
+
+
+@pytest.mark.parametrize(("size", "status"), [(1_048_576, 400), (1_048_576 + 50_000, 413)])
+async def test_a_body_may_be_the_largest_payload_as_base64_and_no_more(address: str, size: int, status: int) -> None:
+    url = f"{address}/api/v1/tenants/default/schedules"
+    async with aiohttp.ClientSession() as session, session.post(url, data=BytesIO(b" " * size)) as response:
+        assert response.status == status
+        assert (await response.json(content_type=None))["status"] == status
 
 
 async def test_the_api_is_served_with_its_middlewares(address: str) -> None:

@@ -131,6 +131,14 @@ async def test_list_shows_a_table(cluster: Any, workers: Any, run: Any) -> None:
     assert err.startswith("1 schedule; there may be more")
 
 
+async def test_list_keeps_each_schedule_on_one_line(cluster: Any, workers: Any, run: Any) -> None:
+    cluster.put("i" * 200, target="t" * 200)
+    _, out, _ = await run("list", "--url", workers[0].url)
+    assert len(out.splitlines()) == 2
+    assert "i" * 200 in out
+    assert "t" * 200 in out
+
+
 async def test_list_tells_how_and_when_series_go_on(cluster: Any, workers: Any, run: Any) -> None:
     cluster.put("a", trigger=Cron("0 9 * * *", "unix", "Europe/Prague"))
     cluster.put("b", trigger=FixedRate(300_000, 0), progress={"paused": True})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer
@@ -49,6 +49,7 @@ class Channel:
         self._known_topics: set[str] = set()
         self._answers: Answers | None = None
         self._answers_lock = asyncio.Lock()
+        self._asking = 0
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -81,10 +82,10 @@ class Channel:
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         """Send a command and wait for its result. Raises as `send` does, and ResultTimeout: the command stands."""
         deadline = self._deadline(timeout)
-        answers = await self._running_answers()
-        with answers.expect() as expected:
-            receipt = await self._send(make(ReplyTo(self._results_topic, expected.correlation_id)), deadline)
-            return await self._answer(expected, receipt, deadline, timeout)
+        async with self._results() as answers:
+            with answers.expect() as expected:
+                receipt = await self._send(make(ReplyTo(self._results_topic, expected.correlation_id)), deadline)
+                return await self._answer(expected, receipt, deadline, timeout)
 
     async def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
         """Send commands in whole batches. `timeout` begins when the last one has been taken."""
@@ -102,22 +103,32 @@ class Channel:
 
     async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result]:
         """Send commands in whole batches and wait for all their results."""
-        answers = await self._running_answers()
-        with ExitStack() as waiting:
-            expected: list[Expected] = []
+        async with self._results() as answers:
+            with ExitStack() as waiting:
+                expected: list[Expected] = []
 
-            def commands() -> Iterator[CommandToSend]:
-                for make in makers:
-                    one = waiting.enter_context(answers.expect())
-                    expected.append(one)
-                    yield make(ReplyTo(self._results_topic, one.correlation_id))
+                def commands() -> Iterator[CommandToSend]:
+                    for make in makers:
+                        one = waiting.enter_context(answers.expect())
+                        expected.append(one)
+                        yield make(ReplyTo(self._results_topic, one.correlation_id))
 
-            receipts = await self.send_many(commands(), timeout)
-            deadline = self._deadline(timeout)
-            return [
-                await self._answer(one, receipt, deadline, timeout)
-                for one, receipt in zip(expected, receipts, strict=True)
-            ]
+                receipts = await self.send_many(commands(), timeout)
+                deadline = self._deadline(timeout)
+                return [
+                    await self._answer(one, receipt, deadline, timeout)
+                    for one, receipt in zip(expected, receipts, strict=True)
+                ]
+
+    async def rest(self) -> None:
+        """Read no more results until one is waited for again: all of an application's come by here.
+
+        Does nothing while one is waited for.
+        """
+        async with self._answers_lock:
+            if self._asking == 0 and self._answers is not None:
+                await self._answers.close()
+                self._answers = None
 
     async def reader(self, topic: str, *, from_beginning: bool = False) -> Reader:
         """Return a reader of a topic; its caller closes it. Raises BrokerError."""
@@ -151,6 +162,14 @@ class Channel:
                 "reads it",
                 receipt,
             ) from None
+
+    @asynccontextmanager
+    async def _results(self) -> AsyncIterator[Answers]:
+        self._asking += 1  # before the lock, so that whoever waits for it is not left without a reader
+        try:
+            yield await self._running_answers()
+        finally:
+            self._asking -= 1
 
     async def _running_answers(self) -> Answers:
         async with self._answers_lock:

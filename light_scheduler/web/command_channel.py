@@ -18,6 +18,9 @@ MOST_WAITING = 1_000
 JSON_DIALECTS = ("native", "json")
 """Dialects of topics that take commands in the JSON form."""
 
+REST_AFTER_S = 30.0
+"""How long results are read on after the last one that was waited for: nobody pays for them all day."""
+
 _RECORD_EXTRA_BYTES = 1 << 20
 """Room in a request to the broker for what is not the payload."""
 
@@ -54,6 +57,8 @@ class CommandChannel:
         self._opening = asyncio.Lock()
         self._exit = AsyncExitStack()
         self._waiting = 0
+        self._answered = 0
+        self._rest: asyncio.Task[None] | None = None
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         if self._waiting >= MOST_WAITING:
@@ -64,6 +69,9 @@ class CommandChannel:
             return await channel.ask(make, timeout)
         finally:
             self._waiting -= 1
+            self._answered += 1
+            if self._opened is not None and (self._rest is None or self._rest.done()):
+                self._rest = asyncio.create_task(self._rest_in_time(self._opened), name="light-scheduler results rest")
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
         channel = await self._channel(timeout)
@@ -71,8 +79,18 @@ class CommandChannel:
 
     async def close(self) -> None:
         """Disconnect. Requests that still wait for an answer fail."""
+        if self._rest is not None:
+            self._rest.cancel()
+            await asyncio.wait([self._rest])
         await self._exit.aclose()
         self._opened = None
+
+    async def _rest_in_time(self, channel: Channel) -> None:
+        answered = -1
+        while self._waiting or answered != self._answered:
+            answered = self._answered
+            await asyncio.sleep(REST_AFTER_S)
+        await channel.rest()
 
     async def _channel(self, timeout: float) -> Channel:
         try:

@@ -18,6 +18,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.client import SchedulerClient, ScheduleRequest, connection
+from light_scheduler.client.channel import Channel, MakeCommand
+from light_scheduler.client.commands import schedule_command
 from light_scheduler.devkit.broker import EmbeddedBroker
 from light_scheduler.devkit.pytest_plugin import ExistingKafka, Kafka
 from light_scheduler.errors import BrokerError, ClientError, CommandRefused, InvalidCommand, ResultTimeout
@@ -191,6 +193,29 @@ async def test_two_clients_of_one_application_do_not_take_each_others_answers(
     async with responder(kafka, names), SchedulerClient(kafka.bootstrap_servers, app_id=names.app_id) as other:
         results = await asyncio.gather(client.schedule("one", topic="t"), other.schedule("other", topic="t"))
     assert [result.id for result in results] == ["one", "other"]
+
+
+async def test_a_channel_that_rests_reads_nothing_until_it_asks_again(kafka: Kafka, names: TopicNames) -> None:
+    def make(id: str) -> MakeCommand:
+        return lambda reply_to: schedule_command("default", {"id": id, "topic": "t"}, reply_to=reply_to)
+
+    channel = Channel(
+        {"bootstrap_servers": kafka.bootstrap_servers}, commands_topic=names.commands, results_topic=names.results
+    )
+    async with responder(kafka, names), channel:
+        idle = asyncio.all_tasks()
+        await channel.rest()
+        assert (await channel.ask(make("a"), 20)).id == "a"
+        waiting = asyncio.create_task(channel.ask(make("silent"), 60))
+        assert (await channel.ask(make("b"), 20)).id == "b"
+        await channel.rest()
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await channel.rest()
+        assert "light-scheduler results" not in {task.get_name() for task in asyncio.all_tasks() - idle}
+        answers = await asyncio.gather(*(channel.ask(make(f"c-{number}"), 20) for number in range(5)))
+        assert [answer.id for answer in answers] == [f"c-{number}" for number in range(5)]
 
 
 @pytest.mark.parametrize("id", ["refused-1", "conflict-1"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -38,3 +39,36 @@ async def test_a_broker_that_is_not_there_is_an_error_in_time(unused_tcp_port: i
 
 def test_the_largest_payload_fits_as_base64() -> None:
     assert largest_body(Settings(max_payload_bytes=3_000_000)) > 4_000_000
+
+
+class QuietChannel:
+    """A channel that answers at once; `rests` is set when it is told to rest."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.rests = asyncio.Event()
+
+    async def __aenter__(self) -> QuietChannel:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        pass
+
+    async def ask(self, make: Any, timeout: float) -> Any:
+        return self
+
+    async def rest(self) -> None:
+        self.rests.set()
+
+
+async def test_results_are_read_no_longer_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_channel, "Channel", QuietChannel)
+    monkeypatch.setattr(command_channel, "REST_AFTER_S", 0.01)
+    commands = CommandChannel(Settings())
+    for _ in range(2):
+        channel: Any = await commands.ask(make, 1)
+        async with asyncio.timeout(5):
+            await channel.rests.wait()
+        channel.rests.clear()
+        await asyncio.sleep(0)
+    await commands.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}

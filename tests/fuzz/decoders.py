@@ -38,7 +38,7 @@ from light_scheduler.model import (
 from light_scheduler.model.delay import DelayRule, RuleError, parse_rule
 from light_scheduler.model.outcome import EventType
 from light_scheduler.settings import load_settings
-from light_scheduler.tables import MemoryStore, ScheduleTable
+from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable
 from light_scheduler.tables.layout import CHECKPOINT_KEY
 from light_scheduler.web.preview import command_of
 from light_scheduler.web.requested import requested
@@ -171,6 +171,14 @@ def _state(seeds: list[bytes]) -> st.SearchStrategy[bytes]:
     return damaged(seeds) | st.binary(max_size=60) | packed.map(body)
 
 
+def _stored_checkpoint() -> bytes:
+    store = MemoryStore()
+    ScheduleTable(store).write({}, Checkpoint(42, 7, 3, "id", AT))
+    stored = store.get(CHECKPOINT_KEY)
+    assert stored is not None
+    return stored
+
+
 def _checkpoint(raw: bytes) -> object:
     store = MemoryStore()
     store.write({CHECKPOINT_KEY: raw})
@@ -258,7 +266,7 @@ DECODERS = [
     Decoder("state record", _state([encode_entry(entry) for entry in ENTRIES]), decode_entry, FormatError),
     Decoder("progress", _state([encode_progress(entry.progress) for entry in ENTRIES]), decode_progress, FormatError),
     Decoder("position", _state([encode_position(4_711)]), decode_position, FormatError),
-    Decoder("checkpoint", _state([b"\x01\x96\x00\x00\xc4\x01t\x00\xa0\x00"]), _checkpoint, FormatError),
+    Decoder("checkpoint", _state([_stored_checkpoint()]), _checkpoint, FormatError),
     Decoder(
         "delay rule",
         st.tuples(st.just(b"later") | maybe_bytes, damaged([delay_records.encode_rule(RULE)[1]])),

@@ -18,12 +18,24 @@ _READING: dict[str, dict[str, str]] = {
     # empty: Spark takes both for null, unless null is something that no cell holds.
     "csv": {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0"},
 }
+_WITHOUT_SCHEMA = ("csv", "json")
 _WRITING: dict[str, dict[str, str]] = {"csv": {"header": "true", "escape": '"'}}
 
 
-def read_table(spark: SparkSession, path: str, format: str, options: Mapping[str, str] | None = None) -> DataFrame:
-    """Return a table; `options` are those of Spark's reader. Raises JobError if there is none."""
+def read_table(
+    spark: SparkSession,
+    path: str,
+    format: str,
+    options: Mapping[str, str] | None = None,
+    schema: str | None = None,
+) -> DataFrame:
+    """Return a table; `options` are those of Spark's reader. Raises JobError if there is none.
+
+    `schema`, in Spark's words, is for formats that do not know their own.
+    """
     reader = spark.read.format(format)
+    if schema is not None and format in _WITHOUT_SCHEMA:
+        reader = reader.schema(schema)
     for name, value in {**_READING.get(format, {}), **(options or {})}.items():
         reader = reader.option(name, value)
     try:

@@ -13,6 +13,8 @@ JOBS = {
     "forecast": ("forecast", "Tell how much is due in each minute ahead."),
     "report": ("report", "Tell how punctual deliveries were."),
     "load": ("load", "Load schedules from a table."),
+    "export": ("export", "Write all pending schedules to a table."),
+    "import": ("restore", "Restore what was exported, here or in another cluster."),
 }
 
 

@@ -32,16 +32,17 @@ Run = Callable[..., None]
 
 
 class Pairs(click.ParamType):
-    """`NAME=VALUE`; the command receives (name, value)."""
+    """Two parts with an equals sign between them, which help texts call by `metavar`; the command receives both."""
 
-    name = "NAME=VALUE"
+    def __init__(self, metavar: str = "NAME=VALUE") -> None:
+        self.name = metavar
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         if isinstance(value, tuple):
             return value
         name, equals, rest = value.partition("=")
         if not equals or not name:
-            self.fail(f"{value!r} is not NAME=VALUE", param, ctx)
+            self.fail(f"{value!r} is not {self.name}", param, ctx)
         return name, rest
 
 

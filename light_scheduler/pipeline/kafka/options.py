@@ -122,6 +122,7 @@ class WriteOptions:
             "enable.idempotence": True,
             "linger.ms": 20,
             "batch.size": 524_288,
+            "message.max.bytes": 104_857_600,  # how large a record may be is for the topic to say
             "compression.type": "lz4",
             "queue.buffering.max.messages": 200_000,
             "queue.buffering.max.kbytes": 131_072,

@@ -62,7 +62,10 @@ class RecordMaker:
             control = common + [pair for pair in zip(names, fields, strict=True) if pair[1] is not None]
             try:
                 record = _record(key, payload, user, control, now)
-                if plain_entry(record, now, self.limits) is None:
+                short = _without_id(record)
+                if plain_entry(short, now, self.limits) is not None:
+                    record = short
+                else:
                     decide(NATIVE.decode(record), None, now, self.limits)
             except InvalidCommand as error:
                 yield Refusal(error.field.removeprefix(CONTROL_PREFIX), error.reason)
@@ -81,6 +84,14 @@ def _record(
     if key is None:
         key = dict(headers).get(_ID) or _id_of(value, headers, own)
     return Record(key, value, headers + own, 0, 0, now)
+
+
+def _without_id(record: Record) -> Record:
+    """Leave out an id that the key stands for anyway: workers are twice as fast with what is plain."""
+    spoken_for = _ID, record.key
+    if spoken_for not in record.headers:
+        return record
+    return record._replace(headers=[header for header in record.headers if header != spoken_for])
 
 
 def _id_of(payload: bytes | None, headers: Headers, user: Headers) -> bytes:

@@ -1,0 +1,75 @@
+"""`export`: all pending schedules as a table, from the changelogs.
+
+Each changelog is read once, to where it ends when the job begins, committed records only: each partition as it was at
+one instant. Workers may run meanwhile; what they do after that instant is not in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from light_scheduler.model import TopicNames
+
+from .changelog import decoded, last_records
+from .job import SILENT, Cluster, Progress, configured
+from .schedule_table import COLUMNS, IN_PYTHON, rows_of
+from .tables import write_table
+from .topics import require_topic
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Whose schedules go where: the application's commands topics, and the table's path and format."""
+
+    table: str
+    cluster: Cluster
+    app_id: str
+    commands_topics: tuple[str, ...]
+    format: str = "parquet"
+
+
+@dataclass(frozen=True)
+class ExportSummary:
+    """How many schedules the table has."""
+
+    schedules: int
+    table: str
+
+    @property
+    def failed(self) -> bool:
+        return False
+
+    def lines(self) -> list[str]:
+        return [f"{self.schedules:,} schedules in {self.table}"]
+
+
+def main(spark: SparkSession, options: ExportOptions, progress: Progress = SILENT) -> ExportSummary:
+    """Write the table in the place of what is there. Raises JobError if a changelog cannot be read."""
+    names = TopicNames(options.app_id)
+    count = Observation()
+    with configured(spark, IN_PYTHON), progress.phase("Exporting schedules"):
+        parts = [pending_schedules(spark, options.cluster, names, topic) for topic in options.commands_topics]
+        table = reduce(DataFrame.unionByName, parts).observe(count, F.count(F.lit(1)).alias("schedules"))
+        write_table(table, options.table, options.format)
+    return ExportSummary(count.get["schedules"], options.table)
+
+
+def pending_schedules(spark: SparkSession, cluster: Cluster, names: TopicNames, commands_topic: str) -> DataFrame:
+    """Return the pending schedules of a commands topic, with the columns of `schedule_table`. Raises JobError."""
+    changelog = names.changelog(commands_topic)
+    partitions = require_topic(cluster, changelog)
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            records = zip(batch.column("schedule").to_pylist(), batch.column("progress").to_pylist(), strict=True)
+            entries = [decoded(schedule, progress) for schedule, progress in records]
+            yield rows_of(entries, commands_topic, batch.column("partition"), partitions)
+
+    pending = last_records(spark, cluster, changelog).where("schedule is not null")
+    return pending.mapInArrow(rows, COLUMNS)

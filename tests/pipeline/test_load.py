@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,45 +265,3 @@ class TestOnceOnly:
         limits = Limits(1_000_000, 100)
         assert load(table, limits=limits) == LoadSummary(count, 99, 900, 1, None)
         assert len({command.id for command in commands(kafka, topic)}) == len(commands(kafka, topic)) == 999
-
-
-def test_the_command_says_what_it_did(kafka: Kafka, topic: str, tmp_path: Path) -> None:
-    table = parquet(tmp_path / "table.parquet", id=["a", ""], payload=["x", "x"])
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-c", "from light_scheduler.cli import main; main()"),
-            *(
-                "pipeline",
-                "load",
-                str(table),
-                "--set",
-                "target-topic=t",
-                "--broker",
-                f"kafka://{kafka.bootstrap_servers}",
-            ),
-            *(
-                "--commands-topics",
-                topic,
-                "--refused",
-                str(tmp_path / "refused"),
-                "--master",
-                "local[1]",
-                "--memory",
-                "1g",
-                "--json",
-            ),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert ran.returncode == 1, ran.stderr
-    assert json.loads(ran.stdout) == {
-        "rows": 2,
-        "sent": 1,
-        "sent_before": 0,
-        "refused": 1,
-        "refused_table": str(tmp_path / "refused"),
-    }
-    assert [command.id for command in commands(kafka, topic)] == ["a"]

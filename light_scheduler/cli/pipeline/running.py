@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -29,6 +30,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 Job = Callable[["SparkSession", "Progress"], "Summary"]
 Run = Callable[..., None]
 """Call it with a `Job`, and `delta=True` if it needs Delta Lake."""
+
+
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Loss): ")
 
 
 class Pairs(click.ParamType):
@@ -102,11 +106,23 @@ def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
     return Cluster(settings.bootstrap_servers, client)
 
 
+def reason_of(error: Exception) -> str:
+    """Return what failed, of an error that brings the tracebacks of Python workers and Java with it: the last line that
+    names an error in Python, else the first line.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if _PYTHON_ERROR.match(line)]
+    return named[-1] if named else lines[0] if lines else type(error).__name__
+
+
 def _run(
     job: Job, master: str, memory: str, jars: tuple[Path, ...], configs: dict[str, str], *, delta: bool, as_json: bool
 ) -> None:
     if importlib.util.find_spec("pyspark") is None:
         raise JobError("Spark is not installed: pip install 'light-scheduler[spark]'")
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
     from light_scheduler.pipeline.session import SessionOptions, spark_session
 
     from .progress import SparkProgress
@@ -118,6 +134,8 @@ def _run(
                 spark = stack.enter_context(spark_session("light-scheduler", options))
             with progress.watching(spark):
                 summary = job(spark, progress)
+    except (PySparkException, Py4JJavaError) as error:
+        raise JobError(reason_of(error)) from error
     except StopRequested:
         click.echo("Stopped.", err=True)
         sys.exit(1)

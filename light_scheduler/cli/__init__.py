@@ -33,7 +33,7 @@ COMMANDS = {
     "watch": ("watch", "Follow what happens to schedules."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),
-    "pipeline": ("pipeline", "Jobs on Spark: load, export and import schedules."),
+    "pipeline": ("pipeline", "Jobs on Spark: tables in and out, archive, audit, forecasts, reports."),
 }
 
 

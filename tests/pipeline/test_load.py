@@ -42,10 +42,8 @@ def load(spark: SparkSession, kafka: Kafka, topic: str) -> Load:
     """Load a table into the topic, with options as keywords."""
 
     def load(table: Path, **options: Any) -> LoadSummary:
-        return main(
-            spark,
-            LoadOptions(table=str(table), cluster=Cluster(kafka.bootstrap_servers), commands_topic=topic, **options),
-        )
+        given = {"cluster": Cluster(kafka.bootstrap_servers), "commands_topic": topic, **options}
+        return main(spark, LoadOptions(table=str(table), **given))
 
     return load
 
@@ -260,7 +258,7 @@ class TestOnceOnly:
         )
         monkeypatch.setitem(job._CONFIGS, "spark.sql.execution.arrow.maxRecordsPerBatch", "100")
         with pytest.raises(Exception, match="Message size too large"):
-            load(table)
+            load(table, cluster=Cluster(kafka.bootstrap_servers, {"message.max.bytes": "1000000"}))
         assert len(commands(kafka, topic)) == 900
         limits = Limits(1_000_000, 100)
         assert load(table, limits=limits) == LoadSummary(count, 99, 900, 1, None)

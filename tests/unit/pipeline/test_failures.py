@@ -1,0 +1,32 @@
+"""What a job failed of is told in one line, out of the tracebacks that come with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from light_scheduler.cli.pipeline.running import reason_of
+
+FROM_A_WORKER = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "task.py", line 76, in __call__
+    loader = _Loader(self, piece, open_loader)
+cimpl.KafkaException: KafkaError{code=MSG_SIZE_TOO_LARGE,val=10,str="Broker: Message size too large"}
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:665)
+Caused by: java.io.IOException: broken pipe
+"""
+FROM_JAVA = "[PATH_NOT_FOUND] Path does not exist: file:/none.\n\tat org.apache.spark.sql.X\norg.apache.spark.Error: no"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            FROM_A_WORKER,
+            'cimpl.KafkaException: KafkaError{code=MSG_SIZE_TOO_LARGE,val=10,str="Broker: Message size too large"}',
+        ),
+        (FROM_JAVA, "[PATH_NOT_FOUND] Path does not exist: file:/none."),
+        ("", "RuntimeError"),
+    ],
+)
+def test_the_line_that_names_the_error_in_python_is_the_reason_else_the_first(text: str, reason: str) -> None:
+    assert reason_of(RuntimeError(text)) == reason

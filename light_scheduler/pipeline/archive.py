@@ -94,10 +94,9 @@ def read_archive(spark: SparkSession, path: str) -> DataFrame:
 
 
 def compact(spark: SparkSession, path: str) -> None:
-    """Put small files together, and delete what was replaced a week ago, as far as there is a table."""
+    """Put small files together, if there is a table yet; what they replace stays until somebody vacuums it."""
     if _version(spark, path) is not None:
         spark.sql(f"OPTIMIZE delta.`{path}`")
-        spark.sql(f"VACUUM delta.`{path}`")
 
 
 def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:

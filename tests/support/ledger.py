@@ -161,7 +161,8 @@ class Ledger:
         # A broker deletes by a record's own timestamp, and those of a ledger may be long past.
         forever = {"retention.ms": "-1"}
         new = [NewTopic(topic, partitions, 1, config=forever) for topic, partitions in topics.items()]
-        for made in AdminClient({"bootstrap.servers": bootstrap_servers}).create_topics(new).values():
+        admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+        for made in admin.create_topics(new).values():
             made.result(FLUSH_TIMEOUT_S)
         producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 20})
         for log in (log for (topic, _), log in self.records.items() if topic in topics):

@@ -1,0 +1,232 @@
+"""What readers see when a worker or the broker dies under load: how long firings stand still, whose, and since when.
+
+    python benchmarks/outages.py worker-restarted   # SIGKILL, started again at once with its instance id
+    python benchmarks/outages.py worker-lost        # SIGKILL, started again only after others have taken over
+    python benchmarks/outages.py broker             # SIGKILL, started again after 8 s
+
+Two workers share four partitions, default settings. Schedules are due evenly; every lane writes to every partition of
+the target topic, so a transaction that is left open holds back the firings of all lanes. A read_committed consumer
+notes when it gets each record. Prints one JSON document: for each figure the median, least and greatest of all trials.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import Producer
+from rich.console import Console
+from rich.progress import track
+
+from light_scheduler.bench.chaos.reading import places, reader
+from light_scheduler.bench.looks import info_of
+from light_scheduler.bench.machine import machine, versions
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.settings import Settings
+from light_scheduler.worker.topic_admin import create_topic, create_topics
+
+PARTITIONS = 4
+TARGET = "outages-target"
+RATE = 1_000
+"""Schedules that are due in a second: each lane is in a transaction most of the time."""
+
+ON_TIME_MS = 250
+BROKER_DOWN_S = 8.0
+BEFORE_S, AFTER_S = 4.0, 22.0
+"""A trial begins so long before the outage, and ends so long after it began."""
+
+
+class Sight(NamedTuple):
+    """A record in the reader's hands, at s of the system's clock; `lane` is the partition of its command."""
+
+    at: float
+    lane: int
+    late_ms: float
+
+
+class Watch(threading.Thread):
+    """Reads the target topic all the time."""
+
+    def __init__(self, servers: str) -> None:
+        super().__init__(daemon=True)
+        self.sights: list[Sight] = []
+        self._consumer = reader(servers)
+        self._consumer.assign(places(self._consumer, TARGET))
+        self._clock = SystemClock()
+
+    def run(self) -> None:
+        while True:
+            for message in self._consumer.consume(1_000, 0.02):
+                if message.error() is None:
+                    now = self._clock.now()
+                    headers = dict(message.headers() or ())
+                    lane = int(headers["schedule-source-partition"] or 0)
+                    self.sights.append(Sight(now / 1_000, lane, now - int(headers["schedule-due"] or 0)))
+
+    def between(self, begun: float, ended: float, lanes: set[int]) -> list[Sight]:
+        return [sight for sight in list(self.sights) if begun <= sight.at <= ended and sight.lane in lanes]
+
+
+def longest_gap(sights: list[Sight], begun: float, ended: float) -> float:
+    """Return the longest time (s) without a record."""
+    times = [begun, *(sight.at for sight in sights), ended]
+    return max(later - earlier for earlier, later in pairwise(times))
+
+
+def late_until(sights: list[Sight], since: float) -> float:
+    """Return how long after an instant (s) the last late record came."""
+    return max((sight.at - since for sight in sights if sight.late_ms > ON_TIME_MS and sight.at > since), default=0.0)
+
+
+class Trials:
+    """Outages one after the other on one cluster."""
+
+    def __init__(self, broker: EmbeddedBroker, workers: list[WorkerProcess]) -> None:
+        self._broker = broker
+        self._workers = workers
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "partitioner": "murmur2_random"})
+        self._clock = SystemClock()
+        self._commands = workers[0].settings.topics.commands
+        self._sent = 0
+        self._watch = Watch(broker.bootstrap_servers)
+        self._watch.start()
+
+    def worker(self, *, is_restarted: bool) -> dict[str, float]:
+        """Kill a worker; return how long its own lanes and those of the other stood still."""
+        victim = self._workers[0]
+        self._await_shares()
+        lanes = _lanes(victim)
+        begun = self._load()
+        victim.kill()
+        killed = self._now()
+        if is_restarted:
+            victim.start()
+        self._until(begun)
+        ended = self._now() - 1.0
+        if not is_restarted:
+            victim.start()
+        others = set(range(PARTITIONS)) - lanes
+        return {
+            "victims_lanes_still_s": longest_gap(self._watch.between(killed, ended, lanes), killed, ended),
+            "other_lanes_still_s": longest_gap(self._watch.between(killed, ended, others), killed, ended),
+        }
+
+    def broker(self) -> dict[str, float]:
+        """Kill the broker; return when firings came again, and when they were on time again, after its return."""
+        self._await_shares()
+        begun = self._load()
+        self._broker.kill()
+        time.sleep(BROKER_DOWN_S)
+        self._broker.start()
+        returned = self._now()
+        self._until(begun + BROKER_DOWN_S)
+        lanes = [self._watch.between(returned, self._now(), {lane}) for lane in range(PARTITIONS)]
+        return {
+            "first_firing_s": max(sights[0].at - returned for sights in lanes),
+            "on_time_again_s": max(late_until(sights, returned) for sights in lanes),
+        }
+
+    def _load(self) -> float:
+        """Send what a trial needs and wait until the outage is to begin; return that instant (s of the clock)."""
+        first = self._clock.now() + 3_000
+        count = int(RATE * (BEFORE_S + AFTER_S + BROKER_DOWN_S))
+        for number in range(count):
+            self._sent += 1
+            headers: list[tuple[str, str | bytes | None]] = [
+                ("schedule-at", b"%d" % (first + number * 1_000 // RATE)),
+                ("schedule-target-topic", TARGET.encode()),
+                ("schedule-target-partition", b"%d" % (number // PARTITIONS % PARTITIONS)),
+            ]
+            self._producer.produce(self._commands, b"x", b"o-%d" % self._sent, headers=headers)
+            self._producer.poll(0)
+        self._producer.flush(60)
+        begin = first / 1_000 + BEFORE_S
+        time.sleep(max(0.0, begin - self._now()))
+        return begin
+
+    def _until(self, begun: float) -> None:
+        time.sleep(max(0.0, begun + AFTER_S - self._now()))
+
+    def _await_shares(self) -> None:
+        """Wait until each worker has two partitions."""
+        deadline = time.monotonic() + 60
+        while any(len(_lanes(worker)) != PARTITIONS // 2 for worker in self._workers):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the workers do not share the partitions evenly")
+            time.sleep(0.2)
+
+    def _now(self) -> float:
+        return self._clock.now() / 1_000
+
+
+def _lanes(worker: WorkerProcess) -> set[int]:
+    info = info_of(worker)
+    return set() if info is None else {lane.partition for lane in info.lanes if lane.state == "running"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outage", choices=("worker-restarted", "worker-lost", "broker"))
+    parser.add_argument("--trials", type=int, default=5)
+    options = parser.parse_args()
+    found_on = machine()
+    with (
+        tempfile.TemporaryDirectory(prefix="light-scheduler-outages-") as name,
+        EmbeddedBroker(separate_controller=True) as broker,
+    ):
+        workers = [
+            WorkerProcess(
+                Settings(
+                    app_id="outages",
+                    broker=f"kafka://{broker.bootstrap_servers}",
+                    data_dir=Path(name) / f"worker-{number}",
+                    web_port=free_port(),
+                    instance_id=f"worker-{number}",
+                ),
+                Path(name) / f"worker-{number}.log",
+                remove_when_orphaned=Path(name),
+            )
+            for number in range(2)
+        ]
+        create_topics(workers[0].settings)
+        create_topic(broker.bootstrap_servers, TARGET, PARTITIONS)
+        try:
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.wait_ready()
+            trials = Trials(broker, workers)
+            kinds: dict[str, Callable[[], dict[str, float]]] = {
+                "worker-restarted": lambda: trials.worker(is_restarted=True),
+                "worker-lost": lambda: trials.worker(is_restarted=False),
+                "broker": trials.broker,
+            }
+            steps = track(range(options.trials), description=options.outage, console=Console(stderr=True))
+            found = [kinds[options.outage]() for _ in steps]
+        finally:
+            for worker in workers:
+                worker.kill()
+    figures = {
+        name: {"median": statistics.median(values), "min": min(values), "max": max(values), "unit": "s"}
+        for name in found[0]
+        for values in [[round(trial[name], 2) for trial in found]]
+    }
+    document = {"outage": options.outage, "trials": options.trials, "rate": RATE, "machine": found_on}
+    json.dump({**document, "versions": versions(), "figures": figures}, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -110,12 +110,13 @@ class Faults:
 
     def _do(self, fault: Fault) -> None:
         cluster = self._cluster
+        is_of_broker = fault.kind.startswith("broker")
         victim = cluster.guest if fault.kind == "guest" else cluster.steady[fault.victim]
-        with cluster.broker_lock if fault.kind.startswith("broker") else victim.lock:
+        with cluster.broker_lock if is_of_broker else victim.lock:
             if self._stopping.is_set():
                 return
             begin, end = self._deeds(fault, victim)
-            if victim is not cluster.guest:
+            if not is_of_broker and victim is not cluster.guest:
                 self._supervise(victim)
             self._report(str(fault))
             begin()

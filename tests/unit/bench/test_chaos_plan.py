@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from threading import Lock
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
 from light_scheduler.bench.chaos.checker.records import PROMISE
-from light_scheduler.bench.chaos.faults import KINDS, draw
+from light_scheduler.bench.chaos.cluster import Cluster
+from light_scheduler.bench.chaos.faults import KINDS, Fault, Faults, draw
 from light_scheduler.bench.chaos.workload import Topics, Workload
 from light_scheduler.bench.figures import FAULT_KINDS
 
@@ -43,3 +48,26 @@ def test_commands_of_every_kind_come_in_order_over_the_whole_time() -> None:
         assert seen[f"schedule-{header}"] > 0, header
     assert seen[PROMISE] > 0
     assert max(len(command.value or b"") for command in commands) > 100_000
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.number = 0
+        self.process = Mock()
+        self.is_running = False
+        self.starts = 0
+
+    def start(self) -> None:
+        self.starts += 1
+
+    kill = stop = freeze = thaw = starve = feed = start
+
+
+def test_only_a_fault_of_its_own_starts_a_worker_that_is_down() -> None:
+    worker, guest, broker = _Worker(), _Worker(), Mock()
+    cluster = SimpleNamespace(broker=broker, broker_lock=Lock(), steady=[worker], guest=guest, workers=[worker, guest])
+    Faults(cast(Cluster, cluster), [Fault(0.0, "broker_kill", 0, 0.0)], lambda line: None).play()
+    assert (broker.kill.call_count, broker.start.call_count, worker.starts) == (1, 1, 0)
+    Faults(cast(Cluster, cluster), [Fault(0.0, "freeze", 0, 0.0)], lambda line: None).play()
+    assert worker.starts == 3

@@ -7,7 +7,9 @@
     │   ├── FormatTooNew        ... because a newer version wrote them
     │   └── FormatTooOld        ... because an older version wrote them, and they are copies of what can be read
     ├── StateError              a worker's local state cannot be used
-    │   └── StateLocked         ... because another process holds it (retriable)
+    │   ├── StateLocked         ... because another process holds it (retriable)
+    │   ├── StateCorrupt        ... because its files are damaged: it has to be built anew (retriable)
+    │   └── StateFull           ... because there is no room for more
     ├── LaneError               a partition's data path has to start again (retriable)
     │   ├── CycleTimeout        a transaction did not finish before its deadline
     │   └── IllegalTransition   a lane was asked for a move its life does not have (a bug: not retriable)
@@ -78,6 +80,16 @@ class StateLocked(StateError):
     """Another process holds the local state of this partition."""
 
     retriable = True
+
+
+class StateCorrupt(StateError):
+    """The files of a local copy are damaged; what they held is in the changelog."""
+
+    retriable = True
+
+
+class StateFull(StateError):
+    """There is no room for local state."""
 
 
 class LaneError(SchedulerError):

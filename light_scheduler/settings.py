@@ -264,7 +264,7 @@ class Settings:
     standby_replicas: int = _setting(
         0,
         _integer(0, 32),
-        "Warm copies of each partition's state on other workers. Not built yet: only 0 has effect.",
+        "Warm copies of each partition's state that other workers keep, so that they can take over at once.",
         "N",
     )
     instance_id: str | None = _setting(
@@ -272,6 +272,9 @@ class Settings:
         _optional_kafka_name,
         "Name of this worker for static membership: a restart within the session timeout moves no partition.",
         "TEXT",
+    )
+    max_clock_skew: int = _setting(
+        1_000, _duration(1), "Difference between a worker's clock and the broker's that is warned of.", "DURATION"
     )
     max_payload_bytes: int = _setting(1_000_000, _integer(1, 100_000_000), "Largest payload of a schedule.", "BYTES")
     max_id_bytes: int = _setting(512, _integer(1, 10_000), "Longest schedule id, in bytes of UTF-8.", "BYTES")

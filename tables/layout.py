@@ -22,7 +22,7 @@ from __future__ import annotations
 import struct
 
 from light_scheduler.model import Entry
-from light_scheduler.wire.state import identity
+from light_scheduler.wire.state import Place, identity
 
 CHECKPOINT_KEY = b"m"
 FOR_MANY = b"l"
@@ -55,6 +55,14 @@ def index_key(entry: Entry, identity: bytes) -> bytes:
     minute, ms = divmod(progress.wakes_at, MINUTE_MS)
     tenant, end, id = identity.partition(b"\0")
     return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, entry.schedule.priority, progress.arrival), id))
+
+
+def index_key_of(place: Place, identity: bytes) -> bytes:
+    """Return the time-index key of a pending schedule that stands at a place."""
+    wakes_at, priority, arrival = place
+    minute, ms = divmod(wakes_at, MINUTE_MS)
+    tenant, end, id = identity.partition(b"\0")
+    return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, priority, arrival), id))
 
 
 def primary_key(tenant: str, id: str) -> bytes:

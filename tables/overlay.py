@@ -32,7 +32,7 @@ from light_scheduler.wire.state import (
 from . import layout
 from .due_scan import DueScan, TenantScan
 from .layout import PRIMARY
-from .table import ScheduleTable, stored_entry
+from .table import Checkpoint, ScheduleTable, stored_entry
 
 _FOR_MANY = {SWEEP_KIND: decode_sweep, TALLY_KIND: decode_tally}
 
@@ -201,13 +201,7 @@ class Overlay:
         """Write everything to the table at once, with the changelog offset that it reaches and the time (ms)."""
         self._table.write(
             self._changes,
-            msgspec.structs.replace(
-                self._table.checkpoint,
-                changelog_offset=changelog_offset,
-                position=self.position,
-                pending=self.pending,
-                written_at=written_at,
-            ),
+            msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, written_at=written_at),
         )
         floors = self._table.floors
         for tenant, floor in self._floors.items():
@@ -215,6 +209,13 @@ class Overlay:
         for tenant, fresh in self._fresh.items():
             if fresh:  # it may be due before all that was scanned
                 floors.lower(tenant, min(fresh))
+
+    def load(self) -> None:
+        """Put everything into a table that is being filled (see `loading`): it need not survive a crash."""
+        self._table.load(self._changes, self._checkpoint())
+
+    def _checkpoint(self) -> Checkpoint:
+        return msgspec.structs.replace(self._table.checkpoint, position=self.position, pending=self.pending)
 
     def _add_fresh(self, tenant: str, index_key: bytes) -> None:
         try:

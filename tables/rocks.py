@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch
+from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteBufferManager, WriteOptions
 
-from light_scheduler.errors import StateError, StateLocked
+from light_scheduler.errors import StateCorrupt, StateError, StateFull, StateLocked
 
 from .store import Changes
 
-BLOCK_CACHE_BYTES = 128 << 20
+MEMORY_BYTES = 256 << 20
+MEMTABLE_BYTES = 128 << 20
+"""For all partitions of the process, so that memory does not grow with their number: blocks that were read and tables
+in memory that were not yet written; and the most that the latter take of it."""
+
 WRITE_BUFFER_BYTES = 32 << 20
 MAX_OPEN_FILES = 256
+"""Of one partition."""
+
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
+
+log = logging.getLogger(__name__)
 
 
 @cache
 def _block_cache() -> Cache:
-    """One cache for all partitions of the process, so that memory does not grow with their number."""
-    return Cache(BLOCK_CACHE_BYTES)
+    return Cache(MEMORY_BYTES)
+
+
+@cache
+def _memtables() -> WriteBufferManager:
+    """What tables in memory take is taken from the cache; near the bound, some of it is written early."""
+    return WriteBufferManager.new_write_buffer_manager_with_cache(MEMTABLE_BYTES, False, _block_cache())
 
 
 def _options() -> Options:
@@ -33,19 +50,46 @@ def _options() -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(blocks)
+    options.set_write_buffer_manager(_memtables())
     options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_arena_block_size(1 << 20)  # what a table in memory takes when it is empty: many partitions are idle
     options.set_memtable_prefix_bloom_ratio(0.1)
     options.set_memtable_whole_key_filtering(True)
     # With keys in order and one writer, the memtable's list is searched less: a sixth of a write of 5,000 schedules.
     options.set_allow_concurrent_memtable_write(False)
+    # A file is compacted where half of 10,000 rows are deletions: what has fired is not walked over for long.
+    options.add_compact_on_deletion_collector_factory(10_000, 5_000, 0.5)
     options.set_max_open_files(MAX_OPEN_FILES)
     options.set_keep_log_file_num(2)
     options.set_max_total_wal_size(4 * WRITE_BUFFER_BYTES)
     return options
 
 
+@cache
+def _not_logged() -> WriteOptions:
+    options = WriteOptions()
+    options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property, to which its stubs say method
+    return options
+
+
+def _batch(changes: Changes) -> WriteBatch:
+    batch = WriteBatch(raw_mode=True)
+    put, delete = batch.put, batch.delete
+    for key in sorted(changes):
+        value = changes[key]
+        if value is None:
+            delete(key)
+        else:
+            put(key, value)
+    return batch
+
+
 class RocksStore:
-    """Bytes in key order, on disk. Raises StateLocked if another process holds the folder, StateError otherwise."""
+    """Bytes in key order, on disk.
+
+    Everything raises StateError or one of its kinds: StateLocked if another process holds the folder, StateCorrupt if
+    its files are damaged, StateFull if there is no room.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,33 +99,72 @@ class RocksStore:
         except OSError as error:
             raise StateError(f"cannot make the state folder {path}: {error}") from error
         except Exception as error:
-            if "lock" in str(error).lower():
-                raise StateLocked(f"{path} is held by another process") from error
-            raise StateError(f"cannot open {path}: {error}") from error
-        self.get = self._db.get
+            raise _translated(error, path) from error
+        self._get = self._db.get
+
+    def get(self, key: bytes) -> bytes | None:
+        try:
+            return self._get(key)
+        except Exception as error:
+            raise _translated(error, self.path) from error
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         # The bound is checked here: one that is set in RocksDB's read options is read from memory it does not own.
-        for key, value in self._db.items(from_key=start):
-            if key >= end:  # type: ignore[operator]  # raw mode: bytes
+        key = start
+        for key, value in self._db.items(from_key=start):  # type: ignore[assignment]  # raw mode: bytes
+            if key >= end:
                 return
-            yield key, value  # type: ignore[misc]
+            yield key, value
+        self._check_end(key)
+
+    def _check_end(self, last: bytes) -> None:
+        """Raise if there is more after a key, which cannot be read: an iteration ends there as it does at the end."""
+        try:
+            rest = self._db.iter()
+            rest.seek(last)
+            if rest.valid():
+                rest.next()
+            rest.status()
+        except Exception as error:
+            raise _translated(error, self.path) from error
 
     def write(self, changes: Changes) -> None:
-        batch = WriteBatch(raw_mode=True)
-        put, delete = batch.put, batch.delete
-        for key in sorted(changes):
-            value = changes[key]
-            if value is None:
-                delete(key)
-            else:
-                put(key, value)
-        self._db.write(batch)
+        self._write(_batch(changes))
+
+    def load(self, changes: Changes) -> None:
+        self._write(_batch(changes), _not_logged())
+
+    async def flush(self) -> None:
+        try:
+            await asyncio.to_thread(self._db.flush)
+        except Exception as error:
+            raise _translated(error, self.path) from error
 
     def close(self) -> None:
-        self._db.close()
+        try:
+            self._db.close()
+        except Exception as error:  # noqa: BLE001 - what could not be written is in the changelog
+            log.warning("while closing: %s", _translated(error, self.path))
 
     @staticmethod
     def destroy(path: Path) -> None:
         """Delete a closed store."""
         shutil.rmtree(path, ignore_errors=True)
+
+    def _write(self, *batch: Any) -> None:
+        try:
+            self._db.write(*batch)
+        except Exception as error:
+            raise _translated(error, self.path) from error
+
+
+def _translated(error: Exception, path: Path) -> StateError:
+    """Return what an error of RocksDB means; rocksdict raises plain exceptions with RocksDB's text."""
+    text = str(error)
+    if text.startswith("Corruption"):
+        return StateCorrupt(f"{path} is damaged: {text}")
+    if any(reason in text for reason in _NO_ROOM):
+        return StateFull(f"there is no room for local state in {path}: free some space, or move data_dir ({text})")
+    if "lock" in text.lower():
+        return StateLocked(f"{path} is held by another process")
+    return StateError(f"cannot use {path}: {text}")

@@ -30,6 +30,14 @@ class Store(Protocol):
         """Apply all changes, or none."""
         ...
 
+    def load(self, changes: Changes) -> None:
+        """Apply changes that need not survive a crash before `flush`."""
+        ...
+
+    async def flush(self) -> None:
+        """Make everything durable that was written or loaded."""
+        ...
+
     def close(self) -> None:
         """Release what the store holds; its contents stay."""
         ...
@@ -66,6 +74,12 @@ class MemoryStore:
                 self._items.pop(key, None)
             else:
                 self._items[key] = value
+
+    def load(self, changes: Changes) -> None:
+        self.write(changes)
+
+    async def flush(self) -> None:
+        """Memory is all there is."""
 
     def close(self) -> None:
         """Nothing to release: a closed store can be opened again as it is."""

@@ -60,7 +60,7 @@ class ScheduleTable:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.checkpoint = self._load_checkpoint()
-        self.floors = self._find_floors()
+        self.floors = self.find_floors()
 
     def _load_checkpoint(self) -> Checkpoint:
         raw = self.store.get(layout.CHECKPOINT_KEY)
@@ -75,7 +75,8 @@ class ScheduleTable:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FormatError(f"the table's checkpoint cannot be read: {error}") from error
 
-    def _find_floors(self) -> Floors:
+    def find_floors(self) -> Floors:
+        """Return where each tenant's schedules begin, as it is in the store."""
         floors = Floors()
         start = layout.INDEX_START
         while (first := next(self.store.scan(start, layout.INDEX_END), None)) is not None:
@@ -83,6 +84,21 @@ class ScheduleTable:
             floors.move(tenant, first[0])
             start = layout.tenant_end(tenant)
         return floors
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written: neither schedules nor a checkpoint."""
+        return next(self.store.scan(b"", b"\xff"), None) is None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no checkpoint was ever stored: it is empty, or being filled."""
+        return self.store.get(layout.CHECKPOINT_KEY) is None
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether there are schedules but no checkpoint: a load that was not finished left them."""
+        return self.is_new and not self.is_empty
 
     @property
     def pending(self) -> int:
@@ -116,6 +132,11 @@ class ScheduleTable:
     def write(self, changes: Changes, checkpoint: Checkpoint) -> None:
         """Apply changes and the checkpoint they reach: all, or none."""
         self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
+        self.checkpoint = checkpoint
+
+    def load(self, changes: Changes, checkpoint: Checkpoint) -> None:
+        """Apply changes that need not survive a crash; the checkpoint is kept in memory, until the next `write`."""
+        self.store.load(changes)
         self.checkpoint = checkpoint
 
     def _at(self, index_key: bytes) -> Entry | None:

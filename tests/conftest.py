@@ -10,6 +10,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
+    group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
     group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")
     group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")

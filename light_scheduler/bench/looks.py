@@ -38,6 +38,7 @@ class Look:
     carried_out: int
     pending: int
     firings: int
+    restored: int = 0
 
 
 Counted = Callable[[Look], int]
@@ -86,6 +87,7 @@ def look(worker: WorkerProcess) -> Look | None:
         carried_out=sum(sum(lane.outcomes.values()) for lane in info.lanes),
         pending=sum(lane.pending for lane in info.lanes),
         firings=sum(lane.firings for lane in info.lanes),
+        restored=sum(lane.restore.records for lane in info.lanes if lane.restore is not None),
     )
 
 

@@ -17,11 +17,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Those with a default stand there only for scenarios that have them.
     """
 
-    messages: Annotated[int, Meta(description="Schedules in each round.")]
     partitions: Annotated[int, Meta(description="Partitions of the commands topic and of the target topic.")]
     payload_bytes: Annotated[int, Meta(description="Bytes of each payload; no two are alike.")]
     repeat: Annotated[int, Meta(description="Rounds.")]
     seed: Annotated[int, Meta(description="What the first round draws from; each that follows takes the next.")]
+    messages: Annotated[int, Meta(description="Schedules in each round.")] = 0
+    pending: Annotated[int, Meta(description="Schedules that are pending besides, and not due.")] = 0
     rate: Annotated[int, Meta(description="Schedules that are due in a second.")] = 0
     grid_ms: Annotated[int, Meta(description="Due times are multiples of it, in ms.")] = 0
     seconds: Annotated[int, Meta(description="For so long something is due.")] = 0
@@ -48,7 +49,7 @@ def chosen(scenario: str, defaults: Mapping[str, int], given: Mapping[str, int |
         if named.get(name) == 0:
             raise ConfigurationError(option_name(name), "must be longer than 0")
     values = {**known, **named}
-    if "messages" not in known:
+    if "rate" in known and "messages" not in known:
         values["messages"] = values["rate"] * values["seconds"]
     return Options(**values)
 

@@ -7,13 +7,14 @@ from rich.text import Text
 
 from .document import Document
 from .figures import FAULTS, Figure
+from .options import Options
 
 
 def table_of(document: Document) -> Table:
     """Show the figures with what they were measured on."""
     settings, machine = document.settings, document.machine
     table = Table(
-        title=f"{document.scenario}: {settings.messages:,} x {settings.payload_bytes:,} bytes, "
+        title=f"{document.scenario}: {_amount(settings)} x {settings.payload_bytes:,} bytes, "
         f"partitions: {settings.partitions}, rounds: {settings.repeat}",
         caption=f"{machine['cores']} x {machine['cpu']}, load {machine['load_before']} before; "
         f"Kafka {document.versions['kafka']}, Python {document.versions['python']}",
@@ -29,6 +30,13 @@ def table_of(document: Document) -> Table:
         numbers = [number_text(value) for value in (figure.median, figure.min, figure.max)]
         table.add_row(Text(name, style), *numbers, _unit_text(figure))
     return table
+
+
+def _amount(settings: Options) -> str:
+    parts = [f"{settings.messages:,}"] if settings.messages else []
+    if settings.pending:
+        parts.append(f"{settings.pending:,} pending")
+    return ", ".join(parts)
 
 
 def number_text(value: float) -> str:

@@ -25,7 +25,8 @@ class Workload:
     """The schedules of a round, numbered from 0; number n is always the same for a seed.
 
     `target` is the topic to deliver to, `due` when the first of them is due (UTC epoch ms). All are due then; or `rate`
-    of them in each second, at multiples of `grid_ms` after it. `tenant` is whose they are, if not the default one's.
+    of them in each second, at multiples of `grid_ms` after it. `tenant` is whose they are, if not the default one's;
+    `prefix` tells the keys of several workloads apart.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class Workload:
         rate: int | None = None,
         grid_ms: int = 1,
         tenant: str | None = None,
+        prefix: str = "bench",
     ) -> None:
         self.messages = messages
         self.due = due
+        self._prefix = prefix.encode() + b"-"
         self._rate = rate
         self._grid_ms = grid_ms
         self._payload_bytes = payload_bytes
@@ -53,7 +56,7 @@ class Workload:
         """Yield `count` commands from number `first` on; default: all."""
         for number in range(first, self.messages if count is None else first + count):
             yield WorkloadCommand(
-                b"bench-%0*d" % (_DIGITS, number),
+                b"%b%0*d" % (self._prefix, _DIGITS, number),
                 self.payload(number),
                 [
                     self.trigger(number),
@@ -81,7 +84,7 @@ class Workload:
 
     def number_of(self, key: bytes | None) -> int | None:
         """Return the number of the schedule that has a key; None if none has."""
-        digits = (key or b"").removeprefix(b"bench-")
+        digits = (key or b"").removeprefix(self._prefix)
         if len(digits) != _DIGITS or not digits.isdigit() or int(digits) >= self.messages:
             return None
         return int(digits)

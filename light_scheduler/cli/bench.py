@@ -19,6 +19,7 @@ _HELP = "\b\nScenarios:\n" + "\n".join(f"  {name:<10}{summary}" for name, (_, su
 @click.command("bench", epilog=_HELP)
 @click.argument("scenario", type=click.Choice(list(SCENARIOS)))
 @click.option("--messages", type=click.IntRange(100, 100_000_000), help="Schedules a round.")
+@click.option("--pending", type=click.IntRange(20_000, 100_000_000), help="Schedules that are pending, and not due.")
 @click.option("--rate", type=click.IntRange(1, 1_000_000), help="Schedules that are due in a second.")
 @click.option("--seconds", type=click.IntRange(1, 86_400), help="For so long something is due.")
 @click.option("--grid", "grid_ms", type=Duration(), help="Due times are multiples of it: 1s.")

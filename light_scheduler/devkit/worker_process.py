@@ -51,6 +51,10 @@ class WorkerProcess:
         """How the worker ended (minus the signal's number if one ended it); None while it runs or was never started."""
         return self._process.poll() if self._process else None
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self.return_code is None
+
     def start(self) -> None:
         """Start the worker, or start it again."""
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from typing import Protocol
 from light_scheduler.delays import DelayLaneStatus, DelayView
 from light_scheduler.model import DelayRule
 from light_scheduler.tables.views import Lane, ReadableTable
-from light_scheduler.worker.status import LaneStatus
+from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 
 class Lanes(Protocol):
@@ -20,6 +20,10 @@ class Lanes(Protocol):
 
     def status(self) -> list[LaneStatus]:
         """Return the state of every lane that this worker has, running or not."""
+        ...
+
+    def standbys(self) -> list[StandbyStatus]:
+        """Return how warm the copies are that this worker keeps of other workers' partitions."""
         ...
 
 

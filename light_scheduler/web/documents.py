@@ -27,7 +27,7 @@ from light_scheduler.model import (
     firing_id,
 )
 from light_scheduler.tables.views import State, state_of
-from light_scheduler.worker.status import LaneStatus
+from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 
 class Content(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -296,6 +296,7 @@ class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
     time: Annotated[int, Meta(description="This worker's clock, UTC epoch ms.")]
     commands_topics: dict[str, Annotated[str, Meta(description="The topic's dialect.")]]
     lanes: list[LaneStatus]
+    standbys: Annotated[list[StandbyStatus], Meta(description="Warm copies of other workers' partitions.")]
     delays: Annotated[list[DelayLaneStatus], Meta(description="Delay rules at work on this worker's partitions.")]
     peers: Annotated[
         dict[str, dict[str, list[int]]], Meta(description="Worker -> commands topic -> partitions, this one included.")

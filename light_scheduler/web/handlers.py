@@ -127,6 +127,7 @@ class Handlers:
                 time=worker.clock.now(),
                 commands_topics={source.name: source.dialect for source in worker.settings.inputs},
                 lanes=worker.lanes.status(),
+                standbys=worker.lanes.standbys(),
                 delays=worker.delays.lanes(),
                 peers={
                     url: {topic: sorted(partitions[topic]) for topic in sorted(worker.topics & partitions.keys())}

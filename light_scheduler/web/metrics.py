@@ -14,7 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from light_scheduler.worker.status import LaneStatus
+from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 from .cluster import Delays, Lanes
 from .delay_metrics import PREFIX, DelayCollector, buckets_of
@@ -30,6 +30,26 @@ _GAUGES: tuple[tuple[str, str, Callable[[LaneStatus], float | None]], ...] = (
         "Due time of the next pending firing.",
         lambda lane: None if lane.oldest_due is None else lane.oldest_due / 1_000,
     ),
+    (
+        "restore_remaining",
+        "Changelog offsets to be read until the lane runs.",
+        lambda lane: lane.restore.total - lane.restore.done if lane.restore else None,
+    ),
+    (
+        "restore_seconds",
+        "How long bringing its state up to date took, or has taken.",
+        lambda lane: lane.restore.seconds if lane.restore else None,
+    ),
+    (
+        "restored_records",
+        "Changelog records that were applied when the lane began.",
+        lambda lane: lane.restore.records if lane.restore else None,
+    ),
+    (
+        "clock_skew_seconds",
+        "How far the worker's clock is ahead of the broker's at least; negative: behind.",
+        lambda lane: None if lane.clock_skew is None else lane.clock_skew / 1_000,
+    ),
     ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
 )
 
@@ -42,6 +62,7 @@ _COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),
     ("transactions", "Transactions committed.", lambda lane: lane.transactions),
     ("unstaged", "Transactions prepared ahead of time and dropped for a command.", lambda lane: lane.unstaged),
+    ("state_rebuilds", "Times a local copy was thrown away, to be built anew.", lambda lane: lane.rebuilds),
     ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),
 )
 
@@ -84,6 +105,7 @@ class LaneCollector(Collector):
                 counter.add_metric(_labels(lane), count_of(lane))
             yield counter
         yield _commands(lanes)
+        yield from _standbys(self._lanes.standbys())
         yield _lateness(lanes)
 
 
@@ -104,6 +126,18 @@ def _commands(lanes: list[LaneStatus]) -> Metric:
         for outcome, count in lane.outcomes.items():
             commands.add_metric([*_labels(lane), outcome], count)
     return commands
+
+
+def _standbys(standbys: list[StandbyStatus]) -> Iterator[Metric]:
+    pending = GaugeMetricFamily(PREFIX + "standby_pending", "Schedules in a warm copy.", labels=_LANE)
+    lag = GaugeMetricFamily(PREFIX + "standby_lag", "Changelog offsets that a warm copy has not read.", labels=_LANE)
+    for standby in standbys:
+        labels = [standby.topic, str(standby.partition)]
+        pending.add_metric(labels, standby.pending)
+        if standby.lag is not None:
+            lag.add_metric(labels, standby.lag)
+    yield pending
+    yield lag
 
 
 def _lateness(lanes: list[LaneStatus]) -> Metric:

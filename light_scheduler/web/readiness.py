@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.worker.status import RUNNING
+from light_scheduler.worker.status import RESTORING, RUNNING
 
 from .cluster import Lanes, Peers
 
@@ -28,5 +28,8 @@ def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str]) -> list[st
         if lane is None:
             reasons.append(f"{topic}[{partition}] has no lane yet")
         elif lane.state != RUNNING:
-            reasons.append(f"{topic}[{partition}] is {lane.state}" + (f": {lane.reason}" if lane.reason else ""))
+            why = f": {lane.reason}" if lane.reason else ""
+            if lane.state == RESTORING and lane.restore is not None:
+                why = f": {lane.restore}"
+            reasons.append(f"{topic}[{partition}] is {lane.state}{why}")
     return reasons

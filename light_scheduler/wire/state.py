@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import Entry, Progress, Sweep, Tally
+from light_scheduler.model import DEFAULT_PRIORITY, Entry, Progress, Schedule, Sweep, Tally
 
 FORMAT_VERSION = 1
 POSITION_KEY = b"\x00"
@@ -48,6 +48,30 @@ _decode_sweep = msgspec.msgpack.Decoder(Sweep).decode
 _decode_tally = msgspec.msgpack.Decoder(Tally).decode
 
 T = TypeVar("T")
+
+_BEFORE_PRIORITY = Schedule.__struct_fields__[: Schedule.__struct_fields__.index("priority")]
+_Order: Any = msgspec.defstruct(  # a schedule of which everything but its priority is skipped
+    "_Order",
+    [
+        *((name, msgspec.Raw, msgspec.Raw(b"\xc0")) for name in _BEFORE_PRIORITY),
+        ("priority", int, DEFAULT_PRIORITY),
+    ],
+    array_like=True,
+    gc=False,
+)
+
+
+class _Waking(msgspec.Struct, array_like=True, gc=False):
+    """The fields that `Progress` begins with, up to the one that decides when it wakes."""
+
+    due: int
+    arrival: int
+    sequence: int = 1
+    attempt: int = 1
+    wake: int | None = None
+
+
+_decode_place = msgspec.msgpack.Decoder(tuple[_Order, _Waking]).decode
 
 
 def identity(tenant: str, id: str) -> bytes:
@@ -78,6 +102,25 @@ def decode_entry(value: bytes) -> Entry:
         return _decode(value[1:])  # a copy costs less than a view, up to some 10 KB
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
+
+
+class Place(NamedTuple):
+    """Where a schedule stands in the order of waking (ms), then priority, then arrival."""
+
+    wakes_at: int
+    priority: int
+    arrival: int
+
+
+def decode_place(value: bytes) -> Place:
+    """Decode no more of a pending schedule than where it stands. Raises FormatTooNew or FormatError."""
+    if value[:1] != _VERSION:
+        raise _wrong_version(value)
+    try:
+        order, waking = _decode_place(value[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"a schedule record cannot be read: {error}") from error
+    return Place(waking.due if waking.wake is None else waking.wake, order.priority, waking.arrival)
 
 
 def encode_progress(progress: Progress) -> bytes:

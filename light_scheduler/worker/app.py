@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import faust
@@ -24,6 +25,7 @@ from .lanes import Lanes
 from .logs import logging_config
 from .recovery import ChangelogFacts
 from .staging import Staging
+from .standby import Standby
 from .targets import Targets
 from .topic_admin import topic_config, topic_id
 from .transport import LaneConsumer, LaneTransport
@@ -104,8 +106,6 @@ def create_app(
     """Make the application of a worker; agents and web are attached by the caller."""
     clock = clock or SystemClock()
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    if settings.standby_replicas:
-        log.warning("setting standby_replicas: this version keeps no standby replicas; it has no effect")
     app = SchedulerApp(
         settings.app_id,
         broker=settings.broker.replace(",", ";"),
@@ -119,7 +119,8 @@ def create_app(
         consumer_group_instance_id=settings.instance_id,
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=MAX_FETCH_BYTES,
-        table_standby_replicas=1,  # 0 would make Faust use an assignor that does not tell who has what
+        # 0 would make Faust use an assignor that does not tell who has what.
+        table_standby_replicas=max(1, settings.standby_replicas),
         Worker=_Worker,
         logging_config=logging_config(settings.log_level, settings.log_format),
         **faust_options,
@@ -127,17 +128,19 @@ def create_app(
     app.settings, app.clock = settings, clock
     targets = Targets(settings.bootstrap_servers)
     room = asyncio.Event()
-    app.lanes = Lanes(_lane_factory(app, targets, new_timer, room), room, release=targets.close)
+    new_lane, new_standby = _factories(app, targets, new_timer, room)
+    app.lanes = Lanes(new_lane, new_standby, room, release=targets.close)
     transport = LaneTransport(app.conf.broker_consumer, app)
     transport.lanes = app.lanes
+    transport.keeps_standbys = settings.standby_replicas > 0
     transport.command_topics = frozenset(source.name for source in settings.inputs)
     app.transport = transport
     return app
 
 
-def _lane_factory(
+def _factories(
     app: SchedulerApp, targets: Targets, new_timer: TimerFactory, room: asyncio.Event
-) -> Callable[[TopicPartition], Lane]:
+) -> tuple[Callable[[TopicPartition], Lane], Callable[[TopicPartition], Standby]]:
     settings, clock = app.settings, app.clock
     dialects = {source.name: dialect_named(source.dialect) for source in settings.inputs}
     limits = Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics)
@@ -163,14 +166,22 @@ def _lane_factory(
         new_timer=make_timer,
         make_room=room.set,
         fail=app.crash,
+        max_clock_skew=settings.max_clock_skew,
     )
 
     def new_lane(tp: TopicPartition) -> Lane:
         dialect, topics = dialects[tp.topic], settings.topics
         context = LaneContext(tp.topic, tp.partition, dialect, topics, limits, rules, targets, settings.shares, staging)
-        return Lane(context, services, settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}")
+        return Lane(context, services, state_path(tp))
 
-    return new_lane
+    def new_standby(tp: TopicPartition) -> Standby:
+        changelog = TopicPartition(settings.topics.changelog(tp.topic), tp.partition)
+        return Standby(tp, changelog, services, state_path(tp))
+
+    def state_path(tp: TopicPartition) -> Path:
+        return settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}"
+
+    return new_lane, new_standby
 
 
 def _changelog_facts(bootstrap_servers: str, topic: str) -> ChangelogFacts:

@@ -101,15 +101,21 @@ class _Batch(NamedTuple):
     origins: list[UserRecord]
 
 
+LOG_APPEND_TIME = 1
+"""Kafka's number for this type of timestamps."""
+
+
 class RecordBatches:
     """Collects records by topic partition; `send` hands them to the producer.
 
     Topics in `one_by_one` get a batch for each record, so that a refusal names its record. `timestamp` (UTC epoch ms)
-    is that of the records added from then on.
+    is that of the records added from then on. `appended_at` is the broker's clock (UTC epoch ms) when it took the last
+    batch for a topic that has the time of appending as its timestamps.
     """
 
     def __init__(self, timestamp: int, one_by_one: Collection[str] = ()) -> None:
         self.timestamp = timestamp
+        self.appended_at: int | None = None
         self._one_by_one = one_by_one
         self._open: dict[tuple[str, int], _Batch] = {}
         self._full: list[tuple[tuple[str, int], _Batch]] = []
@@ -178,17 +184,28 @@ class RecordBatches:
         for failure in failures:
             if not isinstance(failure, RecordsRefusedError):
                 raise failure  # the producer or the broker failed: what it said of records does not count
-        return {target: end for target, end in zip(queues, sent, strict=True) if isinstance(end, int)}
+        taken = {target: answer for target, answer in zip(queues, sent, strict=True) if isinstance(answer, _Taken)}
+        for answer in taken.values():
+            self.appended_at = answer.appended_at or self.appended_at
+        return {target: answer.end for target, answer in taken.items()}
 
 
-async def _send_in_order(producer: AIOKafkaProducer, target: tuple[str, int], batches: list[_Batch]) -> int:
+class _Taken(NamedTuple):
+    """What the broker said last: the offset after what it took, and when it did if it is the topic's timestamps."""
+
+    end: int
+    appended_at: int | None
+
+
+async def _send_in_order(producer: AIOKafkaProducer, target: tuple[str, int], batches: list[_Batch]) -> _Taken:
     topic, partition = target
-    end = 0
+    taken = _Taken(0, None)
     for builder, origins in batches:  # the producer holds one batch of a partition at a time
         count = builder.record_count()
         try:
             answer = await (await producer.send_batch(builder, topic, partition=partition))
         except _REFUSED as error:
             raise RecordsRefusedError(topic, error, origins) from error
-        end = answer.offset + count
-    return end
+        appended_at = answer.timestamp if answer.timestamp_type == LOG_APPEND_TIME else None
+        taken = _Taken(answer.offset + count, appended_at)
+    return taken

@@ -8,6 +8,7 @@ from typing import Protocol
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from .batches import MAX_BATCH_BYTES
+from .fetching import StateConsumer
 
 RESTORE_FETCH_BYTES = 8 << 20
 
@@ -47,7 +48,7 @@ class KafkaClients:
         )
 
     def reader(self) -> AIOKafkaConsumer:
-        return AIOKafkaConsumer(
+        return StateConsumer(
             bootstrap_servers=self.bootstrap_servers,
             isolation_level="read_committed",
             auto_offset_reset="earliest",

@@ -1,13 +1,16 @@
-"""Fetched records as commands: what a lane needs of a record, made without what it does not need."""
+"""Fetched records, made without what nobody needs of them: commands for lanes, state records for restores."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
 
 from light_scheduler.model import Headers
@@ -27,25 +30,40 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     headers: Any
 
 
-class CommandReader:
+class BatchReader:
     """The records of one fetch, in the place of aiokafka's own iterator over them.
 
     aiokafka checks batch by batch (checksum, aborted transactions, markers) and then goes from record to record. Its
-    checks are kept; the records of a batch are taken at once.
+    checks are kept; the records of a batch are taken at once, by `read`.
 
-    aiokafka gives up on a batch in which a header's name is not UTF-8. The record it stopped at is passed on without
-    its content, and the position moves past it.
+    Nothing that is put into aiokafka's object may lead back to it: what a fetch brought would stay in memory until the
+    garbage collector comes by, and that is seldom.
     """
 
-    def __init__(self, records: PartitionRecords) -> None:
-        records._records = _Batches(records._records, records._tp.partition)
-        records._consumer_record = self._wanted
+    def __init__(self, records: PartitionRecords, read: Callable[[Any], Iterator[Taken]]) -> None:
+        records._records = _Batches(records._records, read)
+        records._consumer_record = partial(_wanted, weakref.ref(records))
         self._records = records
 
     @property
     def next_fetch_offset(self) -> int:
         offset: int = self._records.next_fetch_offset
         return offset
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self._records._records_iterator)
+
+
+class CommandReader(BatchReader):
+    """The records of a fetch as `Command`.
+
+    aiokafka gives up on a batch in which a header's name is not UTF-8. The record it stopped at is passed on without
+    its content, and the position moves past it.
+    """
+
+    def __init__(self, records: PartitionRecords) -> None:
+        self._partition = records._tp.partition
+        super().__init__(records, partial(_read_commands, self._partition))
 
     def __iter__(self) -> Iterator[Command]:
         commands: list[Command] = []
@@ -55,33 +73,71 @@ class CommandReader:
         except UnicodeDecodeError:
             offset = self._records.next_fetch_offset
             self._records.next_fetch_offset = offset + 1
-            commands.append(Command(self._records._tp.partition, offset, 0, None, None, UNREADABLE))
+            commands.append(Command(self._partition, offset, 0, None, None, UNREADABLE))
         return iter(commands)
 
-    def _wanted(self, _tp: TopicPartition, batch: _Taken) -> list[Command]:
-        """Return the commands of a batch from the position on: a fetch may begin within a batch."""
-        position = self.next_fetch_offset
-        if batch.commands[0].offset >= position:
-            return batch.commands
-        return [command for command in batch.commands if command.offset >= position]
+
+class StateReader(BatchReader):
+    """The records of a fetch as aiokafka's parser makes them, with `offset`, `key` and `value`: nothing is added."""
+
+    def __init__(self, records: PartitionRecords) -> None:
+        super().__init__(records, _read_state)
+
+
+def _wanted(of: weakref.ref[PartitionRecords], _tp: TopicPartition, batch: Taken) -> Sequence[Any]:
+    """Return the records of a batch from the position on: a fetch may begin within a batch."""
+    records = of()
+    assert records is not None, "they are read from it"
+    position = records.next_fetch_offset
+    if batch.records[0].offset >= position:
+        return batch.records
+    return [record for record in batch.records if record.offset >= position]
+
+
+def _read_commands(partition: int, batch: Any) -> Iterator[Taken]:
+    commands: list[Command] = []
+    unreadable = None
+    try:
+        for record in batch:
+            commands.append(  # one by one: what was read before an error is kept
+                Command(partition, record.offset, record.timestamp, record.key, record.value, record.headers)
+            )
+    except UnicodeDecodeError as error:
+        unreadable = error
+    if commands:
+        yield Taken(commands[-1].offset, commands)
+    if unreadable is not None:
+        raise unreadable
+
+
+def _read_state(batch: Any) -> Iterator[Taken]:
+    if records := list(batch):
+        yield Taken(records[-1].offset, records)
+
+
+class Taken(NamedTuple):
+    """The records of a batch, as aiokafka sees them: one record, whose offset is the last one's."""
+
+    offset: int
+    records: Sequence[Any]
 
 
 class _Batches:
     """Stands in for aiokafka's MemoryRecords: its batches yield all of their records in one step."""
 
-    def __init__(self, records: Any, partition: int) -> None:
+    def __init__(self, records: Any, read: Callable[[Any], Iterator[Taken]]) -> None:
         self.has_next = records.has_next
         self._next_batch = records.next_batch
-        self._partition = partition
+        self._read = read
 
     def next_batch(self) -> _Batch:
-        return _Batch(self._next_batch(), self._partition)
+        return _Batch(self._next_batch(), self._read)
 
 
 class _Batch:
-    def __init__(self, batch: Any, partition: int) -> None:
+    def __init__(self, batch: Any, read: Callable[[Any], Iterator[Taken]]) -> None:
         self._batch = batch
-        self._partition = partition
+        self._read = read
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)
@@ -89,40 +145,39 @@ class _Batch:
     def __next__(self) -> Any:
         return next(self._batch)
 
-    def __iter__(self) -> Iterator[_Taken]:
-        partition = self._partition
-        commands: list[Command] = []
-        unreadable = None
-        try:
-            for record in self._batch:
-                commands.append(  # one by one: what was read before an error is kept
-                    Command(partition, record.offset, record.timestamp, record.key, record.value, record.headers)
-                )
-        except UnicodeDecodeError as error:
-            unreadable = error
-        if commands:
-            yield _Taken(commands[-1].offset, commands)
-        if unreadable is not None:
-            raise unreadable
-
-
-class _Taken(NamedTuple):
-    """The commands of a batch, as aiokafka sees them: one record, whose offset is the last one's."""
-
-    offset: int
-    commands: list[Command]
+    def __iter__(self) -> Iterator[Taken]:
+        return self._read(self._batch)
 
 
 async def fetched_commands(
     fetcher: Fetcher, partitions: set[TopicPartition], topics: frozenset[str], timeout_s: float
 ) -> Mapping[TopicPartition, list[Any]]:
     """Return what has been fetched of some partitions, for commands topics as `Command`; wait for it if need be."""
+    return await _fetched(fetcher, partitions, lambda tp: CommandReader if tp.topic in topics else None, timeout_s)
+
+
+class StateConsumer(AIOKafkaConsumer):  # type: ignore[misc]  # it comes without types
+    """A consumer whose `getmany` makes no more of records than `StateReader` does."""
+
+    async def getmany(self, *partitions: TopicPartition, timeout_ms: int = 0) -> Mapping[TopicPartition, list[Any]]:
+        """Return the records that were fetched of some partitions (default: all); wait for them if need be."""
+        with self._subscription.fetch_context():
+            return await _fetched(self._fetcher, set(partitions), lambda _: StateReader, timeout_ms / 1_000)
+
+
+async def _fetched(
+    fetcher: Fetcher,
+    partitions: set[TopicPartition],
+    reader_of: Callable[[TopicPartition], Callable[[PartitionRecords], BatchReader] | None],
+    timeout_s: float,
+) -> Mapping[TopicPartition, list[Any]]:
     for may_wait in (True, False):
         for tp, result in fetcher._records.items():
-            if tp.topic in topics and isinstance(result, FetchResult):
+            reader = reader_of(tp)
+            if reader is not None and isinstance(result, FetchResult):
                 records = result._partition_records
                 if isinstance(records, PartitionRecords):
-                    result._partition_records = CommandReader(records)
+                    result._partition_records = reader(records)
         drained: Mapping[TopicPartition, list[Any]] = await fetcher.fetched_records(partitions, timeout=0)
         if drained or not may_wait:
             return drained

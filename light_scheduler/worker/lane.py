@@ -22,9 +22,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -34,7 +36,15 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import Clock
 from light_scheduler.engine import ALL, FairQueue, Throttle, next_try
-from light_scheduler.errors import BrokerError, FormatError, LaneError, SchedulerError, StateError
+from light_scheduler.errors import (
+    BrokerError,
+    FormatError,
+    LaneError,
+    SchedulerError,
+    StateCorrupt,
+    StateError,
+    StateFull,
+)
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
@@ -48,7 +58,8 @@ from .intake import Intake
 from .life import LaneState
 from .pace import MOST, Pace
 from .producer import LaneProducer
-from .recovery import ChangelogFacts, is_stale, open_table, restore
+from .recovery import MAX_LOADS, ChangelogFacts, Restoration, flaw_of, open_table, restore
+from .skew import ClockSkew
 from .staging import NO_STAGING
 from .status import Lateness
 from .targets import refusal_of
@@ -91,7 +102,9 @@ class LaneServices:
 
     `clients` makes a lane's own Kafka clients and `stores` opens what is under its table. `confirm` returns when an
     accepted heartbeat has shown that a partition is ours, `changelog_facts` looks a changelog up, `make_room` tells the
-    fetcher that commands are wanted, and `fail` ends the worker with an error.
+    fetcher that commands are wanted, and `fail` ends the worker with an error. A clock that is off by more than
+    `max_clock_skew` (ms) is warned of. `loads` bounds how many tables are filled from nothing at a time, and so the
+    memory: while one waits for the broker, another one has work to do.
     """
 
     clients: LaneClients
@@ -103,6 +116,8 @@ class LaneServices:
     make_room: Callable[[], None]
     fail: Callable[[BaseException], Awaitable[None]]
     stores: Stores = RocksStore
+    max_clock_skew: int = 1_000
+    loads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LOADS))
 
 
 @dataclass
@@ -117,6 +132,7 @@ class LaneCounters:
     unstaged: int = 0
     lost_results: int = 0
     throttled: int = 0
+    rebuilds: int = 0
     forwarded: int = 0
 
 
@@ -130,7 +146,9 @@ class Lane:
         self.reason: str | None = None
         self.fenced = asyncio.Event()
         self.table: ScheduleTable | None = None
+        self.restoration: Restoration | None = None
         self.next_due: int | None = None
+        self.skew = ClockSkew(f"{self.tp.topic}-{self.tp.partition}", services.max_clock_skew, time.monotonic)
         self.counters = LaneCounters(Counter(), Counter(), Lateness())
         self._services = services
         self._state_path = state_path
@@ -145,12 +163,19 @@ class Lane:
         self._refusals: Refusals = {}
         self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
         self._stopping = asyncio.Event()
+        self._warm: asyncio.Task[ScheduleTable | None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def start(self, predecessor: asyncio.Task[None] | None) -> None:
-        """Begin; a predecessor that is still closing holds the partition's state, and is waited for."""
+    def start(
+        self, predecessor: asyncio.Task[None] | None, warm: asyncio.Task[ScheduleTable | None] | None = None
+    ) -> None:
+        """Begin; a predecessor that is still closing holds the partition's state, and is waited for.
+
+        `warm` brings the open table of a standby, or none.
+        """
+        self._warm = warm
         name = f"lane {self.tp.topic}-{self.tp.partition}"
         self._task = asyncio.create_task(self._run(predecessor), name=name)
 
@@ -168,6 +193,8 @@ class Lane:
                 await asyncio.wait([self._task])
         await self._discard_producer()
         self._close_table()
+        if self._warm is not None and (table := await self._warm) is not None:
+            table.close()
         self._move(LaneState.CLOSED)
 
     def is_closing(self) -> bool:
@@ -191,7 +218,7 @@ class Lane:
                 while not self.is_closing():
                     await self._cycle()
                     retry_s = FIRST_RETRY_S
-            except FormatError as error:  # starting again would meet the same bytes
+            except (FormatError, StateFull) as error:  # starting again would meet the same bytes, or as little room
                 await self._recover(error)
                 await self._services.fail(error)
                 return
@@ -226,20 +253,25 @@ class Lane:
         self._move(LaneState.FENCED)
         self._move(LaneState.RESTORING)
         changelog = TopicPartition(*self.context.changelog)
+        if self._warm is not None:
+            self.table, self._warm = await asyncio.shield(self._warm), None
+        if self.table is None or self._facts is None:
+            self._facts = await self._services.changelog_facts(changelog.topic)
         now = self._services.clock.now()
-        if self.table is not None and self._facts is not None and is_stale(self.table, self._facts, now):
+        if self.table is not None and flaw_of(self.table, self._facts, now) is not None:
             self._close_table()
         if self.table is None:
-            self._facts = await self._services.changelog_facts(changelog.topic)
-            self.table = open_table(self._services.stores, self._state_path, self._facts, self._services.clock.now())
-        restored = await restore(
-            self.table,
-            changelog,
-            self.tp,
-            self._services.clients,
-            self._services.clock,
-            self.is_closing,
-        )
+            self.table = open_table(self._services.stores, self._state_path, self._facts, now, self._count_rebuild)
+        async with self._services.loads if self.table.is_new else nullcontext():
+            restored = await restore(
+                self.table,
+                changelog,
+                self.tp,
+                self._services.clients,
+                self._services.clock,
+                self.is_closing,
+                self._watch_restoration,
+            )
         if self.is_closing():
             return
         position = self.table.checkpoint.position
@@ -256,6 +288,9 @@ class Lane:
         self.intake.open(position, restored.backlog_end)
         self._wake.set()
 
+    def _watch_restoration(self, restoration: Restoration) -> None:
+        self.restoration = restoration
+
     async def _recover(self, error: BaseException) -> None:
         """5. Drop what was begun; go on only as a member whose heartbeat is accepted.
 
@@ -270,8 +305,15 @@ class Lane:
         await self._discard_producer()
         if isinstance(error, StateError | BrokerError):
             self._close_table()
+        if isinstance(error, StateCorrupt):
+            log.warning("lane %s-%d builds its state anew", *self.tp)
+            self._services.stores.destroy(self._state_path)
+            self._count_rebuild()
         if not self.is_closing():
             await self._services.confirm(self.tp)
+
+    def _count_rebuild(self) -> None:
+        self.counters.rebuilds += 1
 
     async def _discard_producer(self) -> None:
         producer, self._producer = self._producer, None
@@ -280,6 +322,7 @@ class Lane:
 
     def _close_table(self) -> None:
         table, self.table = self.table, None
+        self._facts = None
         if table is not None:
             table.close()
 
@@ -322,6 +365,7 @@ class Lane:
         offsets = {} if position is None else {self.tp: position}
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
+        self._observe_skew(now, batches)
         self._count(cycle, lost_results, now)
         self._next_turn(due, now)
         self._pace.observe(max(read, len(due.entries)), self._services.clock.now() - now)
@@ -351,13 +395,19 @@ class Lane:
         await self.context.targets.resolve({entry.schedule.target.topic for entry in due.entries})
         cycle.fire_due(due, {}, most, MAX_FIRING_BYTES)  # 2.
         staged = frozenset(identity_of(entry) for entry in due.entries)
+        begun = self._services.clock.now()
         ends = await producer.commit_when(batches, lambda: self._comes(instant, staged))  # 3.
         if ends is None:
             self.counters.unstaged += 1
             return
         overlay.apply(changelog_offset=ends[self.context.changelog], written_at=instant)  # 4.
         self.next_due = due.next_due
+        self._observe_skew(begun, batches)
         self._count(cycle, 0, instant)
+
+    def _observe_skew(self, begun: int, batches: RecordBatches) -> None:
+        if batches.appended_at is not None:
+            self.skew.observe(begun, batches.appended_at, self._services.clock.now())
 
     async def _comes(self, instant: int, staged: frozenset[bytes]) -> bool:
         """Wait for an instant; return False as soon as something else has to be done before."""

@@ -13,10 +13,13 @@ from light_scheduler.tables import ScheduleTable
 
 from .lane import CLOSE_TIMEOUT_S, Lane
 from .life import LaneState
-from .status import LaneStatus
+from .standby import Standby
+from .status import LaneStatus, StandbyStatus
 
 FENCE_WAIT_S = 2.0
 """No heartbeat is sent while an assignment is handled: fencing that takes longer goes on beside it."""
+
+NOTHING: set[TopicPartition] = set()
 
 log = logging.getLogger(__name__)
 
@@ -24,16 +27,22 @@ log = logging.getLogger(__name__)
 class Lanes:
     """Opens and closes lanes as assignments come.
 
-    `new_lane` makes the lane of a partition; `room` is set when a lane can take commands again; `release` lets go of
-    what the lanes share, when all are closed for good.
+    `new_lane` makes the lane of a partition, `new_standby` what keeps a copy of another worker's; `room` is set when a
+    lane can take commands again; `release` lets go of what the lanes share, when all are closed for good.
     """
 
     def __init__(
-        self, new_lane: Callable[[TopicPartition], Lane], room: asyncio.Event, release: Callable[[], Awaitable[None]]
+        self,
+        new_lane: Callable[[TopicPartition], Lane],
+        new_standby: Callable[[TopicPartition], Standby],
+        room: asyncio.Event,
+        release: Callable[[], Awaitable[None]],
     ) -> None:
         self._new_lane = new_lane
+        self._new_standby = new_standby
         self._release = release
         self._lanes: dict[TopicPartition, Lane] = {}
+        self._standbys: dict[TopicPartition, Standby] = {}
         self._closing: dict[TopicPartition, asyncio.Task[None]] = {}
         self.room = room
         self.highwater: Callable[[TopicPartition], int | None] = lambda _: None
@@ -46,14 +55,24 @@ class Lanes:
         """Return the lane of a partition."""
         return self._lanes.get(tp)
 
-    async def assign(self, partitions: set[TopicPartition]) -> None:
-        """6. Keep the lanes that stayed, close the lost ones, fence the new ones before anything is consumed."""
+    async def assign(self, partitions: set[TopicPartition], standbys: set[TopicPartition] = NOTHING) -> None:
+        """6. Keep the lanes that stayed, close the lost ones, fence the new ones before anything is consumed.
+
+        `standbys` are the partitions of other workers to keep a copy of. A lane takes over what its standby has.
+        """
         for tp in self._lanes.keys() - partitions:
-            self._close(tp)
+            self._close(tp, self._lanes.pop(tp))
+        for tp in self._standbys.keys() - partitions - standbys:
+            self._close(tp, self._standbys.pop(tp))
         new = [self._new_lane(tp) for tp in sorted(partitions - self._lanes.keys())]
         for lane in new:
             self._lanes[lane.tp] = lane
-            lane.start(self._closing.get(lane.tp))
+            standby = self._standbys.pop(lane.tp, None)
+            warm = None if standby is None else asyncio.create_task(standby.hand_over())
+            lane.start(self._closing.get(lane.tp), warm)
+        for tp in sorted(standbys - partitions - self._standbys.keys()):
+            self._standbys[tp] = self._new_standby(tp)
+            self._standbys[tp].start(self._closing.get(tp))
         waits = [asyncio.create_task(lane.fenced.wait()) for lane in new]
         if waits:
             _, late = await asyncio.wait(waits, timeout=FENCE_WAIT_S)
@@ -63,8 +82,9 @@ class Lanes:
 
     async def close(self) -> None:
         """Close all lanes, side by side, then what they share."""
-        for tp in list(self._lanes):
-            self._close(tp)
+        for owned in (self._lanes, self._standbys):
+            for tp in list(owned):
+                self._close(tp, owned.pop(tp))
         if self._closing:
             await asyncio.wait(self._closing.values(), timeout=CLOSE_TIMEOUT_S + 5.0)
         await self._release()
@@ -81,8 +101,12 @@ class Lanes:
         """Return the state of every lane."""
         return [_status(lane, self.highwater(lane.tp)) for lane in self._lanes.values()]
 
-    def _close(self, tp: TopicPartition) -> None:
-        task = asyncio.create_task(self._lanes.pop(tp).close(), name=f"closing {tp.topic}-{tp.partition}")
+    def standbys(self) -> list[StandbyStatus]:
+        """Return how warm the copies of other workers' partitions are."""
+        return [standby.status() for standby in self._standbys.values()]
+
+    def _close(self, tp: TopicPartition, closed: Lane | Standby) -> None:
+        task = asyncio.create_task(closed.close(), name=f"closing {tp.topic}-{tp.partition}")
         self._closing[tp] = task
         task.add_done_callback(lambda done: self._closing.pop(tp) if self._closing.get(tp) is done else None)
 
@@ -96,6 +120,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         partition=lane.tp.partition,
         state=lane.state.value,
         reason=lane.reason,
+        restore=None if lane.restoration is None else lane.restoration.status(),
         pending=0 if table is None else table.pending,
         position=position,
         lag=None if position is None or end is None else max(0, end - position),
@@ -110,5 +135,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         transactions=counters.transactions,
         unstaged=counters.unstaged,
         restarts=counters.restarts,
+        clock_skew=lane.skew.ms,
+        rebuilds=counters.rebuilds,
         lateness=counters.lateness,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,15 +12,21 @@ import msgspec
 from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
-from light_scheduler.errors import BrokerError, FormatError, FormatTooOld
-from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt
+from light_scheduler.tables import BulkLoad, Overlay, ScheduleTable
+from light_scheduler.tables.loading import STEP_RECORDS, ChangelogRecord
 from light_scheduler.tables.store import Stores
 
 from .clients import LaneClients
+from .status import RestoreStatus
 
 log = logging.getLogger(__name__)
 
 STALL_TIMEOUT_S = 30.0
+LOG_INTERVAL_S = 5.0
+
+MAX_LOADS = 2
+"""Tables that a worker fills from nothing at a time."""
 
 
 class ChangelogFacts(NamedTuple):
@@ -30,6 +36,49 @@ class ChangelogFacts(NamedTuple):
     delete_retention_ms: int
 
 
+class Restoration:
+    """How far a restore has come, from one offset of the changelog to another; and how fast, by a monotonic clock."""
+
+    def __init__(self, start: int, end: int, time: Callable[[], float]) -> None:
+        self._start = self._at = start
+        self._end = end
+        self._time = time
+        self._began = self._logged = time()
+        self._ended: float | None = None
+        self.records = 0
+
+    def reached(self, at: int, records: int) -> None:
+        """Note that everything before an offset was read, and how many records that was since the last time."""
+        self._at = at
+        self.records += records
+
+    def finish(self) -> None:
+        """Note that there is nothing left to do."""
+        self._at, self._ended = self._end, self._time()
+
+    def status(self) -> RestoreStatus:
+        """Return how things stand."""
+        done, total = self._at - self._start, self._end - self._start
+        seconds = (self._time() if self._ended is None else self._ended) - self._began
+        per_s = done / seconds if seconds > 0 else 0.0
+        return RestoreStatus(
+            done=done,
+            total=total,
+            records=self.records,
+            seconds=seconds,
+            per_s=per_s,
+            seconds_left=(total - done) / per_s if per_s else None,
+        )
+
+    def is_worth_a_line(self) -> bool:
+        """Tell, every few seconds, that people would want to hear of it."""
+        now = self._time()
+        if now - self._logged < LOG_INTERVAL_S:
+            return False
+        self._logged = now
+        return True
+
+
 class Restored(NamedTuple):
     """What a restore did: records applied, and where the commands ended (offset) when it was done."""
 
@@ -37,43 +86,57 @@ class Restored(NamedTuple):
     backlog_end: int
 
 
-def open_table(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> ScheduleTable:
+def open_table(
+    stores: Stores, path: Path, facts: ChangelogFacts, now: int, discarded: Callable[[], None] = lambda: None
+) -> ScheduleTable:
     """Open a partition's local copy; throw it away first if it could bring schedules back from the dead.
 
     That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
-    tombstones, since cancels and firings that happened meanwhile may have been compacted away. So is
-    one that an older version laid out in another way.
+    tombstones, since cancels and firings that happened meanwhile may have been compacted away. So is one that is
+    damaged, that an older version laid out in another way, or whose process ended before it was all there.
+    `discarded` is called if a copy is thrown away.
     """
-    store = stores(path)
-    try:
-        table = ScheduleTable(store)
-    except FormatTooOld as error:
-        log.warning("throwing away %s: %s", path, error)
-        store.close()
-        stores.destroy(path)
-        table = ScheduleTable(stores(path))
-    except FormatError:
-        store.close()
-        raise
-    checkpoint = table.checkpoint
-    if checkpoint.changelog_id:
-        foreign = checkpoint.changelog_id != facts.id
-        stale = is_stale(table, facts, now)
-        if foreign or stale:
-            log.warning("throwing away %s: %s", path, "its changelog was made anew" if foreign else "it is too old")
+    table, flaw = _opened(stores, path, facts, now)
+    if flaw is not None:
+        log.warning("throwing away %s: %s", path, flaw)
+        discarded()
+        if table is not None:
             table.close()
-            stores.destroy(path)
-            table = ScheduleTable(stores(path))
+        stores.destroy(path)
+    if table is None or flaw is not None:
+        table = ScheduleTable(stores(path))
     table.checkpoint = msgspec.structs.replace(table.checkpoint, changelog_id=facts.id)
     return table
 
 
-def is_stale(table: ScheduleTable, facts: ChangelogFacts, now: int) -> bool:
-    """Tell whether a table was last written longer ago than its changelog keeps tombstones.
+def _opened(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> tuple[ScheduleTable | None, str | None]:
+    """Open a local copy, and say what is wrong with it."""
+    try:
+        store = stores(path)
+    except StateCorrupt as error:
+        return None, str(error)
+    try:
+        table = ScheduleTable(store)
+        return table, "it was not finished" if table.is_cut_short else flaw_of(table, facts, now)
+    except (FormatTooOld, StateCorrupt) as error:
+        store.close()
+        return None, str(error)
+    except FormatError:
+        store.close()
+        raise
 
-    A lane that was frozen for as long and goes on has a table as dangerous as one that was found on disk.
+
+def flaw_of(table: ScheduleTable, facts: ChangelogFacts, now: int) -> str | None:
+    """Say why an open table may not be used; None: it may.
+
+    A lane that was frozen for long and goes on has a table as dangerous as one that was found on disk.
     """
-    return now - table.checkpoint.written_at > facts.delete_retention_ms
+    checkpoint = table.checkpoint
+    if not checkpoint.changelog_id:
+        return None  # nothing was written yet
+    if checkpoint.changelog_id != facts.id:
+        return "its changelog was made anew"
+    return "it is too old" if now - checkpoint.written_at > facts.delete_retention_ms else None
 
 
 async def restore(
@@ -83,14 +146,17 @@ async def restore(
     clients: LaneClients,
     clock: Clock,
     stopping: Callable[[], bool],
+    watch: Callable[[Restoration], None],
 ) -> Restored:
     """Apply the changelog from the table's checkpoint to its last stable offset, and look where the commands end.
 
     To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
-    Raises BrokerError if the changelog stops answering, or ends before the offset that the table has.
+    `watch` is given the restoration as it begins. Raises BrokerError if the changelog stops answering, or ends before
+    the offset that the table has.
     """
     consumer = clients.reader()
-    applied = 0
+    loop = asyncio.get_running_loop()
+    to_table = _Loading(table, clock) if table.is_new else Replaying(table, clock)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
             await consumer.start()
@@ -102,22 +168,68 @@ async def restore(
                     f"{at} that the local copy has reached: it has lost records, or a transaction hangs in it "
                     "(kafka-transactions.sh find-hanging)"
                 )
+            restoration = Restoration(at, end, loop.time)
+            watch(restoration)
             consumer.assign([changelog])
             consumer.seek(changelog, at)
             # A position passes transaction markers and compacted holes, which no record stands for.
             while not stopping() and (at := await consumer.position(changelog)) < end:
-                batch = (await consumer.getmany(timeout_ms=200)).get(changelog)
-                if batch:
-                    overlay = Overlay(table)
-                    for record in batch:
-                        overlay.replay(record.key, record.value)
-                    overlay.apply(changelog_offset=batch[-1].offset + 1, written_at=clock.now())
-                    applied += len(batch)
-                    stall.reschedule(asyncio.get_running_loop().time() + STALL_TIMEOUT_S)
+                records = (await consumer.getmany(timeout_ms=200)).get(changelog)
+                if records:
+                    await to_table.take(records)
+                    restoration.reached(records[-1].offset + 1, len(records))
+                    stall.reschedule(loop.time() + STALL_TIMEOUT_S)
+                    if restoration.is_worth_a_line():
+                        log.info("restoring %s-%d: %s", *commands, restoration.status())
+            if not stopping():
+                stall.reschedule(None)
+                await to_table.finish(at)
+                restoration.finish()
     except TimeoutError as error:
         raise BrokerError(
             f"{changelog.topic}-{changelog.partition} did not answer for {STALL_TIMEOUT_S:.0f} s"
         ) from error
     finally:
         await consumer.stop()
-    return Restored(applied, ends[commands])
+    return Restored(restoration.records, ends[commands])
+
+
+class Replaying:
+    """Brings a table up to date; what it has taken is durable."""
+
+    def __init__(self, table: ScheduleTable, clock: Clock) -> None:
+        self._table = table
+        self._clock = clock
+
+    async def take(self, records: Sequence[ChangelogRecord]) -> None:
+        for start in range(0, len(records), STEP_RECORDS):
+            step = records[start : start + STEP_RECORDS]
+            overlay = Overlay(self._table)
+            for record in step:
+                overlay.replay(record.key or b"", record.value)
+            overlay.apply(changelog_offset=step[-1].offset + 1, written_at=self._clock.now())
+            await asyncio.sleep(0)
+
+    async def finish(self, end: int) -> None:
+        """What it has taken is all there was."""
+
+
+class _Loading:
+    """Fills a table that was never written to, or goes on where another one of this process stopped."""
+
+    def __init__(self, table: ScheduleTable, clock: Clock) -> None:
+        self._load = BulkLoad(table)
+        self._clock = clock
+
+    async def take(self, records: Sequence[ChangelogRecord]) -> None:
+        self._load.add(records)
+        if self._load.is_full:
+            await self._write(records[-1].offset + 1)
+
+    async def finish(self, end: int) -> None:
+        await self._write(end)
+        await self._load.finish()
+
+    async def _write(self, end: int) -> None:
+        for _ in self._load.write(changelog_offset=end, written_at=self._clock.now()):
+            await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+RESTORING = "restoring"
 RUNNING = "running"
 """The state of a lane that does its work; every other one is on the way there or away from it."""
 
@@ -31,6 +32,35 @@ class Lateness(msgspec.Struct):
         self.max_ms = max(self.max_ms, ms)
 
 
+class RestoreStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a restore has come. It is counted in offsets of the changelog, some of which have no record any more."""
+
+    done: Annotated[int, Meta(description="Offsets of the changelog that have been read.")]
+    total: Annotated[int, Meta(description="Offsets that there are to read.")]
+    records: Annotated[int, Meta(description="Records found there.")]
+    seconds: Annotated[float, Meta(description="Since it began, s.")]
+    per_s: Annotated[float, Meta(description="Offsets a second.")]
+    seconds_left: Annotated[float | None, Meta(description="Estimate of what is left to wait; null: not known yet.")]
+
+    def __str__(self) -> str:
+        share = 100 * self.done // self.total if self.total else 100
+        left = "" if self.seconds_left is None else f", {self.seconds_left:,.0f} s left"
+        return f"{self.done:,} of {self.total:,} changelog offsets ({share} %), {self.per_s:,.0f}/s{left}"
+
+
+class StandbyStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A warm copy of a partition that another worker owns."""
+
+    topic: Annotated[str, Meta(description="The commands topic.")]
+    partition: int
+    reason: Annotated[str | None, Meta(description="Why it is not kept up to date, or last started again.")] = None
+    pending: Annotated[int, Meta(description="Schedules in the copy, of all tenants.")] = 0
+    lag: Annotated[
+        int | None, Meta(description="Changelog offsets that it has not read; null: it is not warm yet.")
+    ] = None
+    restore: Annotated[RestoreStatus | None, Meta(description="How it was, or is being, made; null: not yet.")] = None
+
+
 class LaneStatus(msgspec.Struct, kw_only=True):
     """A lane at one moment. Counters run since this worker took the partition over."""
 
@@ -38,6 +68,9 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     partition: int
     state: Annotated[str, Meta(description="created, fenced, restoring, running, closing, closed or failed.")]
     reason: Annotated[str | None, Meta(description="Why it is not running, or last started again.")] = None
+    restore: Annotated[
+        RestoreStatus | None, Meta(description="How its state was brought up to date, or is being; null: not yet.")
+    ] = None
     pending: Annotated[int, Meta(description="Schedules held, of all tenants.")] = 0
     position: Annotated[int | None, Meta(description="Offset of the next command to read.")] = None
     lag: Annotated[int | None, Meta(description="Commands that wait to be read; null: not known.")] = None
@@ -51,5 +84,10 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
     transactions: Annotated[int, Meta(description="Transactions committed.")] = 0
     unstaged: Annotated[int, Meta(description="Transactions prepared ahead of time and dropped for a command.")] = 0
+    clock_skew: Annotated[
+        int | None,
+        Meta(description="How far this worker's clock is ahead of the broker's at least, ms; null: not known."),
+    ] = None
+    rebuilds: Annotated[int, Meta(description="Times its local copy was thrown away, to be built anew.")] = 0
     restarts: Annotated[int, Meta(description="Times the lane started again after a failure.")] = 0
     lateness: Lateness = msgspec.field(default_factory=Lateness)

@@ -88,6 +88,7 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
             str(_DAY_MS),
             "A worker's local copy that is younger than this is brought up to date, an older one is rebuilt.",
         ),
+        TopicConfig("message.timestamp.type", "LogAppendTime", "Shows workers whose clock differs from the broker's."),
         TopicConfig(
             "segment.bytes", str(64 * MIB), "The newest segment is never compacted: a rebuild reads all of it."
         ),

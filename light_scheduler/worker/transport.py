@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
@@ -29,6 +29,9 @@ from light_scheduler.wire import CommandRecord
 from .fetching import fetched_commands
 from .lane import Lane
 from .lanes import Lanes
+
+if TYPE_CHECKING:
+    from faust.assignor.partition_assignor import PartitionAssignor
 
 FETCH_TIMEOUT_S = 0.1
 FETCH_MAX_WAIT_MS = 50
@@ -109,16 +112,19 @@ class LaneConsumer(driver.Consumer):
         self.lanes = cast(LaneTransport, self.transport).lanes
         self.lanes.highwater = self.highwater_of
         self._command_topics = cast(LaneTransport, self.transport).command_topics
+        self._keeps_standbys = cast(LaneTransport, self.transport).keeps_standbys
         self._feeds: dict[TopicPartition, _Feed] = {}
 
     def _new_consumer_thread(self) -> _Thread:
         return _Thread(self, loop=self.loop, beacon=self.beacon)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        await self.lanes.assign(
-            {TopicPartition(tp.topic, tp.partition) for tp in assigned if tp.topic in self._command_topics}
-        )
+        standbys = cast("PartitionAssignor", self.app.assignor).assigned_standbys() if self._keeps_standbys else set()
+        await self.lanes.assign(self._command_partitions(assigned), self._command_partitions(standbys))
         await super().on_partitions_assigned(assigned, generation_id)
+
+    def _command_partitions(self, partitions: set[TP]) -> set[TopicPartition]:
+        return {TopicPartition(tp.topic, tp.partition) for tp in partitions if tp.topic in self._command_topics}
 
     async def perform_seek(self) -> None:
         await super().perform_seek()
@@ -235,3 +241,4 @@ class LaneTransport(driver.Transport):
     Consumer = LaneConsumer
     lanes: Lanes
     command_topics: frozenset[str]
+    keeps_standbys: bool

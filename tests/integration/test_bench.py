@@ -77,3 +77,22 @@ def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults()
     assert set(figures) >= {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"} | FAULTS
     assert {figures[name] for name in FAULTS} == {0}
     assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "own"),
+    [
+        ("recovery", {"recovered_per_s", "restart_to_first_firing_s", "failover_s", "rss_bytes"}),
+        ("memory", {"idle_cpu_percent", "rss_bytes", "disk_bytes"}),
+        ("scan-cost", {"firings_per_s", "ceiling_per_s", "ratio_to_ceiling"}),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell what a process takes")
+def test_a_scenario_with_many_pending_reports_what_they_cost(scenario: str, own: set[str]) -> None:
+    some = ["--messages", str(MESSAGES)] if scenario == "scan-cost" else []
+    document = measured(scenario, "--pending", "20000", *some)
+    assert document["settings"]["pending"] == 20_000
+    figures = medians(document)
+    assert set(figures) >= own | {"missing", "early"}
+    assert all(figures[name] > 0 for name in own)
+    assert (figures["missing"], figures["early"]) == (0, 0)

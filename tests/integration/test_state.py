@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import signal
+import sys
 
 import msgspec
 import pytest
@@ -145,3 +147,53 @@ async def test_sigterm_ends_a_worker_in_order_and_soon(served: Application) -> N
     log = worker.log.read_text(errors="replace")
     assert "Traceback" not in log
     assert "Unclosed" not in log
+
+
+async def test_a_damaged_copy_is_thrown_away_and_rebuilt_with_a_warning(application: Application) -> None:
+    worker = await application.start_worker()
+    await schedule_some(application, 200)
+    for _ in range(2):  # RocksDB writes its log to files when it opens
+        assert await worker.stop() == 0
+        worker.start()
+        await worker.ready()
+    assert await worker.stop() == 0
+    files = list((worker.data_dir / application.settings.app_id).glob("*/*.sst"))
+    assert files
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[:200] = b"\xff" * 200  # of the first block of rows
+        file.write_bytes(content)
+
+    worker.start()
+    await worker.ready()
+
+    assert await pending(worker) == 200
+    assert applied(worker) >= 200
+    log = worker.log.read_text(errors="replace")
+    assert "is damaged: Corruption" in log
+    assert "Traceback" not in log
+    assert sum(lane["rebuilds"] for lane in (await worker.get("/info"))["lanes"]) >= 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+async def test_a_full_disk_stops_the_worker_with_a_clear_error_and_loses_nothing(application: Application) -> None:
+    worker = await application.start_worker()
+    await schedule_some(application, 10)
+    _, hard = resource.prlimit(worker.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (300_000, hard))
+    async with application.client() as client:
+        await client.schedule_many(
+            {"id": f"big-{number}", "payload": b"x" * 10_000, "topic": application.target, "after": "1h"}
+            for number in range(400)
+        )
+    async with asyncio.timeout(60):
+        while worker.is_running:
+            await asyncio.sleep(0.05)
+    assert "there is no room for local state in" in worker.log.read_text(errors="replace")
+
+    worker.start()
+    await worker.ready()
+
+    async with asyncio.timeout(30):
+        while await pending(worker) < 410:
+            await asyncio.sleep(0.05)

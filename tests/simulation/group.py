@@ -23,6 +23,10 @@ class Fence(NamedTuple):
     number: int
 
 
+def _of(node: Node, by_partition: dict[TopicPartition, Node]) -> set[TopicPartition]:
+    return {tp for tp, member in by_partition.items() if member is node}
+
+
 class Group:
     """Members, and the assignment of the latest generation.
 
@@ -30,12 +34,13 @@ class Group:
     fenced by this very owner before, without a heartbeat in between that was accepted.
     """
 
-    def __init__(self, random: Random, partitions: list[TopicPartition]) -> None:
+    def __init__(self, random: Random, partitions: list[TopicPartition], *, with_standbys: bool) -> None:
         self.generation = 0
         self.usurped: str | None = None
         self.owners: dict[TopicPartition, Node] = {}
         self._random = random
         self._partitions = partitions
+        self._with_standbys = with_standbys
         self._members: list[Node] = []
         self._fences: dict[str, Fence] = {}
         self._superseded: dict[Clients, int] = {}  # by which fence a lane knows itself to be fenced
@@ -74,8 +79,13 @@ class Group:
         self.owners = {
             tp: members[(number + shift) % len(members)] for number, tp in enumerate(self._partitions) if members
         }
+        standbys = {
+            tp: members[(number + shift + 1) % len(members)]
+            for number, tp in enumerate(self._partitions)
+            if self._with_standbys and len(members) > 1
+        }
         for node in members:
-            node.told(self.generation, {tp for tp, owner in self.owners.items() if owner is node})
+            node.told(self.generation, _of(node, self.owners), _of(node, standbys))
 
     def watch_fence(self, lane: Clients, transactional_id: str) -> None:
         """A lane becomes the owner of a transactional id."""

@@ -138,7 +138,7 @@ class World:
         self.kafka = Kafka(self.random, self.clock.now)
         self.kafka.changed = self._wake_fetchers
         self.partitions = [TopicPartition(COMMANDS, number) for number in range(history.partitions)]
-        self.group = Group(self.random, self.partitions)
+        self.group = Group(self.random, self.partitions, with_standbys=history.seed % 3 == 0)
         self.outage_until = 0.0
         self.steps = 0
         self.struck: set[tuple[str, str]] = set()

@@ -330,6 +330,9 @@ class Reader:
     def seek(self, tp: TopicPartition, offset: int) -> None:
         self._at[tp] = offset
 
+    def last_stable_offset(self, tp: TopicPartition) -> int:
+        return self._kafka.last_stable((tp.topic, tp.partition))
+
     async def position(self, tp: TopicPartition) -> int:
         return self._at[tp]
 

@@ -46,20 +46,20 @@ class Mutant:
     step: int
     what: str
     plant: Plant
-    within: int = 2_000
+    within: int
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def _mutant(step: int, what: str) -> Callable[[Callable[[], Iterator[Any]]], None]:
+def _mutant(step: int, what: str, within: int = 2_000) -> Callable[[Callable[[], Iterator[Any]]], None]:
     def register(plant: Callable[[], Iterator[Any]]) -> None:
         @contextmanager
         def planted() -> Iterator[type[Lane]]:
             with contextmanager(plant)() as lane_type:
                 yield lane_type or Lane
 
-        MUTANTS[plant.__name__.strip("_").replace("_", "-")] = Mutant(step, what, planted)
+        MUTANTS[plant.__name__.strip("_").replace("_", "-")] = Mutant(step, what, planted, within)
 
     return register
 
@@ -181,7 +181,7 @@ def _seek_to_the_groups_offset() -> Iterator[Any]:
     yield Misled
 
 
-@_mutant(0, "A local copy is used however old it is.")
+@_mutant(0, "A local copy is used however old it is.", within=6_000)
 def _stale_table() -> Iterator[Any]:
     def never_stale(stores: Any, path: Any, facts: Any, now: int) -> Any:
         return open_table(stores, path, facts._replace(delete_retention_ms=1 << 60), now)
@@ -350,14 +350,13 @@ def _counts_before_their_state() -> Iterator[Any]:
 
 @_mutant(3, "The answer to one batch of each transaction is not awaited.")
 def _one_future_is_skipped() -> Iterator[Any]:
-    async def all_but_the_last(producer: Any, target: Any, batches: Any) -> int:
+    async def all_but_the_last(producer: Any, target: Any, batches: Any) -> Any:
         if target[0] != "targets":
             return await send_in_order(producer, target, batches)
-        end = 0
         for builder, _ in batches:
             future = await producer.send_batch(builder, target[0], partition=target[1])
             future.exception()
-        return end
+        return batches_module._Taken(0, None)
 
     send_in_order = batches_module._send_in_order
     with _replaced(batches_module, "_send_in_order", all_but_the_last):

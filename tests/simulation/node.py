@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aiokafka import TopicPartition
@@ -27,6 +28,7 @@ from light_scheduler.worker.lane import Lane, LaneServices, Timer
 from light_scheduler.worker.lanes import Lanes
 from light_scheduler.worker.recovery import ChangelogFacts
 from light_scheduler.worker.staging import Staging
+from light_scheduler.worker.standby import Standby
 from light_scheduler.worker.targets import Targets, TargetTopic
 
 from .kafka import Clients, Record
@@ -67,22 +69,47 @@ class Disk:
 
     def __init__(self) -> None:
         self._writes: dict[Path, list[Any]] = {}
+        self._flushed: dict[Path, int] = {}  # how many writes, where that is not all
         self.stores: dict[Path, MemoryStore] = {}
 
     def wipe(self) -> None:
         self._writes.clear()
+        self._flushed.clear()
         self.stores.clear()
 
     def lose_last_write(self) -> None:
         for path, writes in self._writes.items():
             del writes[-1:]
-            store = self.stores[path] = MemoryStore()
-            for changes in writes:
-                store.write(changes)
+            self._read_again(path)
+
+    def lose_unflushed(self, random: Random) -> None:
+        """What a process loaded and did not flush is lost when it ends, or only the end of it is."""
+        for path, writes in self._writes.items():
+            flushed = self._flushed.get(path, len(writes))
+            if flushed < len(writes):
+                del writes[random.randint(flushed, len(writes)) :]
+                self._read_again(path)
+        self._flushed.clear()
 
     def write(self, path: Path, changes: Any) -> None:
         self._writes.setdefault(path, []).append(changes)
         self.stores[path].write(changes)
+
+    def load(self, path: Path, changes: Any) -> None:
+        self._flushed.setdefault(path, len(self._writes.get(path, ())))
+        self.write(path, changes)
+
+    def flush(self, path: Path) -> None:
+        self._flushed.pop(path, None)
+
+    def destroy(self, path: Path) -> None:
+        for kept in (self.stores, self._writes, self._flushed):
+            kept.pop(path, None)
+
+    def _read_again(self, path: Path) -> None:
+        store = self.stores[path] = MemoryStore()
+        for changes in self._writes[path]:
+            store.write(changes)
 
 
 @dataclass(frozen=True)
@@ -97,8 +124,7 @@ class Stores:
         return Store(self.node, path, memory)
 
     def destroy(self, path: Path) -> None:
-        self.node.disk.stores.pop(path, None)
-        self.node.disk._writes.pop(path, None)
+        self.node.disk.destroy(path)
 
 
 class Store:
@@ -115,8 +141,17 @@ class Store:
         self._node.disk.write(self._path, changes)
         self._node.reach_at_once("4.write done")
 
+    def load(self, changes: Any) -> None:
+        self._node.reach_at_once("0.load")
+        self._node.disk.load(self._path, changes)
+
+    async def flush(self) -> None:
+        await self._node.reach("0.flush")
+        self._node.disk.flush(self._path)
+
     def close(self) -> None:
-        """The disk keeps it."""
+        """The disk keeps it, unless the process ends otherwise than in order."""
+        self._node.disk.flush(self._path)
 
 
 class KnownTopics:
@@ -164,9 +199,9 @@ class Node:
         self._frozen_at = 0.0
         self._room = asyncio.Event()
         self._feeds: dict[Lane, _Feed] = {}
-        self._rebalances: asyncio.Queue[tuple[int, set[TopicPartition]]] = asyncio.Queue()
+        self._rebalances: asyncio.Queue[tuple[int, set[TopicPartition], set[TopicPartition]]] = asyncio.Queue()
         self._commands = dialect_named("native")
-        self.lanes = Lanes(self._new_lane, self._room, release=self._release)
+        self.lanes = Lanes(self._new_lane, self._new_standby, self._room, release=self._release)
         self._tasks = [asyncio.create_task(self._follow_group()), asyncio.create_task(self._fetch())]
         world.group.join(self)
 
@@ -234,6 +269,7 @@ class Node:
             self._frozen.set()
         for task in self._tasks:
             task.cancel()
+        self.disk.lose_unflushed(self.world.random)
         if kind == "wipe":
             self.disk.wipe()
         if kind == "power":
@@ -277,8 +313,8 @@ class Node:
 
     # -- lanes --------------------------------------------------------------------------------------------------------
 
-    def _new_lane(self, tp: TopicPartition) -> Lane:
-        services = LaneServices(
+    def _services(self, tp: TopicPartition) -> LaneServices:
+        return LaneServices(
             clients=cast(Any, Clients(self, [(tp.topic, tp.partition)])),
             group=NAMES.app_id,
             clock=self.world.clock,
@@ -289,6 +325,15 @@ class Node:
             fail=self.world.fail,
             stores=Stores(self),
         )
+
+    def _new_standby(self, tp: TopicPartition) -> Standby:
+        changelog = TopicPartition(NAMES.changelog(tp.topic), tp.partition)
+        return Standby(tp, changelog, self._services(tp), self._state_path(tp))
+
+    def _state_path(self, tp: TopicPartition) -> Path:
+        return Path(f"{tp.topic}-{tp.partition}")
+
+    def _new_lane(self, tp: TopicPartition) -> Lane:
         context = LaneContext(
             tp.topic,
             tp.partition,
@@ -300,7 +345,7 @@ class Node:
             self.world.history.shares,
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
         )
-        lane = self.world.lane_type(context, services, Path(f"{tp.topic}-{tp.partition}"))
+        lane = self.world.lane_type(context, self._services(tp), self._state_path(tp))
         self._feeds[lane] = _Feed()
         return lane
 
@@ -325,16 +370,16 @@ class Node:
 
     # -- group and fetching -------------------------------------------------------------------------------------------
 
-    def told(self, generation: int, partitions: set[TopicPartition]) -> None:
+    def told(self, generation: int, partitions: set[TopicPartition], standbys: set[TopicPartition]) -> None:
         """The coordinator's answer to a rebalance."""
-        self._rebalances.put_nowait((generation, partitions))
+        self._rebalances.put_nowait((generation, partitions, standbys))
 
     async def _follow_group(self) -> None:
         while True:
-            generation, partitions = await self._rebalances.get()
+            generation, partitions, standbys = await self._rebalances.get()
             await self._reach_stubbornly("6.assign")
             self.generation = generation
-            await self.lanes.assign(partitions)
+            await self.lanes.assign(partitions, standbys)
 
     async def _fetch(self) -> None:
         """As `LaneConsumer._drain_messages` and the agent after it."""

@@ -59,6 +59,11 @@ class WorkerProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     async def ready(self) -> None:
         """Wait until every partition that the worker has been assigned runs."""
         async with asyncio.timeout(READY_TIMEOUT_S), aiohttp.ClientSession() as session:

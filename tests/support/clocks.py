@@ -1,7 +1,8 @@
 """A clock that a test drives and worker processes go by.
 
 It is the machine's, behind by some time, and can be moved on: over an outage of hours, or to the end of a minute. It is
-never ahead, since a broker refuses records whose timestamps are an hour in its future.
+ahead only where a clock that is wrong is the matter, and never by an hour: a broker refuses records whose timestamps
+are so far in its future.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class DrivenClock:
     def now(self) -> int:
         (behind,) = struct.unpack("q", self._behind[:8])
         return self._machine.now() - int(behind)
+
+    def step(self, *, behind: int) -> None:
+        """Set it, back or forth."""
+        self._behind[:8] = struct.pack("q", behind)
 
     def advance(self, ms: int) -> None:
         """Move on, by no more than it is behind."""

@@ -20,7 +20,7 @@ from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
-from light_scheduler.worker.status import LaneStatus
+from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -122,6 +122,9 @@ class NoLanes:
         return {}
 
     def status(self) -> list[LaneStatus]:
+        return []
+
+    def standbys(self) -> list[StandbyStatus]:
         return []
 
 

@@ -38,31 +38,48 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
             found = _play_once(application, options, lead_ms(options.messages, attempt), progress)
         if found is not None:
             return found
-    raise SchedulerError(
+    raise _too_slow(options, _ATTEMPTS - 1)
+
+
+def burst(
+    application: BenchApplication, options: Options, progress: Progress, prefix: str = "bench"
+) -> dict[str, float]:
+    """Play once in an application that has others pending, with time to spare. The worker is stopped afterwards."""
+    found = _play_once(application, options, lead_ms(options.messages, 1), progress, prefix)
+    if found is None:
+        raise _too_slow(options, 1)
+    return found
+
+
+def _too_slow(options: Options, attempt: int) -> SchedulerError:
+    return SchedulerError(
         f"{options.messages} schedules were not accepted within "
-        f"{lead_ms(options.messages, _ATTEMPTS - 1) / 1_000:.0f} s: measure with fewer --messages"
+        f"{lead_ms(options.messages, attempt) / 1_000:.0f} s: measure with fewer --messages"
     )
 
 
 def _play_once(
-    application: BenchApplication, options: Options, lead: int, progress: Progress
+    application: BenchApplication, options: Options, lead: int, progress: Progress, prefix: str = "bench"
 ) -> dict[str, float] | None:
     """Return the figures of a round; None if the instant came too soon."""
     worker, clock = application.worker, SystemClock()
-    progress.phase("starting the worker")
-    worker.start()
-    worker.wait_ready()
+    if not worker.is_running:
+        progress.phase("starting the worker")
+        worker.start()
+        worker.wait_ready()
+    before = follow(worker, lambda seen: seen.carried_out, 0, progress)[-1]
     workload = Workload(
         messages=options.messages,
         payload_bytes=options.payload_bytes,
         seed=options.seed,
         target=application.target,
         due=clock.now() + lead,
+        prefix=prefix,
     )
     progress.phase("sending commands", options.messages)
     produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
     progress.phase("accepting", options.messages)
-    follow(worker, lambda seen: seen.carried_out, options.messages, progress)
+    follow(worker, lambda seen: seen.carried_out - before.carried_out, options.messages, progress)
     wait_ms = workload.due - clock.now() - _QUIET_MS
     if wait_ms < 0:
         return None

@@ -42,7 +42,7 @@ from light_scheduler.web import Worker, install
 from light_scheduler.wire import UnsentRecord, partition_for
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import encode_entry, identity_of
-from light_scheduler.worker.status import LaneStatus
+from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
@@ -106,9 +106,13 @@ class MemoryLanes:
         self.all = {(TOPIC, partition): ScheduleTable(MemoryStore()) for partition in partitions}
         self.states = dict.fromkeys(self.all, "running")
         self.figures: dict[str, Any] = {}
+        self.copies: list[StandbyStatus] = []
 
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:
         return {lane: table for lane, table in self.all.items() if self.states[lane] == "running"}
+
+    def standbys(self) -> list[StandbyStatus]:
+        return self.copies
 
     def status(self) -> list[LaneStatus]:
         return [

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from light_scheduler.web.operations import OPERATIONS
-from light_scheduler.worker.status import LATENESS_BOUNDS_MS, Lateness
+from light_scheduler.worker.status import LATENESS_BOUNDS_MS, Lateness, RestoreStatus, StandbyStatus
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
@@ -29,6 +29,22 @@ async def test_a_worker_is_not_ready_before_every_partition_runs(workers: Any, s
     problem = await workers[0].json("/ready", status=503)
     assert problem["reasons"] == [f"{TOPIC}[2] is {state}"]
     assert await workers[1].json("/ready") == {"status": "ready"}
+
+
+async def test_a_worker_that_restores_says_how_far_it_is_and_how_long_it_will_take(workers: Any) -> None:
+    workers[0].lanes.states[TOPIC, 2] = "restoring"
+    workers[0].lanes.figures = {
+        "restore": RestoreStatus(
+            done=250_000, total=1_000_000, records=240_000, seconds=2.5, per_s=100_000, seconds_left=7.5
+        )
+    }
+    assert (await workers[0].json("/ready", status=503))["reasons"] == [
+        f"{TOPIC}[2] is restoring: 250,000 of 1,000,000 changelog offsets (25 %), 100,000/s, 8 s left"
+    ]
+    found = await samples(workers[0])
+    lane = (("partition", "2"), ("topic", TOPIC))
+    figures = {name: found[name, lane] for name in ("restore_remaining", "restore_seconds", "restored_records")}
+    assert figures == {"restore_remaining": 750_000, "restore_seconds": 2.5, "restored_records": 240_000}
 
 
 async def test_a_worker_is_not_ready_while_an_assigned_partition_has_no_lane(cluster: Any, workers: Any) -> None:
@@ -105,6 +121,23 @@ async def test_metrics_are_the_lanes_own_figures(cluster: Any, workers: Any) -> 
     assert of_lane("lateness_seconds_sum") == pytest.approx(10_000.010)
     assert of_lane("lateness_max_seconds") == 10_000
     assert ("process_cpu_seconds_total", ()) in found
+
+
+async def test_warm_copies_of_other_partitions_are_shown_and_measured(workers: Any) -> None:
+    workers[0].lanes.copies = [
+        StandbyStatus(topic=TOPIC, partition=1, pending=12, lag=3),
+        StandbyStatus(topic=TOPIC, partition=3, reason="nobody answers"),
+    ]
+    copies = (await workers[0].json("/info"))["standbys"]
+    assert [(copy["partition"], copy["pending"], copy["lag"], copy["reason"]) for copy in copies] == [
+        (1, 12, 3, None),
+        (3, 0, None, "nobody answers"),
+    ]
+    found = await samples(workers[0])
+    first, second = ((("partition", str(number)), ("topic", TOPIC)) for number in (1, 3))
+    assert (found["standby_pending", first], found["standby_lag", first]) == (12, 3)
+    assert found["standby_pending", second] == 0
+    assert ("standby_lag", second) not in found
 
 
 async def test_what_a_lane_does_not_know_is_not_among_the_metrics(workers: Any) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import struct
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.model import Headers
-from light_scheduler.worker.fetching import UNREADABLE, CommandReader
+from light_scheduler.worker.fetching import UNREADABLE, BatchReader, CommandReader, StateReader
 
 TP = TopicPartition("commands", 2)
 AT = 1_767_225_600_000
@@ -96,3 +98,18 @@ def resealed(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """Change the content of a batch and give it the checksum of what it holds then."""
     content = change(data[21:])
     return data[:17] + struct.pack(">I", calc_crc32c(content)) + content
+
+
+@pytest.mark.parametrize("reader", [CommandReader, StateReader])
+def test_what_a_fetch_brought_is_let_go_of_without_the_garbage_collector(
+    reader: Callable[[PartitionRecords], BatchReader],
+) -> None:
+    records = fetched(batch(3, (b"a", b"1", []), (b"b", b"2", [])), 4, [])
+    kept = weakref.ref(records)
+    gc.disable()
+    try:
+        assert [record.key for record in reader(records)] == [b"b"]
+        del records
+        assert kept() is None
+    finally:
+        gc.enable()

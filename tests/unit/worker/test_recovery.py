@@ -58,6 +58,13 @@ def test_a_copy_that_cannot_be_trusted_or_read_is_thrown_away(folder: Path, vers
     assert opened(folder) == (Checkpoint(changelog_id="topic-1"), False)
 
 
+def test_a_copy_whose_process_ended_before_it_was_all_there_is_thrown_away(folder: Path) -> None:
+    store = RocksStore(folder)
+    store.write({layout.primary_key("acme", "a"): b"somewhere"})
+    store.close()
+    assert opened(folder) == (Checkpoint(changelog_id="topic-1"), False)
+
+
 def test_a_copy_of_a_newer_version_is_left_as_it_is(folder: Path) -> None:
     left_behind(folder, 3, ["of another", "layout"])
     with pytest.raises(FormatTooNew):

@@ -1,0 +1,35 @@
+"""Schedules that are pending while something else is measured: accepted as all others, due in a month."""
+
+from __future__ import annotations
+
+from light_scheduler.clock import SystemClock
+
+from .looks import Look, follow
+from .options import Options
+from .producing import produce
+from .progress import Progress
+from .stage import BenchApplication
+from .workload import Workload
+
+_FAR_MS = 30 * 24 * 3_600_000
+
+
+def fill(application: BenchApplication, options: Options, count: int, progress: Progress, prefix: str = "held") -> Look:
+    """Have a worker accept so many schedules; return how it stands afterwards. The worker is started, and runs on."""
+    worker = application.worker
+    workload = Workload(
+        messages=count,
+        payload_bytes=options.payload_bytes,
+        seed=options.seed,
+        target=application.target,
+        due=SystemClock().now() + _FAR_MS,
+        prefix=prefix,
+    )
+    if not worker.is_running:
+        worker.start()
+        worker.wait_ready()
+    before = follow(worker, lambda seen: seen.carried_out, 0, progress)[-1].carried_out
+    progress.phase("sending what is to be pending", count)
+    produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
+    progress.phase("accepting what is to be pending", count)
+    return follow(worker, lambda seen: seen.carried_out - before, count, progress)[-1]

@@ -1,0 +1,148 @@
+"""Recovery: a worker that starts again with its local state, and one that has lost it.
+
+Failover: another worker joins and keeps warm copies of what the first one owns; then the first one is killed, and the
+other one has it when all partitions run. That includes the session time-out.
+
+Warm: one schedule is due when the worker starts; a read_committed consumer waits for it. Cold: the state folder is
+deleted; the rate is that of changelog records from the first that a look shows to the last.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.filling import fill
+from light_scheduler.bench.footprint import rss_bytes
+from light_scheduler.bench.looks import INTERVAL_S, Look, follow, info_of, look, span_of
+from light_scheduler.bench.options import Options
+from light_scheduler.bench.producing import produce
+from light_scheduler.bench.progress import Progress
+from light_scheduler.bench.scenario import Scenario
+from light_scheduler.bench.stage import BenchApplication, Stage
+from light_scheduler.bench.workload import Workload
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.errors import SchedulerError
+from light_scheduler.web.documents import InfoDocument
+from light_scheduler.worker.status import RUNNING
+
+_PATIENCE_S = 60.0
+_WARM_S = 600.0
+
+
+def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
+    """Play one round."""
+    with stage.application() as application:
+        fill(application, options, options.pending, progress)
+        application.worker.stop()
+        warm_s = restart_to_first_firing_s(application, options, progress)
+        application.worker.stop()
+        shutil.rmtree(application.settings.data_dir)
+        looks = restore(application, options, progress)
+        end = look(application.worker)
+        pid = application.worker.pid
+        memory = None if pid is None else rss_bytes(pid)
+        with another_worker(application) as other:
+            failover_s = fail_over(application, other, progress)
+            after = look(other)
+    if end is None or after is None:
+        raise SchedulerError(f"the worker does not answer. {application.worker.log_end()}")
+    found = {"recovered_per_s": span_of(looks, lambda seen: seen.restored).per_s, "restart_to_first_firing_s": warm_s}
+    found["failover_s"] = failover_s
+    if memory is not None:
+        found["rss_bytes"] = memory
+    missing = max(options.pending - left.pending for left in (end, after))
+    return {**found, "missing": missing, "early": end.firings}
+
+
+def restart_to_first_firing_s(application: BenchApplication, options: Options, progress: Progress) -> float:
+    """Start the worker with a schedule that is due already; return how long its delivery takes."""
+    progress.phase("warm start")
+    now = Workload(
+        messages=1,
+        payload_bytes=options.payload_bytes,
+        seed=options.seed,
+        target=application.target,
+        due=SystemClock().now(),
+        prefix="first",
+    )
+    produce(application.bootstrap_servers, application.settings.topics.commands, now, progress)
+    begun = time.monotonic()
+    application.worker.start()
+    read_deliveries(
+        application.bootstrap_servers,
+        application.target,
+        options.partitions,
+        Tally(now),
+        progress,
+        SystemClock(),
+        patience_s=_PATIENCE_S,
+    )
+    return time.monotonic() - begun
+
+
+def restore(application: BenchApplication, options: Options, progress: Progress) -> list[Look]:
+    """Start the worker without its state; return all looks until it has everything back."""
+    progress.phase("cold start", options.pending)
+    application.worker.start()
+    looks = follow(application.worker, lambda seen: seen.restored, options.pending, progress)
+    application.worker.wait_ready()
+    return looks
+
+
+@contextmanager
+def another_worker(application: BenchApplication) -> Iterator[WorkerProcess]:
+    """Start a worker that shares the partitions, and has copies of the others."""
+    settings = replace(
+        application.settings,
+        data_dir=application.settings.data_dir.with_name("other"),
+        web_port=free_port(),
+        instance_id=f"{application.settings.app_id}-other",
+        standby_replicas=1,
+    )
+    worker = WorkerProcess(settings, settings.data_dir.with_name("other.log"))
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
+def fail_over(application: BenchApplication, other: WorkerProcess, progress: Progress) -> float:
+    """Kill the first worker when the other one is warm; return how long that one takes to have all partitions."""
+    partitions = application.settings.partitions
+    progress.phase("warming another worker")
+    _await(other, lambda seen: is_warm(seen, partitions))
+    progress.phase("failing over")
+    application.worker.kill()
+    begun = time.monotonic()
+    _await(other, lambda seen: sum(lane.state == RUNNING for lane in seen.lanes) == partitions)
+    return time.monotonic() - begun
+
+
+def is_warm(document: InfoDocument, partitions: int) -> bool:
+    """Tell whether one of two workers runs what it owns, and has caught up with all that the other one owns."""
+    lanes, copies = document.lanes, document.standbys
+    return (
+        bool(copies)
+        and len(lanes) + len(copies) == partitions
+        and all(lane.state == RUNNING for lane in lanes)
+        and all(copy.lag == 0 for copy in copies)
+    )
+
+
+def _await(worker: WorkerProcess, is_so: Callable[[InfoDocument], bool]) -> None:
+    deadline = time.monotonic() + _WARM_S
+    while (seen := info_of(worker)) is None or not is_so(seen):
+        if worker.return_code is not None or time.monotonic() > deadline:
+            raise SchedulerError(f"the other worker did not come so far. {worker.log_end()}")
+        time.sleep(INTERVAL_S)
+
+
+SCENARIO = Scenario(play, defaults={"pending": 1_000_000})

@@ -1,0 +1,175 @@
+"""Warm copies of partitions that other workers own.
+
+A standby follows the partition's changelog into the folder that a lane of this worker would use. When the partition
+comes to this worker, the lane takes the open table over and has only the tail to read. Who stands by for whom is in the
+assignment: Faust's assignor spreads standbys and, when an owner is gone, gives its partitions to those that stand by.
+
+A standby sees committed transactions only, but may have half of the last one. That is no harm: whatever it has begins
+at the beginning and has no gap, and a lane reads the rest after it has fenced the former owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from light_scheduler.errors import FormatError, SchedulerError, StateCorrupt, StateFull
+from light_scheduler.tables import ScheduleTable
+
+from .lane import LaneServices
+from .recovery import Replaying, Restoration, open_table, restore
+from .status import StandbyStatus
+
+PACE_S = 0.1
+"""Between two reads: what comes meanwhile is applied in one write, and of what came and went nothing is."""
+
+POLL_MS = 200
+TOUCH_MS = 60_000
+"""A copy that has all there is says so once a minute: it would count as too old otherwise."""
+
+HAND_OVER_TIMEOUT_S = 5.0
+FIRST_RETRY_S, LAST_RETRY_S = 0.5, 10.0
+
+log = logging.getLogger(__name__)
+
+
+class Standby:
+    """Keeps one partition's copy warm, from `start` until `hand_over` or `close`."""
+
+    def __init__(self, tp: TopicPartition, changelog: TopicPartition, services: LaneServices, state_path: Path) -> None:
+        self.tp = tp
+        self._changelog = changelog
+        self._services = services
+        self._state_path = state_path
+        self._table: ScheduleTable | None = None
+        self._reason: str | None = None
+        self._restoration: Restoration | None = None
+        self._end: int | None = None
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, predecessor: asyncio.Task[None] | None) -> None:
+        """Begin; a predecessor that is still closing holds the folder, and is waited for."""
+        self._task = asyncio.create_task(self._run(predecessor), name=f"standby {self.tp.topic}-{self.tp.partition}")
+
+    async def hand_over(self) -> ScheduleTable | None:
+        """Stop, and give the open table away; None if there is none."""
+        self._stopping.set()
+        if self._task is not None:
+            done, _ = await asyncio.wait([self._task], timeout=HAND_OVER_TIMEOUT_S)
+            if not done:
+                self._task.cancel()
+                await asyncio.wait([self._task])
+                self._close_table()
+        table, self._table = self._table, None
+        return table
+
+    async def close(self) -> None:
+        """Stop, and close the table."""
+        table = await self.hand_over()
+        if table is not None:
+            table.close()
+
+    def status(self) -> StandbyStatus:
+        """Return how warm the copy is."""
+        checkpoint = None if self._table is None else self._table.checkpoint
+        at = None if checkpoint is None else checkpoint.changelog_offset
+        return StandbyStatus(
+            topic=self.tp.topic,
+            partition=self.tp.partition,
+            reason=self._reason,
+            pending=0 if checkpoint is None else checkpoint.pending,
+            lag=None if at is None or self._end is None else max(0, self._end - at),
+            restore=None if self._restoration is None else self._restoration.status(),
+        )
+
+    async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
+        if predecessor is not None:
+            await asyncio.wait([predecessor])
+        retry_s = FIRST_RETRY_S
+        while not self._stopping.is_set():
+            try:
+                await self._follow()
+            except StateFull as error:
+                self._close_table()
+                await self._services.fail(error)
+                return
+            except FormatError as error:  # trying again would meet the same bytes; the owner's lane says more
+                log.warning("no standby for %s-%d: %s", *self.tp, error)
+                self._reason = str(error)
+                self._close_table()
+                return
+            except Exception as error:
+                expected = isinstance(error, SchedulerError | KafkaError | OSError)
+                log.warning(
+                    "the standby for %s-%d starts again: %r", *self.tp, error, exc_info=None if expected else error
+                )
+                self._reason = str(error) or repr(error)
+                self._close_table()
+                if isinstance(error, StateCorrupt):
+                    self._services.stores.destroy(self._state_path)
+                await self._pause(retry_s)
+                retry_s = min(2 * retry_s, LAST_RETRY_S)
+
+    async def _follow(self) -> None:
+        """Catch up with the changelog, then keep up."""
+        services = self._services
+        facts = await services.changelog_facts(self._changelog.topic)
+        table = open_table(services.stores, self._state_path, facts, services.clock.now())
+        self._table = table
+        async with services.loads if table.is_new else nullcontext():
+            await restore(
+                table,
+                self._changelog,
+                self.tp,
+                services.clients,
+                services.clock,
+                self._stopping.is_set,
+                self._watch_restoration,
+            )
+        if self._stopping.is_set():
+            return
+        log.info("a standby for %s-%d is warm: %d schedules pending", *self.tp, table.pending)
+        self._reason = None
+        reader = services.clients.reader()
+        try:
+            await reader.start()
+            reader.assign([self._changelog])
+            reader.seek(self._changelog, table.checkpoint.changelog_offset)
+            replaying = Replaying(table, services.clock)
+            while not self._stopping.is_set():
+                records = (await reader.getmany(timeout_ms=POLL_MS)).get(self._changelog)
+                if records:
+                    await replaying.take(records)
+                self._end = reader.last_stable_offset(self._changelog)
+                if self._end is not None and await reader.position(self._changelog) >= self._end:
+                    self._end = table.checkpoint.changelog_offset  # what lies between are markers
+                    self._touch(table)
+                await self._pause(PACE_S)
+        finally:
+            await reader.stop()
+
+    def _touch(self, table: ScheduleTable) -> None:
+        now = self._services.clock.now()
+        if now - table.checkpoint.written_at > TOUCH_MS:
+            table.write({}, msgspec.structs.replace(table.checkpoint, written_at=now))
+
+    def _watch_restoration(self, restoration: Restoration) -> None:
+        self._restoration = restoration
+
+    def _close_table(self) -> None:
+        table, self._table = self._table, None
+        if table is not None:
+            table.close()
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()

@@ -1,0 +1,139 @@
+"""Filling an empty table from its changelog, far faster than change by change.
+
+Records are gathered until there are enough; of each key, the last one counts. Most schedules of such a chunk are met
+for the first time, and go into the store without a look at what they might replace. The others are replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import msgspec
+
+from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_place
+
+from . import layout
+from .layout import PRIMARY
+from .overlay import Overlay
+from .table import ScheduleTable
+
+CHUNK_BYTES = 32 << 20
+CHUNK_RECORDS = 200_000
+"""What is gathered at most, in values and in records: the memory that a load takes."""
+
+STEP_RECORDS = 4_000
+"""What is done in one step: some 20 ms."""
+
+
+class ChangelogRecord(Protocol):
+    """A record as it was read."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def key(self) -> bytes | None: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+
+class BulkLoad:
+    """Takes the records of a changelog, in order and from the first one on, into a table that is empty.
+
+    Nothing of it survives a crash before `finish`: the table has no checkpoint until then, and a store that has
+    schedules but no checkpoint is thrown away (see `ScheduleTable.is_cut_short`). Within the process a load may be
+    continued by another one, from the table's `checkpoint.changelog_offset` on.
+    """
+
+    def __init__(self, table: ScheduleTable) -> None:
+        self._table = table
+        self._schedules: dict[bytes, bytes | None] = {}  # changelog key -> the last value
+        self._progress: dict[bytes, bytes] = {}  # identity -> progress since that value
+        self._others: dict[bytes, bytes | None] = {}
+        self._records = self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to `write` what was gathered."""
+        return self._records >= CHUNK_RECORDS or self._bytes >= CHUNK_BYTES
+
+    def add(self, records: Iterable[ChangelogRecord]) -> int:
+        """Gather records; return how many there were."""
+        schedules, progress = self._schedules, self._progress
+        count = size = 0
+        for record in records:
+            count += 1
+            key, value = record.key or b"", record.value
+            if value is not None:
+                size += len(value)
+            if key[:1] == SCHEDULE_KIND:
+                schedules[key] = value
+                if progress:
+                    progress.pop(key[1:], None)
+            elif key[:1] != PROGRESS_KIND:
+                self._others[key] = value
+            elif value is not None:
+                progress[key[1:]] = value
+        self._records += count
+        self._bytes += size
+        return count
+
+    def write(self, *, changelog_offset: int, written_at: int) -> Iterator[None]:
+        """Write what was gathered, in steps between which others may run.
+
+        `changelog_offset` is what it reaches, `written_at` the time (ms). Raises FormatTooNew or FormatError.
+        """
+        schedules, progress, others = self._schedules, self._progress, self._others
+        self._schedules, self._progress, self._others = {}, {}, {}
+        self._records = self._bytes = 0
+        known: dict[bytes, bytes | None] = {}
+        yield from self._write_new(schedules, known)
+        yield from self._replay(known)
+        yield from self._replay({PROGRESS_KIND + identity: record for identity, record in progress.items()})
+        yield from self._replay(others)
+        self._table.checkpoint = msgspec.structs.replace(
+            self._table.checkpoint, changelog_offset=changelog_offset, written_at=written_at
+        )
+
+    async def finish(self) -> None:
+        """Make everything durable, and the table one that can be opened again."""
+        await self._table.store.flush()
+        self._table.floors = self._table.find_floors()
+        self._table.write({}, self._table.checkpoint)
+
+    def _write_new(self, schedules: dict[bytes, bytes | None], known: dict[bytes, bytes | None]) -> Iterator[None]:
+        """Write schedules that the table does not have; what concerns one that it has goes to `known`."""
+        table, is_first = self._table, self._table.is_empty
+        stored = table.store.get
+        entries: dict[bytes, bytes] = {}
+        primaries: dict[bytes, bytes] = {}
+        for number, (key, value) in enumerate(schedules.items(), 1):
+            identity = key[1:]
+            primary = PRIMARY + identity
+            if not is_first and stored(primary) is not None:
+                known[key] = value
+            elif value is not None:
+                index_key = layout.index_key_of(decode_place(value), identity)
+                entries[index_key] = value
+                primaries[primary] = index_key
+            if number % STEP_RECORDS == 0:
+                yield
+        for rows in (primaries, entries):
+            ordered = sorted(rows)
+            yield
+            for start in range(0, len(ordered), STEP_RECORDS):
+                step = {key: rows[key] for key in ordered[start : start + STEP_RECORDS]}
+                counted = len(step) if rows is primaries else 0  # what an error has done again counts once
+                table.load(step, msgspec.structs.replace(table.checkpoint, pending=table.pending + counted))
+                yield
+
+    def _replay(self, records: dict[bytes, bytes | None]) -> Iterator[None]:
+        items = list(records.items())
+        for start in range(0, len(items), STEP_RECORDS):
+            overlay = Overlay(self._table)
+            for key, value in items[start : start + STEP_RECORDS]:
+                overlay.replay(key, value)
+            overlay.load()
+            yield

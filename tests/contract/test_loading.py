@@ -1,0 +1,203 @@
+"""Filling a table from its changelog: in memory and in RocksDB, the same as applying it record by record."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.tables import BulkLoad, MemoryStore, Overlay, ScheduleTable, Store, layout, loading
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.wire.state import (
+    POSITION_KEY,
+    PROGRESS_KIND,
+    SCHEDULE_KIND,
+    decode_place,
+    encode_entry,
+    encode_position,
+    encode_progress,
+    identity,
+    identity_of,
+)
+
+AT = 1_767_225_600_000
+
+
+class Record(NamedTuple):
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def entry(id: str, due: int = AT, *, priority: int = 100, wake: int | None = None, **fields: Any) -> Entry:
+    schedule = Schedule(
+        "acme", id, 1, Once(due), Target("t"), b"x", [("h", None)], 0, 7, AT, priority=priority, **fields
+    )
+    return Entry(schedule, Progress(due, 7, wake=wake))
+
+
+def key_of(id: str) -> bytes:
+    return SCHEDULE_KIND + identity("acme", id)
+
+
+def numbered(log: Sequence[tuple[bytes | None, bytes | None]]) -> list[Record]:
+    return [Record(offset, key, value) for offset, (key, value) in enumerate(log)]
+
+
+def load(table: ScheduleTable, records: Sequence[Record]) -> None:
+    """Take all records, and write whenever enough are there."""
+    bulk = BulkLoad(table)
+    for record in records:
+        bulk.add([record])
+        if bulk.is_full:
+            for _ in bulk.write(changelog_offset=record.offset + 1, written_at=AT):
+                pass
+    for _ in bulk.write(changelog_offset=len(records), written_at=AT):
+        pass
+
+
+def rows(store: Store) -> dict[bytes, bytes]:
+    return {key: value for key, value in store.scan(b"", b"\xff") if key != layout.CHECKPOINT_KEY}
+
+
+ids = st.sampled_from(["a", "a/b", "b", "ö", "zzz"])
+entries = st.builds(entry, ids, st.integers(0, 3).map(lambda n: AT + n * 40_000), priority=st.sampled_from([0, 100]))
+changes = st.one_of(
+    entries.map(lambda each: (SCHEDULE_KIND + identity_of(each), encode_entry(each))),
+    ids.map(lambda id: (key_of(id), None)),
+    st.tuples(ids, st.integers(0, 3)).map(
+        lambda pair: (PROGRESS_KIND + identity("acme", pair[0]), encode_progress(Progress(AT + pair[1], 9, 2)))
+    ),
+    ids.map(lambda id: (PROGRESS_KIND + identity("acme", id), None)),
+    st.integers(0, 99).map(lambda offset: (POSITION_KEY, encode_position(offset))),
+)
+
+
+@pytest.mark.parametrize("kind", ["memory", "rocks"])
+@pytest.mark.parametrize("chunk", [1, 3, 1_000])
+@settings(max_examples=60, deadline=None)
+@given(log=st.lists(changes, max_size=25))
+def test_a_loaded_table_is_what_replaying_record_by_record_makes(
+    kind: str, chunk: int, log: list[tuple[bytes, bytes | None]]
+) -> None:
+    replayed = ScheduleTable(MemoryStore())
+    for record in numbered(log):
+        overlay = Overlay(replayed)
+        overlay.replay(record.key or b"", record.value)
+        overlay.apply(changelog_offset=record.offset + 1, written_at=AT)
+    with tempfile.TemporaryDirectory() as folder, patch.multiple(loading, CHUNK_RECORDS=chunk, STEP_RECORDS=2):
+        table = ScheduleTable(MemoryStore() if kind == "memory" else RocksStore(Path(folder)))
+        load(table, numbered(log))
+
+        assert rows(table.store) == rows(replayed.store)
+        expected = replayed.checkpoint if log else msgspec.structs.replace(replayed.checkpoint, written_at=AT)
+        assert table.checkpoint == expected
+        table.close()
+
+
+@pytest.mark.parametrize("wake", [None, AT - 5, AT + 90_000])
+@pytest.mark.parametrize("priority", [0, 100, 255])
+@pytest.mark.parametrize("labels", [None, {"team": "a"}])
+def test_a_place_is_what_the_whole_record_says(wake: int | None, priority: int, labels: dict[str, str] | None) -> None:
+    each = entry("a", AT + 1, priority=priority, wake=wake, labels=labels)
+    place = decode_place(encode_entry(each))
+    assert place == (each.progress.wakes_at, priority, 7)
+    assert layout.index_key_of(place, identity_of(each)) == layout.index_key(each, identity_of(each))
+
+
+def test_a_record_from_before_there_were_priorities_stands_in_the_middle() -> None:
+    head = list(msgspec.to_builtins(entry("a").schedule, builtin_types=(bytes,)))[:10]
+    assert decode_place(b"\x01" + msgspec.msgpack.encode([head, [AT, 3]])) == (AT, 100, 3)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error"),
+    [
+        (key_of("a"), b"\x02later", FormatTooNew),
+        (key_of("a"), b"\x01\xc1", FormatError),
+        (b"\x07?", b"\x01", FormatError),
+        (None, b"", FormatError),
+        (POSITION_KEY, b"\x01?", FormatError),
+    ],
+)
+def test_what_cannot_be_read_is_refused(key: bytes | None, value: bytes, error: type[FormatError]) -> None:
+    with pytest.raises(error):
+        load(ScheduleTable(MemoryStore()), [Record(0, key, value)])
+
+
+def opened_after_a_crash(path: Path, copy: Path) -> ScheduleTable:
+    """Open what a process that ended at this moment would leave."""
+    shutil.copytree(path, copy)
+    return ScheduleTable(RocksStore(copy))
+
+
+async def test_nothing_counts_before_a_load_is_finished_and_everything_after_it(tmp_path: Path) -> None:
+    log = numbered([(key_of(f"{number:05}"), encode_entry(entry(f"{number:05}"))) for number in range(2_000)])
+    table = ScheduleTable(RocksStore(tmp_path / "store"))
+    assert table.is_new
+    assert not table.is_cut_short
+    bulk = BulkLoad(table)
+    bulk.add(log)
+    for _ in bulk.write(changelog_offset=2_000, written_at=AT):
+        pass
+    await table.store.flush()  # as RocksDB does by itself when its memory is full
+
+    half = opened_after_a_crash(tmp_path / "store", tmp_path / "half")
+    assert half.is_cut_short
+    half.close()
+
+    await bulk.finish()
+    whole = opened_after_a_crash(tmp_path / "store", tmp_path / "whole")
+    assert not whole.is_new
+    assert not whole.is_cut_short
+    assert whole.checkpoint == table.checkpoint
+    assert whole.pending == 2_000
+    assert len(list(whole.by_due("acme"))) == 2_000
+    whole.close()
+    table.close()
+
+
+async def test_a_load_that_an_error_broke_off_within_a_chunk_can_be_done_again(tmp_path: Path) -> None:
+    log = numbered([(key_of(str(number)), encode_entry(entry(str(number)))) for number in range(10)])
+    table = ScheduleTable(RocksStore(tmp_path))
+    with patch.object(loading, "STEP_RECORDS", 2):
+        for steps in range(1, 20):
+            bulk = BulkLoad(table)
+            bulk.add(log)
+            writing = bulk.write(changelog_offset=10, written_at=AT)
+            for _ in range(steps):
+                next(writing, None)
+            del writing  # it ends where it is
+    assert table.pending == 10
+    await bulk.finish()
+    assert len(list(table.by_due("acme"))) == len(list(table.by_id("acme"))) == 10
+    table.close()
+
+
+async def test_a_load_goes_on_where_another_one_stopped(tmp_path: Path) -> None:
+    log = numbered([(key_of(str(number)), encode_entry(entry(str(number)))) for number in range(10)])
+    table = ScheduleTable(RocksStore(tmp_path))
+    first = BulkLoad(table)
+    first.add(log[:4])
+    for _ in first.write(changelog_offset=4, written_at=AT):
+        pass
+    first.add(log[4:6])  # gathered, never written
+
+    assert table.is_new
+    second = BulkLoad(table)
+    second.add(log[table.checkpoint.changelog_offset :])
+    for _ in second.write(changelog_offset=10, written_at=AT):
+        pass
+    await second.finish()
+    assert table.pending == len(list(table.by_due("acme"))) == 10
+    table.close()

@@ -1,0 +1,111 @@
+"""Standby replicas: a copy that another worker keeps warm, and takes over with."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+from support.application import Application, WorkerProcess
+from support.reading import header, read_until
+
+pytestmark = pytest.mark.integration
+
+COUNT = 400
+SESSION_S = 6.0
+RUNS = re.compile(r"lane \S+-(\d+) runs: (\d+) changelog records applied, (\d+) schedules pending")
+
+
+async def info(worker: WorkerProcess) -> dict[str, Any]:
+    document: dict[str, Any] = await worker.get("/info")
+    return document
+
+
+async def warm_pair(application: Application) -> list[WorkerProcess]:
+    """Two workers that share the partitions, each with a copy of what the other one has."""
+    workers = [application.new_worker(standby_replicas="1") for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    await asyncio.gather(*(worker.ready() for worker in workers))
+    async with application.client() as client:
+        await client.schedule_many(
+            ({"id": f"s-{number}", "topic": application.target, "after": "1h"} for number in range(COUNT)), wait=True
+        )
+    async with asyncio.timeout(30):
+        while True:
+            documents = [await info(worker) for worker in workers]
+            if all(is_warm(document) for document in documents):
+                return workers
+            await asyncio.sleep(0.1)
+
+
+def is_warm(document: dict[str, Any]) -> bool:
+    lanes, copies = document["lanes"], document["standbys"]
+    return (
+        len(lanes) == len(copies) == 2
+        and all(copy["lag"] == 0 for copy in copies)
+        and sum(each["pending"] for each in [*lanes, *copies]) == COUNT
+    )
+
+
+async def test_a_worker_takes_over_with_the_copy_that_it_has_kept_warm(application: Application) -> None:
+    killed, other = await warm_pair(application)
+    lost = {lane["partition"]: lane["pending"] for lane in (await info(killed))["lanes"]}
+    async with aiohttp.ClientSession() as session, session.get(other.url + "/metrics") as response:
+        metrics = await response.text()
+    for partition, pending in lost.items():
+        labels = f'{{partition="{partition}",topic="{application.settings.topics.commands}"}}'
+        assert re.search(rf"light_scheduler_standby_(pending|lag)\{labels[:-1]}", metrics) or pending == 0
+
+    killed.kill()
+    killed_at = time.monotonic()
+    async with asyncio.timeout(60):
+        while len(lanes := (await info(other))["lanes"]) < 4 or any(lane["state"] != "running" for lane in lanes):
+            await asyncio.sleep(0.05)
+    seconds = time.monotonic() - killed_at
+
+    assert (await info(other))["standbys"] == []
+    taken = {int(p): (int(records), int(pending)) for p, records, pending in RUNS.findall(other.log.read_text())}
+    assert {partition: taken[partition] for partition in lost} == {p: (0, pending) for p, pending in lost.items()}
+    assert seconds < SESSION_S + 5, "on a machine that does other things too"
+    async with application.client() as client:
+        for number in range(8):
+            await client.schedule(f"now-{number}", b"now", topic=application.target, after=0)
+    records = await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= 8)
+    assert {header(record, "schedule-id") for record in records} == {f"now-{number}" for number in range(8)}
+
+
+async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(application: Application) -> None:
+    workers = await warm_pair(application)
+    assert await workers[0].stop() == 0
+    async with asyncio.timeout(30):
+        while len((await info(workers[1]))["lanes"]) < 4:
+            await asyncio.sleep(0.05)
+    await workers[1].ready()
+    async with application.client() as client:
+        for number in range(COUNT // 2):
+            await client.cancel(f"s-{number}")
+
+    workers[0].start()
+    async with asyncio.timeout(60):
+        while True:
+            documents = [await info(worker) for worker in workers if worker.is_running and await answers(worker)]
+            held = [each for document in documents for each in [*document["lanes"], *document["standbys"]]]
+            if len(held) == 8 and sum(each["pending"] for each in held) == COUNT:
+                break
+            await asyncio.sleep(0.1)
+    for worker in workers:
+        assert "starts again" not in worker.log.read_text(errors="replace")
+        assert await worker.stop() == 0
+
+
+async def answers(worker: WorkerProcess) -> bool:
+    async with aiohttp.ClientSession() as session:
+        try:
+            async with session.get(worker.url + "/live") as response:
+                return response.status == 200
+        except aiohttp.ClientError:
+            return False

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from light_scheduler.bench.footprint import disk_bytes, idle_cpu_percent, rss_bytes
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell")
+
+
+def test_disk_is_the_size_of_all_files_at_any_depth(tmp_path: Path) -> None:
+    assert disk_bytes(tmp_path) == 0
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "x").write_bytes(b"1" * 10)
+    (tmp_path / "a" / "b" / "y").write_bytes(b"2" * 5)
+    assert disk_bytes(tmp_path) == 15
+
+
+@on_linux
+def test_a_process_that_holds_more_has_more_memory() -> None:
+    before = rss_bytes(os.getpid())
+    held = b"\1" * (64 << 20)
+    after = rss_bytes(os.getpid())
+    assert before is not None
+    assert after is not None
+    assert after - before > len(held) // 2
+
+
+@on_linux
+def test_a_process_that_sleeps_is_idle() -> None:
+    percent = idle_cpu_percent(os.getpid(), 0.2)
+    assert percent is not None
+    assert 0 <= percent < 60
+
+
+def test_what_the_system_does_not_tell_is_not_known() -> None:
+    assert rss_bytes(-1) is None
+    assert idle_cpu_percent(-1, 0.0) is None

@@ -10,6 +10,7 @@ import heapq
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from weakref import proxy
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -152,8 +153,16 @@ class Cycle:
         self._source_topic = context.commands_topic.encode()
         self._replies: list[tuple[ReplyTo, bytes | None, Result]] = []
         self._relay = Relay(context.commands_topic, context.targets[context.commands_topic], batches)
+        # Not bound to this cycle: it would keep itself, and all that it holds, until the garbage collector came by.
+        itself = proxy(self)
         self._sweeps = Sweeps(
-            context.partition, now, context.limits, overlay, self._relay, self._settle, self._answer_many
+            context.partition,
+            now,
+            context.limits,
+            overlay,
+            self._relay,
+            lambda *decided: itself._settle(*decided),  # noqa: PLW0108
+            lambda tally: itself._answer_many(tally),  # noqa: PLW0108
         )
         self.outcomes: Counter[Outcome] = Counter()
         self.events: Counter[EventType] = Counter()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -18,6 +20,7 @@ from support.partition import (
     due_at,
     topic,
 )
+from support.producing import FakeProducer
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import (
@@ -664,3 +667,13 @@ async def test_turns_of_a_series_stay_in_their_tenants_order_however_few_there_m
     for name in "ab":
         dues = [due - AT for each, due in fired if each == name]
         assert dues == sorted([*range(0, 10_000, 1_000), *range(0, 10_000, 2_000)])
+
+
+async def test_a_cycle_is_let_go_of_without_the_garbage_collector(producer: FakeProducer) -> None:
+    partition = Partition(producer)
+    gc.disable()
+    try:
+        kept = weakref.ref(await partition.run(command(due_at(AT), *TO_REMINDERS)))
+        assert kept() is None
+    finally:
+        gc.enable()

@@ -264,6 +264,8 @@ class Cycle:
         except RecordTooLargeError:
             return False
         self.forwarded += 1
+        reason = f"the command {command.name} was passed on to partition {home}, that of its key"
+        self._tell_of_command(EventType.MOVED, command.tenant, command.id, reason)
         return True
 
     def _begin(self, record: CommandRecord, command: CommandForMany, origin: Origin | None) -> None:
@@ -488,6 +490,29 @@ class Cycle:
             ),
         )
 
+    def _tell_of_command(self, event: EventType, tenant: str, id: str | None, reason: str) -> None:
+        """Record what became of a command that no schedule here is concerned by."""
+        self.events[event] += 1
+        self._batches.add(
+            self._history,
+            history_key(tenant, id),
+            encode_history(
+                HistoryEvent(
+                    event,
+                    tenant,
+                    id,
+                    version=None,
+                    due=None,
+                    at=self._now,
+                    sequence=None,
+                    attempt=None,
+                    target_topic=None,
+                    reason=reason,
+                    partition=self._context.partition,
+                )
+            ),
+        )
+
     def _reject(self, record: CommandRecord, origin: Origin | None, error: InvalidCommand) -> None:
         sent = origin or record
         envelope = self._context.dialect.salvage(record)
@@ -495,26 +520,7 @@ class Cycle:
             envelope = msgspec.structs.replace(envelope, id=None)
         error = InvalidCommand(_told(error.field), _told(error.reason))
         self.outcomes[Outcome.REJECTED] += 1
-        self.events[EventType.REJECTED] += 1
-        self._batches.add(
-            self._history,
-            history_key(envelope.tenant, envelope.id),
-            encode_history(
-                HistoryEvent(
-                    EventType.REJECTED,
-                    envelope.tenant,
-                    envelope.id,
-                    version=None,
-                    due=None,
-                    at=self._now,
-                    sequence=None,
-                    attempt=None,
-                    target_topic=None,
-                    reason=str(error),
-                    partition=self._context.partition,
-                )
-            ),
-        )
+        self._tell_of_command(EventType.REJECTED, envelope.tenant, envelope.id, str(error))
         self._add_dead_letter(
             DeadLetter(
                 DeadLetterCause.REJECTED,

@@ -22,7 +22,7 @@ from .kafka import POISON, Record, Transaction
 Sent = tuple[int, int]
 """(partition, offset) of a record that was sent."""
 
-TOLD = {"scheduled", "updated", "cancelled", "paused", "resumed", "rejected", "fired", "dead_lettered"}
+TOLD = {"scheduled", "updated", "cancelled", "paused", "resumed", "rejected", "fired", "dead_lettered", "moved"}
 """Events that history must have, each as often as it happened."""
 
 CHANGES = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
@@ -175,6 +175,7 @@ class Partition:
             if not current:
                 is_home = partition_for(command.key or b"", self.partitions) == self.number
                 outcome = "not_found" if is_home or sent(command) != place(command) else "forwarded"
+                told = "moved" if outcome == "forwarded" else ""
             elif kind == "resume" and told:
                 self.pending[id] = self.pending[id]._replace(accepted=number)
         elif kind != "invalid":

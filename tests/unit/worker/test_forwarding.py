@@ -20,7 +20,7 @@ from support.partition import (
     topic,
 )
 
-from light_scheduler.model import DeadLetterCause, Headers, Outcome
+from light_scheduler.model import DeadLetterCause, EventType, Headers, Outcome
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.relay import FORWARDED_FROM
 
@@ -67,10 +67,14 @@ async def test_a_command_for_an_unknown_id_is_passed_on_as_it_is_to_the_partitio
 ) -> None:
     cycle = await partition.run(record, now=AT + 7)
 
-    (copy,) = partition.producer.records
+    (copy,) = partition.sent(NAMES.commands)
     assert (copy.topic, copy.partition, copy.key, copy.value) == (NAMES.commands, HOME, record.key, record.value)
     assert copy.headers == [*record.headers, (FORWARDED_FROM, b"%d:42:%d" % (PARTITION, AT))]
     assert (cycle.forwarded, cycle.outcomes, cycle.results) == (1, {}, [])
+    (event,) = partition.history
+    assert (event.event, event.version, event.at) == (EventType.MOVED, None, AT + 7)
+    assert event.reason is not None
+    assert f"passed on to partition {HOME}" in event.reason
 
 
 @pytest.mark.parametrize(

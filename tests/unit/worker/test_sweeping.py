@@ -256,7 +256,7 @@ async def test_a_command_for_a_schedule_that_was_cancelled_finds_nothing(halfway
     await halfway.settle()
 
     assert ("0/order-8", Outcome.NOT_FOUND) in [(result.id, result.outcome) for result in halfway.results]
-    assert halfway.told("0/order-8") == ["cancelled"]
+    assert halfway.told("0/order-8") == ["cancelled", "moved"]
     assert halfway.totals == [("cancel", "*", Outcome.CANCELLED, 33)]
 
 

@@ -22,6 +22,7 @@ from .completions import Completer
 from .faults import Faults, draw
 from .reading import read_topic
 from .sending import Sender
+from .watching import Watcher
 from .workload import COMPLETED, Workload
 
 _SHOWN = 25
@@ -98,7 +99,10 @@ def _play(plan: Plan, folder: Path, progress: Progress) -> Outcome:
         )
         senders = [Sender(servers, cluster.commands_topic, cluster.topics) for _ in range(2)]
         progress.phase("chaos", plan.messages)
-        with Completer(servers, cluster.topics.target(COMPLETED), senders[1]):
+        with (
+            Watcher(servers, cluster.partitions) as watcher,
+            Completer(servers, cluster.topics.target(COMPLETED), senders[1]),
+        ):
             with ThreadPoolExecutor(max_workers=1) as pool:
                 chaos = pool.submit(faults.play)
                 try:
@@ -117,6 +121,7 @@ def _play(plan: Plan, folder: Path, progress: Progress) -> Outcome:
         cluster.stop_workers()
         progress.phase("checking")
         verdict = _verdict(cluster)
+        verdict.faults.extend(watcher.faults)
     (folder / "faults.jsonl").write_bytes(b"".join(msgspec.json.encode(fault) + b"\n" for fault in verdict.faults))
     return Outcome(verdict, faults.done, unsettled)
 

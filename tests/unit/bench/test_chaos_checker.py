@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.bench.chaos.checker import Record, Verdict, check, wilson_upper
+from light_scheduler.bench.chaos.checker import Record, Verdict, check, early, wilson_upper
 from light_scheduler.bench.chaos.checker.records import kafka_partition
 from light_scheduler.wire import partition_for
 
@@ -112,6 +112,14 @@ def pause_trigger_reschedule(log: Log) -> None:
     log.fire(second, 221, version=2)
 
 
+def triggered_twice_and_replaced(log: Log) -> None:
+    first = log.schedule({"at": AT + 9_000})
+    log.send({"command": "trigger"}, "triggered", at=10)
+    log.send({"command": "trigger"}, "triggered", at=10)
+    log.fire(first, 10)
+    log.fire(log.schedule({"at": AT + 500}, "updated", at=20, version=2), 500, version=2)
+
+
 def fixed_rate(log: Log) -> None:
     source = log.schedule({"every": 100, "max-firings": 3, "misfire": "all"})
     for sequence in (1, 2, 3):
@@ -161,6 +169,7 @@ KEPT = [
     one_shot,
     update_and_cancel,
     pause_trigger_reschedule,
+    triggered_twice_and_replaced,
     fixed_rate,
     coalesced_rate,
     cron,
@@ -249,7 +258,6 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
     ("a one-shot is lost", one_shot, lost(0), "missing"),
     ("a one-shot comes twice", one_shot, doubled(0), "duplicate"),
     ("it fired early", one_shot, told(0, "schedule-fired-at", AT + 99), "early"),
-    ("it was in the log early", one_shot, altered(0, timestamp=AT + 99), "early"),
     ("another due time", one_shot, told(0, "schedule-due", AT + 101), "wrong"),
     ("another payload", one_shot, altered(0, value=b"y"), "wrong"),
     ("a null payload", one_shot, altered(0, value=None), "wrong"),
@@ -274,6 +282,12 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
     ("a version is left out", update_and_cancel, answered(1, "updated", 3), "wrong"),
     ("fired after its cancel", update_and_cancel, lambda log: log.fire(2, 900), "after_cancel"),
     ("fired before its cancel was accepted", update_and_cancel, lambda log: log.fire(2, 350), "after_cancel"),
+    (
+        "fired as often as triggered, then said to be replaced",
+        triggered_twice_and_replaced,
+        lambda log: log.fire(0, 11, sequence=2),
+        "wrong",
+    ),
     ("fired while paused", pause_trigger_reschedule, altered(0, timestamp=AT + 100), "wrong"),
     ("fired at the time before a reschedule", pause_trigger_reschedule, told(1, "schedule-version", 1), "wrong"),
     ("due before it was triggered", pause_trigger_reschedule, told(1, "schedule-due", AT + 219), "wrong"),
@@ -318,6 +332,16 @@ def test_a_planted_fault_is_found(case: tuple[str, Callable[[Log], None], Callab
     assert log.verdict().faults == []
     plant(log)
     assert log.verdict().counts()[kind] > 0
+
+
+def test_a_message_that_can_be_read_before_it_is_due_is_early() -> None:
+    log = Log()
+    one_shot(log)
+    (message,) = log.deliveries
+    assert early(message, AT + 100) is None
+    fault = early(message, AT + 99)
+    assert fault is not None
+    assert fault.kind == "early"
 
 
 def test_the_partitioner_of_the_checker_is_kafkas() -> None:

@@ -7,7 +7,7 @@ each kind of schedule, of what a command promises. Topics of messages and result
 """
 
 from .records import Record
-from .verdict import Fault, Kind, Verdict, check, wilson_upper
+from .verdict import Fault, Kind, Verdict, check, early, wilson_upper
 
-__all__ = ["Fault", "Kind", "Record", "Verdict", "check", "wilson_upper"]
+__all__ = ["Fault", "Kind", "Record", "Verdict", "check", "early", "wilson_upper"]
 """Everything that a run needs of it."""

@@ -101,13 +101,14 @@ class Life:
 
     def _early(self) -> Iterator[Trouble]:
         for delivery in self.deliveries:
-            if min(delivery.fired_at, delivery.at) < delivery.due:
-                yield "early", f"due {delivery.due}, fired at {delivery.fired_at}, in the log at {delivery.at}"
+            if delivery.fired_at < delivery.due:
+                yield "early", f"due {delivery.due}, fired at {delivery.fired_at}"
 
     def _after_end(self) -> Iterator[Trouble]:
         if self.end in ("cancelled", "replaced"):
             late = [each for each in self.deliveries if each.at > self.ended_at]
-            if self.form == "once" and self.ack_timeout is None:
+            # One that has delivered all it had to is not there to be cancelled.
+            if self.form == "once" and self.ack_timeout is None and len(self.deliveries) >= max(1, len(self.triggers)):
                 late = self.deliveries
             for each in late:
                 kind = "after_cancel" if self.end == "cancelled" else "wrong"

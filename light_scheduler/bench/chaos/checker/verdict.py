@@ -79,6 +79,15 @@ def check(
     return verdict
 
 
+def early(record: Record, seen_at: int) -> Fault | None:
+    """Return the fault of a message that could be read at an instant (UTC epoch ms) before it is due."""
+    due = control_of(record).get("due") or ""
+    if not due.isdigit() or seen_at >= int(due):
+        return None
+    where = f"{record.topic}-{record.partition}:{record.offset}"
+    return Fault("early", where, f"due {due}, read at {seen_at}")
+
+
 def wilson_upper(faults: int, promises: int, z: float = 1.959964) -> float:
     """Return the upper end of the 95 % Wilson interval of a failure rate: what it may still be, as far as one saw."""
     if promises == 0:

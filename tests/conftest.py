@@ -14,7 +14,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")
     group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
-    group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
+    group.addoption("--archive-kills", type=int, default=1, metavar="N", help="Kills meanwhile (tests/pipeline).")
     group.addoption(
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--chaos-seconds",
         type=int,
-        default=60,
+        default=30,
         metavar="N",
         help="How long faults happen at random (tests/chaos/test_random_faults.py); the run takes a minute more. "
         "Long runs: light-scheduler bench chaos.",

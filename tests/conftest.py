@@ -10,11 +10,12 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
+    group.addoption("--soak", action="store_true", help="Also the tests marked `soak`, which take minutes; CI does.")
     group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
     group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")
     group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
-    group.addoption("--archive-kills", type=int, default=1, metavar="N", help="Kills meanwhile (tests/pipeline).")
+    group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
     group.addoption(
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )
@@ -32,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--chaos-seconds",
         type=int,
-        default=30,
+        default=60,
         metavar="N",
         help="How long faults happen at random (tests/chaos/test_random_faults.py); the run takes a minute more. "
         "Long runs: light-scheduler bench chaos.",
@@ -42,3 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--load-kills", type=int, default=1, metavar="N", help="How often the load is killed (test_load_kills)."
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--soak"):
+        return
+    soaks = [item for item in items if item.get_closest_marker("soak")]
+    if soaks:
+        config.hook.pytest_deselected(items=soaks)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]

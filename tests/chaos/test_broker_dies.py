@@ -64,6 +64,7 @@ async def test_firings_survive_a_sigkill_of_the_broker(tmp_path: Path) -> None:
     assert dead == [], "an outage is no firing's failure"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("outage", ["killed", "frozen"])
 async def test_an_outage_while_refused_firings_are_due_again_spends_none_of_their_attempts(
     tmp_path: Path, outage: str

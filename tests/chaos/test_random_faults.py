@@ -1,7 +1,7 @@
 """Faults at random on real workers and a real Kafka: no promise is broken.
 
-Three minutes of it: `make test ARGS="tests/chaos/test_random_faults.py --chaos-seconds 180"`; any length, with more
-workers and messages: `light-scheduler bench chaos --seconds 500 --messages 500000 --seed 7`.
+Three minutes of it: `make test ARGS="tests/chaos/test_random_faults.py --soak --chaos-seconds 180"`; any length, with
+more workers and messages: `light-scheduler bench chaos --seconds 500 --messages 500000 --seed 7`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(1_800)]
 
 MESSAGES_PER_S = 250
 PROMISES = {"missing", "duplicate", "early", "after_cancel", "wrong", "out_of_order", "unsettled"}

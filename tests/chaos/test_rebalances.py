@@ -12,7 +12,7 @@ from support.reading import Record, header, read_until
 
 from light_scheduler.clock import SystemClock
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak, pytest.mark.timeout(300)]
 
 COUNT = 1_200
 STEP_MS = 10

@@ -79,6 +79,7 @@ def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults()
     assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("scenario", "own"),
     [

@@ -86,6 +86,7 @@ def test_a_table_has_each_record_once_in_few_files_and_can_be_audited(
     assert (list(summary.faults), summary.firings, summary.unjudged) == ([], 300, 0)
 
 
+@pytest.mark.soak
 def test_what_is_killed_while_it_archives_neither_loses_nor_doubles_a_record(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

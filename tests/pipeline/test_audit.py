@@ -188,6 +188,7 @@ def at_least(number: int) -> Callable[[list[Any]], bool]:
 
 
 @pytest.mark.chaos
+@pytest.mark.soak
 async def test_a_run_of_real_workers_with_kills_is_clean(
     kafka: Kafka, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

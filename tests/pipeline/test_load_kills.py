@@ -21,7 +21,7 @@ from support.kafka_records import committed_records
 from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.worker.topic_admin import create_topic
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.chaos]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak]
 
 PARTITIONS = 2
 FILES = 6

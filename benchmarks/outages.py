@@ -32,6 +32,7 @@ from light_scheduler.bench.looks import info_of
 from light_scheduler.bench.machine import machine, versions
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.devkit.cluster import EmbeddedCluster
 from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.settings import Settings
@@ -184,8 +185,9 @@ def main() -> None:
     found_on = machine()
     with (
         tempfile.TemporaryDirectory(prefix="light-scheduler-outages-") as name,
-        EmbeddedBroker(separate_controller=True) as broker,
+        EmbeddedCluster() as kafka,
     ):
+        (broker,) = kafka.nodes
         workers = [
             WorkerProcess(
                 Settings(

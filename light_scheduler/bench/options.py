@@ -27,6 +27,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grid_ms: Annotated[int, Meta(description="Due times are multiples of it, in ms.")] = 0
     seconds: Annotated[int, Meta(description="For so long something is due.")] = 0
     workers: Annotated[int, Meta(description="Workers that share the partitions.")] = 0
+    brokers: Annotated[int, Meta(description="Brokers; of three, each has a copy of all, and two must have it.")] = 0
     pause_ms: Annotated[int, Meta(description="Time between faults, on average, in ms.")] = 0
 
 

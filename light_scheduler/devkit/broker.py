@@ -1,4 +1,4 @@
-"""A single-node Kafka broker as a child process."""
+"""A Kafka broker as a child process: alone, or one of a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Self
 
 from light_scheduler.errors import BrokerStartError
 
-from .controller import Controller
+from .controller import Seat
 from .jars import kafka_jars
 from .java import java_executable
 from .leash import Leash
@@ -43,9 +43,8 @@ class EmbeddedBroker:
     `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
     `data_dir`: a folder that keeps its topics between runs, or None for a temporary one that `close` removes.
     `side_doors`: further ports, each with the one that is advertised to those who come in by it.
-    `separate_controller`: the controller is a process of its own and outlives `kill`, as in a cluster. A node that is
-    both finds itself named leader by its own log when it comes back: Kafka 4.3 then takes partitions for deleted, and
-    may forget to end transactions that were just being committed, which holds back read_committed readers for good.
+    `seat`: its place in a cluster (see `EmbeddedCluster`); without one it is broker and controller, and all there is.
+    `remove_when_orphaned`: a folder that is deleted if this process is killed, besides a temporary one.
     `start_timeout`: seconds until a broker that does not answer counts as failed (the download of Kafka not included).
     `properties`: what its `server.properties` says besides ours, or in place of it.
 
@@ -58,7 +57,8 @@ class EmbeddedBroker:
         port: int | None = None,
         data_dir: Path | None = None,
         side_doors: Sequence[SideDoor] = (),
-        separate_controller: bool = False,
+        seat: Seat | None = None,
+        remove_when_orphaned: Path | None = None,
         start_timeout: float = 60.0,
         heap_megabytes: int = HEAP_MEGABYTES,
         jvm_options: tuple[str, ...] = (),
@@ -69,7 +69,8 @@ class EmbeddedBroker:
         self._temporary = None if data_dir else tempfile.TemporaryDirectory(prefix="light-scheduler-kafka-")
         self._folder = BrokerFolder((data_dir or Path(self._temporary.name if self._temporary else "")).absolute())
         self._side_doors = side_doors
-        self._controller = Controller(self._folder.root / "controller") if separate_controller else None
+        self._seat = seat
+        self._remove_when_orphaned = self._folder.root if self._temporary else remove_when_orphaned
         self._start_timeout = start_timeout
         self._jvm_options = (f"-Xmx{heap_megabytes}m", *_JVM_OPTIONS, *jvm_options)
         self._properties = properties or {}
@@ -140,11 +141,9 @@ class EmbeddedBroker:
         if self._process is not None:
             self._process.stop(timeout)
             self._process = None
-        if self._controller is not None:
-            self._controller.stop(timeout)
 
     def kill(self) -> None:
-        """End the broker with SIGKILL, keeping its data: what a power cut does. A separate controller goes on."""
+        """End the broker with SIGKILL, keeping its data: what a power cut does."""
         if self._process is not None:
             self._process.kill()
             self._process = None
@@ -181,19 +180,17 @@ class EmbeddedBroker:
     def _launch(self, java: Path, jars: list[Path], deadline: float) -> None:
         folder = self._folder
         base = folder.java_command(java, jars)
-        if self._controller is not None:
-            self._controller.start(java, jars)
         with folder.locked() as lock:
             self._write_configuration()
             if not folder.is_formatted:
-                folder.format(base, self._controller.cluster_id if self._controller else new_cluster_id())
+                folder.format(base, self._seat.controller.cluster_id if self._seat else new_cluster_id())
             with folder.log_file.open("ab") as log:
                 self._process = Leash(
                     [*base, *self._jvm_options, "kafka.Kafka", str(folder.server_properties)],
                     folder=folder.root,
                     stdout=log,
                     stderr=log,
-                    remove_when_orphaned=folder.root if self._temporary else None,
+                    remove_when_orphaned=self._remove_when_orphaned,
                     held_files=[lock],
                 )
         try:
@@ -205,12 +202,15 @@ class EmbeddedBroker:
     def _write_configuration(self) -> None:
         folder = self._folder
         folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
+        seat = self._seat
         text = server_properties(
             port=self.port,
-            controller_port=self._controller.port if self._controller else free_port(),
+            controller_port=seat.controller.port if seat else free_port(),
             log_dir=folder.kafka_data,
             side_doors=self._side_doors,
-            has_controller=self._controller is None,
+            node_id=seat.node_id if seat else 1,
+            has_controller=seat is None,
+            copies=seat.copies if seat else 1,
             others=self._properties,
         )
         folder.server_properties.write_text(text, encoding="utf-8")

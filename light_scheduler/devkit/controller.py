@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from .leash import Leash
@@ -13,10 +14,14 @@ _JVM_OPTIONS = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:
 
 
 class Controller:
-    """A KRaft controller on 127.0.0.1, in a folder of its own. It is up when the first broker that asks it is."""
+    """A KRaft controller on 127.0.0.1, in a folder of its own. It is up when the first broker that asks it is.
 
-    def __init__(self, folder: Path) -> None:
+    `remove_when_orphaned` is a folder that is deleted if this process is killed.
+    """
+
+    def __init__(self, folder: Path, *, remove_when_orphaned: Path | None = None) -> None:
         self._folder = BrokerFolder(folder)
+        self._remove_when_orphaned = remove_when_orphaned
         self._process: Leash | None = None
         self.port = free_port()
         self.cluster_id = new_cluster_id()
@@ -40,6 +45,7 @@ class Controller:
                     folder=folder.root,
                     stdout=log,
                     stderr=log,
+                    remove_when_orphaned=self._remove_when_orphaned,
                     held_files=[lock],
                 )
 
@@ -48,3 +54,12 @@ class Controller:
         if self._process is not None:
             self._process.stop(timeout)
             self._process = None
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A broker's place in a cluster whose topics have so many `copies`, and whose controller is another process."""
+
+    node_id: int
+    copies: int
+    controller: Controller

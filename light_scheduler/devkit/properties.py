@@ -30,34 +30,37 @@ def server_properties(
     controller_port: int,
     log_dir: Path,
     side_doors: Sequence[SideDoor] = (),
+    node_id: int = 1,
     has_controller: bool = True,
+    copies: int = 1,
     others: Mapping[str, object] | None = None,
 ) -> str:
-    """Return the `server.properties` of a single node on the loopback address.
+    """Return the `server.properties` of a node on the loopback address.
 
     It is broker and controller in one; without `has_controller` the controller is another process at `controller_port`.
-    `others` are properties besides ours, or in their place.
+    Topics have so many `copies`, and one of them may be missing. `others` are properties besides ours, or in their
+    place.
     """
+    in_sync = max(1, copies - 1)
     doors = {f"SIDE{number}": door for number, door in enumerate(side_doors)}
     listeners = {"PLAINTEXT": port} | {name: door.port for name, door in doors.items()}
     advertised = {"PLAINTEXT": port} | {name: door.advertised_port for name, door in doors.items()}
     settings = {
         "process.roles": "broker,controller" if has_controller else "broker",
-        "node.id": 1,
-        "controller.quorum.voters": f"{1 if has_controller else _CONTROLLER_ID}@{HOST}:{controller_port}",
+        "node.id": node_id,
+        "controller.quorum.voters": f"{node_id if has_controller else _CONTROLLER_ID}@{HOST}:{controller_port}",
         "listeners": _addresses(listeners | ({"CONTROLLER": controller_port} if has_controller else {})),
         "advertised.listeners": _addresses(advertised),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in (*listeners, "CONTROLLER")),
         "log.dirs": log_dir,
-        # One node holds the only copy of everything.
-        "default.replication.factor": 1,
-        "min.insync.replicas": 1,
-        "offsets.topic.replication.factor": 1,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
-        "share.coordinator.state.topic.replication.factor": 1,
-        "share.coordinator.state.topic.min.isr": 1,
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
         # Kafka's 50 partitions each are for clusters: creating, opening and cleaning them is most of a start.
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,
@@ -81,7 +84,7 @@ def server_properties(
 
 
 def controller_properties(*, port: int, log_dir: Path) -> str:
-    """Return the properties of a process that is the controller of a node without one."""
+    """Return the properties of a process that is the controller of nodes without one."""
     return _text(
         {
             "process.roles": "controller",

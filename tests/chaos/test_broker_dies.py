@@ -1,4 +1,4 @@
-"""The broker is killed under load and comes back: everything waits, nothing is lost, doubled or spent."""
+"""A broker is killed under load: everything waits or goes on with the others, nothing is lost, doubled or spent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.clocks import MINUTE, end_of_minute
 from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.devkit import EmbeddedCluster
 from light_scheduler.model import EventType
 from light_scheduler.wire import decode_history
 
@@ -24,9 +24,13 @@ COUNT = 2_000
 SPREAD_MS = 8_000
 
 
-async def test_firings_survive_a_sigkill_of_the_broker(tmp_path: Path) -> None:
-    with EmbeddedBroker() as broker:
-        application = await Application.create(broker.bootstrap_servers, tmp_path)
+@pytest.mark.parametrize("nodes", [1, 3])
+async def test_firings_survive_a_sigkill_of_the_broker_or_one_of_three(tmp_path: Path, nodes: int) -> None:
+    """The only one is started again; two of three do without it."""
+    with EmbeddedCluster(nodes) as cluster:
+        application = await Application.create(
+            cluster.bootstrap_servers, tmp_path, replication_factor=str(cluster.copies)
+        )
         try:
             await application.start_worker()
             start = SystemClock().now() + 2_000
@@ -41,16 +45,19 @@ async def test_firings_survive_a_sigkill_of_the_broker(tmp_path: Path) -> None:
                     }
                     for number in range(COUNT)
                 )
-            await read_until(broker.bootstrap_servers, [application.target], lambda records: len(records) >= COUNT // 4)
+            await read_until(
+                cluster.bootstrap_servers, [application.target], lambda records: len(records) >= COUNT // 4
+            )
 
-            await asyncio.to_thread(broker.kill)
-            await asyncio.to_thread(broker.start)
+            await asyncio.to_thread(cluster.nodes[0].kill)
+            if nodes == 1:
+                await asyncio.to_thread(cluster.nodes[0].start)
 
             await read_until(
-                broker.bootstrap_servers, [application.target], lambda records: len(records) >= COUNT, timeout=120
+                cluster.bootstrap_servers, [application.target], lambda records: len(records) >= COUNT, timeout=120
             )
-            records = await read_all(broker.bootstrap_servers, application.target)
-            dead = await read_all(broker.bootstrap_servers, application.settings.topics.dead_letters)
+            records = await read_all(cluster.bootstrap_servers, application.target)
+            dead = await read_all(cluster.bootstrap_servers, application.settings.topics.dead_letters)
         finally:
             await asyncio.to_thread(application.close)
 
@@ -71,8 +78,8 @@ async def test_an_outage_while_refused_firings_are_due_again_spends_none_of_thei
 ) -> None:
     """Each may be tried once more. The minute in which that is to happen begins while the broker is away."""
     good = 60
-    with EmbeddedBroker() as broker:
-        servers = broker.bootstrap_servers
+    with EmbeddedCluster() as cluster:
+        (broker,), servers = cluster.nodes, cluster.bootstrap_servers
         application = await Application.create(servers, tmp_path)
         small, later = f"{application.target}-small", f"{application.target}-later"
         await application.create_topic(small, partitions=1, **{"max.message.bytes": "20000"})

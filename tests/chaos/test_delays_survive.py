@@ -14,7 +14,7 @@ from support.application import Application, WorkerProcess
 from support.delayed import Sightings, check, number_of, produce
 from support.reading import read_all, read_until
 
-from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.devkit import EmbeddedCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(400)]
 
@@ -91,8 +91,8 @@ async def test_a_frozen_worker_that_wakes_after_another_took_over_forwards_nothi
 
 async def test_delayed_records_survive_a_sigkill_of_the_broker(tmp_path: Path) -> None:
     count = 4_000
-    with EmbeddedBroker() as broker:
-        servers = broker.bootstrap_servers
+    with EmbeddedCluster() as cluster:
+        (broker,), servers = cluster.nodes, cluster.bootstrap_servers
         application = await Application.create(servers, tmp_path)
         source = f"{application.settings.app_id}-source"
         await application.create_topic(source)

@@ -18,13 +18,14 @@ MESSAGES_PER_S = 250
 PROMISES = {"missing", "duplicate", "early", "after_cancel", "wrong", "out_of_order", "unsettled"}
 
 
-def test_no_promise_is_broken_by_random_faults(request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_no_promise_is_broken_by_random_faults(request: pytest.FixtureRequest, brokers: int) -> None:
     seconds = int(request.config.getoption("chaos_seconds"))
     ran = subprocess.run(
         [
             *(sys.executable, "-c", "from light_scheduler.cli import main; main()", "bench", "chaos", "--json"),
             *("--seconds", str(seconds), "--messages", str(seconds * MESSAGES_PER_S), "--pause", "3s"),
-            *("--seed", str(request.config.getoption("chaos_seed"))),
+            *("--seed", str(request.config.getoption("chaos_seed")), "--brokers", str(brokers)),
         ],
         capture_output=True,
         text=True,
@@ -35,3 +36,4 @@ def test_no_promise_is_broken_by_random_faults(request: pytest.FixtureRequest) -
     assert {name: figures[name] for name in PROMISES} == dict.fromkeys(PROMISES, 0)
     assert figures["firings"] > seconds * MESSAGES_PER_S // 2, "the workload was not what it should be"
     assert figures["faults"] >= seconds // 6, "faults were not injected"
+    assert figures["faults_broker_kill"] or brokers == 1, "no broker was killed: try another seed"

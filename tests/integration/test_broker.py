@@ -1,4 +1,4 @@
-"""The embedded broker: a real Kafka that starts, keeps its data, and leaves nothing behind."""
+"""The embedded broker and cluster: a real Kafka that starts, keeps its data, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
 from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import process_runs, wait_until
@@ -81,6 +81,22 @@ def test_the_command_runs_until_sigterm_and_keeps_its_data(tmp_path: Path) -> No
             assert not process_runs(pid)
 
 
+def test_a_cluster_goes_on_without_one_of_three_nodes_which_catches_up_when_it_is_back() -> None:
+    with EmbeddedCluster(3, heap_megabytes=256) as cluster:
+        address = cluster.bootstrap_servers
+        create_topic(address, "kept", copies=cluster.copies)
+        assert in_sync(address, "kept") == {1, 2, 3}
+        cluster.nodes[1].kill()
+        wait_until(lambda: in_sync(address, "kept") == {1, 3}, timeout=30, what="the others to go on")
+        produce(address, "kept")
+        cluster.nodes[1].start()
+        wait_until(lambda: in_sync(address, "kept") == {1, 2, 3}, timeout=30, what="the node to catch up")
+        pids = [node.pid for node in cluster.nodes]
+        folder = cluster.nodes[0].data_dir.parent
+    assert not any(map(process_runs, pids))
+    assert not folder.exists()
+
+
 @contextmanager
 def running(*options: str) -> Iterator[subprocess.Popen[str]]:
     """Run `light-scheduler broker`, and kill it in the end if it still runs."""
@@ -105,8 +121,26 @@ def topics(address: str) -> list[str]:
     return list(admin.list_topics(timeout=10).topics)
 
 
-def create_topic(address: str, name: str) -> None:
+def create_topic(address: str, name: str, copies: int = 1) -> None:
     from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
     admin = admin_client(address)
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(10)
+    admin.create_topics([NewTopic(name, 1, copies)])[name].result(10)
+    wait_until(lambda: len(in_sync(address, name)) == copies, timeout=10, what="a leader and its replicas")
+
+
+def in_sync(address: str, name: str) -> set[int]:
+    """Return the nodes that have all of a topic's only partition; none while it has no leader."""
+    topic = admin_client(address).list_topics(name, timeout=10).topics[name]
+    return {node for partition in topic.partitions.values() if partition.leader >= 0 for node in partition.isrs}
+
+
+def produce(address: str, name: str) -> None:
+    """Send a record, and have it acknowledged by all that are in sync."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": address, "acks": "all", "log_level": 0})
+    errors: list[object] = []
+    producer.produce(name, b"x", on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(30) == 0
+    assert errors == [None]

@@ -125,7 +125,9 @@ class Application:
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
         await admin.start()
         try:
-            await admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
+            await admin.create_topics(
+                [NewTopic(name, partitions, self.settings.replication_factor, topic_configs=configs)]
+            )
         finally:
             await admin.close()
 

@@ -1,4 +1,4 @@
-"""What a run plays on: a broker, proxies between it and the workers, and the workers. All of it is temporary."""
+"""What a run plays on: brokers, proxies between them and the workers, and the workers. All of it is temporary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import Self
 
 from light_scheduler.bench.looks import info_of
 from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.devkit.cluster import EmbeddedCluster
 from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.properties import SideDoor
 from light_scheduler.devkit.worker_process import WorkerProcess
@@ -34,13 +35,17 @@ _POLL_S = 0.25
 
 
 class Worker:
-    """A worker and what can be done to it. Whoever does it holds `lock` until it has been undone."""
+    """A worker and what can be done to it. Whoever does it holds `lock` until it has been undone.
 
-    def __init__(self, number: int, process: WorkerProcess, proxies: Proxies) -> None:
+    `ways` are the numbers of its proxies, by broker.
+    """
+
+    def __init__(self, number: int, process: WorkerProcess, proxies: Proxies, ways: Sequence[int]) -> None:
         self.number = number
         self.lock = threading.Lock()
         self._process = process
         self._proxies = proxies
+        self._ways = ways
 
     def start(self) -> None:
         self._process.start()
@@ -69,9 +74,10 @@ class Worker:
     def feed(self) -> None:
         self._limit_files(resource.RLIM_INFINITY)
 
-    def network(self, order: str) -> None:
-        """`cut`, `stall` or `heal` its way to the broker."""
-        self._proxies.order(order, self.number)
+    def network(self, order: str, broker: int | None) -> None:
+        """`cut`, `stall` or `heal` its way to a broker, or to all of them."""
+        for way in self._ways if broker is None else [self._ways[broker]]:
+            self._proxies.order(order, way)
 
     @property
     def is_running(self) -> bool:
@@ -91,30 +97,32 @@ class Worker:
 class Cluster:
     """`workers` run from the beginning to the end, one guest beside them from time to time. A context manager.
 
-    `folder` keeps logs and state, `partitions` are those of each topic. Each worker has its own way to the broker,
+    `folder` keeps logs and state, `partitions` are those of each topic. Each worker has its own way to each broker,
     through a proxy.
     """
 
-    def __init__(self, folder: Path, partitions: int, workers: int) -> None:
+    def __init__(self, folder: Path, partitions: int, workers: int, brokers: int) -> None:
         self.app_id = "chaos"
         self.topics = Topics(self.app_id)
         self.partitions = {self.topics.target(name): partitions for name in (PLAIN, COMPLETED, NARROW)}
         self._count = partitions
         self._folder = folder
         self._stack = ExitStack()
-        doors = [SideDoor(free_port(), free_port()) for _ in range(workers + 1)]
-        self.broker = EmbeddedBroker(
-            data_dir=folder / "kafka", side_doors=doors, separate_controller=True, start_timeout=120
-        )
+        self._doors = [[SideDoor(free_port(), free_port()) for _ in range(workers + 1)] for _ in range(brokers)]
+        self._kafka = EmbeddedCluster(brokers, data_dir=folder / "kafka", side_doors=self._doors, start_timeout=120)
         self.broker_lock = threading.Lock()
-        self._doors = doors
+        """Whoever does something to a broker holds it until that has been undone: of several, only one is away."""
         self._settings = [self._worker_settings(number) for number in range(workers + 1)]
         self.workers: list[Worker] = []
 
     @property
     def bootstrap_servers(self) -> str:
-        """Straight to the broker."""
-        return self.broker.bootstrap_servers
+        """Straight to the brokers."""
+        return self._kafka.bootstrap_servers
+
+    @property
+    def brokers(self) -> list[EmbeddedBroker]:
+        return self._kafka.nodes
 
     @property
     def commands_topic(self) -> str:
@@ -135,12 +143,13 @@ class Cluster:
 
     def __enter__(self) -> Self:
         with ExitStack() as starting:
-            starting.enter_context(self.broker)
-            proxies = starting.enter_context(Proxies([(door.advertised_port, door.port) for door in self._doors]))
+            starting.enter_context(self._kafka)
+            routes = [(door.advertised_port, door.port) for doors in self._doors for door in doors]
+            proxies = starting.enter_context(Proxies(routes))
             self._create_topics()
             for number, settings in enumerate(self._settings):
                 process = WorkerProcess(settings, self._folder / f"worker-{number}.log")
-                self.workers.append(Worker(number, process, proxies))
+                self.workers.append(Worker(number, process, proxies, range(number, len(routes), len(self._settings))))
                 starting.callback(process.kill)
             for worker in self.steady:
                 worker.start()
@@ -189,10 +198,11 @@ class Cluster:
     def _worker_settings(self, number: int) -> Settings:
         return Settings(
             app_id=self.app_id,
-            broker=f"kafka://127.0.0.1:{self._doors[number].advertised_port}",
+            broker="kafka://" + ",".join(f"127.0.0.1:{doors[number].advertised_port}" for doors in self._doors),
             data_dir=self._folder / f"worker-{number}",
             web_port=free_port(),
             partitions=self._count,
+            replication_factor=self._kafka.copies,
             session_timeout=SESSION_TIMEOUT_MS,
             transaction_timeout=TRANSACTION_TIMEOUT_MS,
             delivery_retries=0,

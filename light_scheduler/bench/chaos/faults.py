@@ -29,7 +29,7 @@ KINDS = {
     "broker_kill": 4,
     "broker_freeze": 4,
 }
-"""Kinds of faults and how often each is drawn, of 100."""
+"""Kinds of faults and how often each is drawn, of 100 if there is one broker."""
 
 
 Deed = Callable[[], object]
@@ -37,28 +37,47 @@ Deed = Callable[[], object]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault `at` seconds after the run began, for so many seconds; `victim` is the number of a worker."""
+    """A fault `at` seconds after the run began, for so many seconds.
+
+    `victim` is the number of a worker. `broker` is that of a broker: of one that fails, or to which the network does;
+    None stands for all of them.
+    """
 
     at: float
     kind: str
     victim: int
     seconds: float
+    broker: int | None = None
 
     def __str__(self) -> str:
         whom = "" if self.kind.startswith("broker") or self.kind == "guest" else f" worker {self.victim}"
-        return f"{self.at:.1f} s: {self.kind}{whom} for {self.seconds:.1f} s"
+        where = "" if self.broker is None else f" broker {self.broker}"
+        return f"{self.at:.1f} s: {self.kind}{whom}{where} for {self.seconds:.1f} s"
 
 
-def draw(*, seed: int, seconds: float, workers: int, pause: float) -> list[Fault]:
-    """Draw faults that begin within so many seconds, `pause` seconds apart on average."""
+def draw(*, seed: int, seconds: float, workers: int, pause: float, brokers: int = 1) -> list[Fault]:
+    """Draw faults that begin within so many seconds, `pause` seconds apart on average.
+
+    Of several brokers each fails as often as a lone one; the network of a worker fails to one of them, or to all.
+    """
+    weights = [weight * brokers if kind.startswith("broker") else weight for kind, weight in KINDS.items()]
     numbers = random.Random(f"faults {seed}")
     faults = []
     at = _FIRST_S
     while at < seconds:
-        (kind,) = numbers.choices(list(KINDS), list(KINDS.values()))
-        faults.append(Fault(round(at, 2), kind, numbers.randrange(workers), round(_duration(kind, numbers), 2)))
+        (kind,) = numbers.choices(list(KINDS), weights)
+        victim, lasts = numbers.randrange(workers), round(_duration(kind, numbers), 2)
+        faults.append(Fault(round(at, 2), kind, victim, lasts, _broker(kind, numbers, brokers)))
         at += numbers.uniform(0.2, 2 * pause - 0.2)
     return faults
+
+
+def _broker(kind: str, numbers: random.Random, brokers: int) -> int | None:
+    if kind.startswith("broker"):
+        return numbers.randrange(brokers) if brokers > 1 else 0
+    if kind in ("cut", "stall") and brokers > 1:
+        return numbers.choice((None, numbers.randrange(brokers)))
+    return None
 
 
 def _duration(kind: str, numbers: random.Random) -> float:
@@ -133,7 +152,7 @@ class Faults:
 
     def _deeds(self, fault: Fault, victim: Worker) -> tuple[Deed, Deed]:
         """Return how a fault begins and how it ends."""
-        broker = self._cluster.broker
+        broker = self._cluster.brokers[fault.broker or 0]
 
         def forget() -> None:
             victim.kill()
@@ -146,8 +165,8 @@ class Faults:
             "guest": (victim.start, victim.stop if fault.victim % 2 else victim.kill),
             "forget": (forget, victim.start),
             "disk_full": (victim.starve, victim.feed),
-            "cut": (lambda: victim.network("cut"), lambda: victim.network("heal")),
-            "stall": (lambda: victim.network("stall"), lambda: victim.network("heal")),
+            "cut": (lambda: victim.network("cut", fault.broker), lambda: victim.network("heal", fault.broker)),
+            "stall": (lambda: victim.network("stall", fault.broker), lambda: victim.network("heal", fault.broker)),
             "broker_kill": (broker.kill, broker.start),
             "broker_freeze": (
                 lambda: broker.send_signal(signal.SIGSTOP),

@@ -39,6 +39,7 @@ class Plan:
     payload_bytes: int
     partitions: int
     workers: int
+    brokers: int
     pause: float
 
 
@@ -79,7 +80,7 @@ def run(plan: Plan, progress: Progress) -> Outcome:
 def _play(plan: Plan, folder: Path, progress: Progress) -> Outcome:
     progress.phase("starting Kafka and workers")
     with (
-        Cluster(folder, plan.partitions, plan.workers) as cluster,
+        Cluster(folder, plan.partitions, plan.workers, plan.brokers) as cluster,
         (folder / "events.log").open("w", buffering=1) as events,
     ):
         servers, begun = cluster.bootstrap_servers, time.monotonic()
@@ -87,7 +88,9 @@ def _play(plan: Plan, folder: Path, progress: Progress) -> Outcome:
         def report(line: str) -> None:
             events.write(f"{time.monotonic() - begun:7.2f}  {line}\n")
 
-        planned = draw(seed=plan.seed, seconds=plan.seconds, workers=plan.workers, pause=plan.pause)
+        planned = draw(
+            seed=plan.seed, seconds=plan.seconds, workers=plan.workers, pause=plan.pause, brokers=plan.brokers
+        )
         faults = Faults(cluster, planned, report)
         workload = Workload(
             seed=plan.seed,

@@ -23,6 +23,7 @@ def play(_stage: Stage, options: Options, progress: Progress) -> dict[str, float
         payload_bytes=options.payload_bytes,
         partitions=options.partitions,
         workers=options.workers,
+        brokers=options.brokers,
         pause=options.pause_ms / 1_000,
     )
     return figures(run(plan, progress))
@@ -42,4 +43,7 @@ def figures(outcome: Outcome) -> dict[str, float]:
     }
 
 
-SCENARIO = Scenario(play, defaults={"messages": 100_000, "seconds": 180, "workers": 2, "pause_ms": 4_000, "repeat": 1})
+SCENARIO = Scenario(
+    play,
+    defaults={"messages": 100_000, "seconds": 180, "workers": 2, "brokers": 1, "pause_ms": 4_000, "repeat": 1},
+)

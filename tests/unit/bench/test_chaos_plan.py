@@ -37,6 +37,16 @@ def test_faults_of_every_kind_hit_every_worker_about_as_often_as_asked_for() -> 
     assert {fault.kind for fault in faults} == KINDS.keys() == set(FAULT_KINDS)
     assert {fault.victim for fault in faults} == {0, 1, 2}
     assert all(earlier.at < later.at for earlier, later in pairwise(faults))
+    assert {fault.broker for fault in faults} == {None, 0}
+
+
+def test_of_several_brokers_one_fails_and_the_network_to_one_or_to_all() -> None:
+    hit: dict[str, set[int | None]] = {kind: set() for kind in KINDS}
+    for fault in draw(seed=1, seconds=3_000.0, workers=3, pause=3.0, brokers=3):
+        hit[fault.kind].add(fault.broker)
+    for kind, brokers in hit.items():
+        one = {0, 1, 2} if kind in ("broker_kill", "broker_freeze", "cut", "stall") else set()
+        assert brokers == (one if kind.startswith("broker") else one | {None}), kind
 
 
 def test_commands_of_every_kind_come_in_order_over_the_whole_time() -> None:
@@ -65,9 +75,12 @@ class _Worker:
 
 
 def test_only_a_fault_of_its_own_starts_a_worker_that_is_down() -> None:
-    worker, guest, broker = _Worker(), _Worker(), Mock()
-    cluster = SimpleNamespace(broker=broker, broker_lock=Lock(), steady=[worker], guest=guest, workers=[worker, guest])
-    Faults(cast(Cluster, cluster), [Fault(0.0, "broker_kill", 0, 0.0)], lambda line: None).play()
+    worker, guest, broker, other = _Worker(), _Worker(), Mock(), Mock()
+    cluster = SimpleNamespace(
+        brokers=[other, broker], broker_lock=Lock(), steady=[worker], guest=guest, workers=[worker, guest]
+    )
+    Faults(cast(Cluster, cluster), [Fault(0.0, "broker_kill", 0, 0.0, broker=1)], lambda line: None).play()
     assert (broker.kill.call_count, broker.start.call_count, worker.starts) == (1, 1, 0)
+    assert other.kill.call_count == 0
     Faults(cast(Cluster, cluster), [Fault(0.0, "freeze", 0, 0.0)], lambda line: None).play()
     assert worker.starts == 3

@@ -42,6 +42,20 @@ def test_one_node_is_enough_for_every_internal_topic() -> None:
     assert set(needs.values()) == {"1"}
 
 
+def test_of_three_copies_one_may_be_missing() -> None:
+    found = parsed(server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), node_id=2, copies=3))
+    assert {value for name, value in found.items() if name.endswith("replication.factor")} == {"3"}
+    assert {value for name, value in found.items() if name.endswith(("min.isr", "min.insync.replicas"))} == {"2"}
+
+
+def test_a_broker_without_a_controller_asks_the_one_that_is_another_process() -> None:
+    text = server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), node_id=2, has_controller=False)
+    found = parsed(text)
+    assert (found["process.roles"], found["node.id"]) == ("broker", "2")
+    assert found["controller.quorum.voters"] == "100@127.0.0.1:9093"
+    assert "CONTROLLER" not in found["listeners"]
+
+
 def test_properties_of_ones_own_are_added_or_take_the_place_of_ours() -> None:
     others = {"num.io.threads": 1, "authorizer.class.name": "org.example.Authorizer"}
     text = server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), others=others)

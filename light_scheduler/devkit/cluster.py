@@ -1,0 +1,98 @@
+"""Kafka brokers and their controller, each a child process: nodes can be killed one by one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .broker import EmbeddedBroker
+from .controller import Controller, Seat
+from .jars import kafka_jars
+from .java import java_executable
+from .properties import SideDoor
+
+HEAP_MEGABYTES = 512
+
+
+class EmbeddedCluster:
+    """So many Kafka brokers on 127.0.0.1 and a controller beside them, for as long as this process lives.
+
+    Topics have a copy on each of up to three nodes; of three, two must have what is acknowledged. The controller is
+    never killed: a node that is broker and controller finds itself named leader by its own log when it comes back.
+    Kafka 4.3 then takes partitions for deleted, and may forget to end transactions that were just being committed,
+    which holds back read_committed readers for good.
+
+    `data_dir`: a folder that keeps topics between runs, or None for a temporary one that `close` removes.
+    `side_doors`: those of each node. `start_timeout`, `heap_megabytes` and `properties` are each node's.
+
+    A context manager: entering starts, leaving closes. If this process is killed, the cluster ends with it.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 1,
+        *,
+        data_dir: Path | None = None,
+        side_doors: Sequence[Sequence[SideDoor]] = (),
+        start_timeout: float = 60.0,
+        heap_megabytes: int = HEAP_MEGABYTES,
+        properties: Mapping[str, object] | None = None,
+    ) -> None:
+        self._temporary = None if data_dir else tempfile.TemporaryDirectory(prefix="light-scheduler-kafka-")
+        root = (data_dir or Path(self._temporary.name if self._temporary else "")).absolute()
+        orphaned = root if self._temporary else None
+        self.copies = min(nodes, 3)
+        """How many copies topics have."""
+        self._controller = Controller(root / "controller", remove_when_orphaned=orphaned)
+        self.nodes = [
+            EmbeddedBroker(
+                data_dir=root / f"node-{number + 1}",
+                side_doors=side_doors[number] if side_doors else (),
+                seat=Seat(number + 1, self.copies, self._controller),
+                start_timeout=start_timeout,
+                heap_megabytes=heap_megabytes,
+                properties=properties,
+                remove_when_orphaned=orphaned,
+            )
+            for number in range(nodes)
+        ]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All addresses as clients take them: `host:port,host:port`."""
+        return ",".join(node.bootstrap_servers for node in self.nodes)
+
+    def start(self) -> Self:
+        """Start what does not run, and wait until every node answers. Raises BrokerStartError."""
+        self._controller.start(java_executable(), kafka_jars())
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(EmbeddedBroker.start, self.nodes))
+        return self
+
+    def stop(self, timeout: float = 20.0) -> None:
+        """Stop all of it in order, keeping its data; kill what takes longer than `timeout` seconds."""
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(lambda node: node.stop(timeout), self.nodes))
+        self._controller.stop(timeout)
+
+    def close(self) -> None:
+        """Stop the cluster and remove its data if they are temporary. It cannot be started again."""
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

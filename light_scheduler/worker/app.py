@@ -11,6 +11,7 @@ from typing import Any
 
 import faust
 from aiokafka import TopicPartition
+from faust.tables import TableManager
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.engine import FiringRules, Limits
@@ -49,6 +50,14 @@ class _Worker(faust.Worker):
     def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:  # noqa: ARG002
         """Keep the levels: Faust would set its own default, and draw a spinner between the lines."""
         self.spinner = None
+
+
+class _NoTables(TableManager):
+    """Faust's tables, of which there are none: its own would give them a second to be declared at every start."""
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
 
 
 class SchedulerApp(faust.App):
@@ -122,6 +131,7 @@ def create_app(
         # 0 would make Faust use an assignor that does not tell who has what.
         table_standby_replicas=max(1, settings.standby_replicas),
         Worker=_Worker,
+        TableManager=_NoTables,
         logging_config=logging_config(settings.log_level, settings.log_format),
         **faust_options,
     )

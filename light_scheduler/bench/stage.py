@@ -55,6 +55,11 @@ class Stage:
             self._broker = self._running.enter_context(EmbeddedBroker())
         return self._broker.bootstrap_servers
 
+    @property
+    def broker_folder(self) -> Path | None:
+        """The folder under which the broker keeps its topics; None before its start."""
+        return None if self._broker is None else self._broker.data_dir
+
     @contextmanager
     def application(self) -> Iterator[BenchApplication]:
         """Make an application; on leaving, its worker is stopped and its topics and state are removed."""

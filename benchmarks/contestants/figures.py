@@ -1,0 +1,109 @@
+"""Arrivals to figures, and the figures of all rounds to one."""
+
+from __future__ import annotations
+
+import statistics
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from light_scheduler.bench.figures import Figure, percentile
+from light_scheduler.bench.workload import Workload
+
+from .arrivals import Arrival
+
+UNITS = {
+    "accepted_per_s": "1/s",
+    "burst_per_s": "1/s",
+    "lateness_p50_ms": "ms",
+    "lateness_p99_ms": "ms",
+    "lateness_max_ms": "ms",
+    "scheduler_bytes_per_pending": "B",
+    "store_bytes_per_pending": "B",
+    "missing": "count",
+    "duplicate": "count",
+    "early": "count",
+    "wrong": "count",
+    "killed_after": "count",
+    "killed_missing": "count",
+    "killed_duplicate": "count",
+    "killed_early": "count",
+    "killed_wrong": "count",
+    "killed_to_last_s": "s",
+}
+"""Every figure that a round can have, in the order in which they are shown."""
+
+
+class Count:
+    """What came of a workload.
+
+    `came` are different schedules, `duplicate` deliveries beyond a schedule's first; `early` came before due; `wrong`
+    had another payload, and count as nothing else. `last_at` is when the last one came, 0 if nothing did.
+    """
+
+    def __init__(self, work: Workload) -> None:
+        self._work = work
+        self._came = bytearray(work.messages)
+        self._late_ms: list[int] = []
+        self.came = self.duplicate = self.wrong = self.last_at = 0
+
+    @property
+    def missing(self) -> int:
+        return self._work.messages - self.came
+
+    def add(self, arrivals: Iterable[Arrival]) -> None:
+        """Count further deliveries; those of other workloads are passed over."""
+        for key, at, checksum in arrivals:
+            number = self._work.number_of(key)
+            if number is None:
+                continue
+            if checksum != zlib.crc32(self._work.payload(number)):
+                self.wrong += 1
+                continue
+            self.duplicate += self._came[number]
+            self.came += not self._came[number]
+            self._came[number] = 1
+            self._late_ms.append(at - self._work.due_of(number))
+            self.last_at = max(self.last_at, at)
+
+    def faults(self) -> dict[str, float]:
+        """Return what went wrong."""
+        return {
+            "missing": self.missing,
+            "duplicate": self.duplicate,
+            "early": sum(ms < 0 for ms in self._late_ms),
+            "wrong": self.wrong,
+        }
+
+    def lateness(self) -> dict[str, float]:
+        """Return percentiles; nothing if nothing came."""
+        if not self._late_ms:
+            return {}
+        ordered = sorted(self._late_ms)
+        return {
+            "lateness_p50_ms": percentile(ordered, 50),
+            "lateness_p99_ms": percentile(ordered, 99),
+            "lateness_max_ms": ordered[-1],
+        }
+
+    @property
+    def seconds(self) -> float:
+        """From when the first was due until the last came, at least 1 ms."""
+        return max(1, self.last_at - self._work.due) / 1_000
+
+
+def summed(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Add up the faults of several steps."""
+    return {name: sum(step[name] for step in steps) for name in steps[0]}
+
+
+def summarised(rounds: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
+    """Return each figure over the rounds that have it, in the order of UNITS. Raises KeyError for one not in there."""
+    unknown = {name for found in rounds for name in found} - UNITS.keys()
+    if unknown:
+        raise KeyError(f"no unit is known for {', '.join(sorted(unknown))}")
+    values = {name: [found[name] for found in rounds if name in found] for name in UNITS}
+    return {
+        name: Figure(statistics.median(found), min(found), max(found), UNITS[name])
+        for name, found in values.items()
+        if found
+    }

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import accumulate
+from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from light_scheduler.delays import DelayLaneStatus
-from light_scheduler.worker.status import LATENESS_BOUNDS_MS, RUNNING, Lateness
+from light_scheduler.worker.status import RUNNING
 
 from .cluster import Delays
+from .families import Counters, Gauges, LaneFamilies
 
-PREFIX = "light_scheduler_"
-_LABELS = ("rule", "source", "partition")
-_BOUNDS = [*(str(bound / 1_000) for bound in LATENESS_BOUNDS_MS), "+Inf"]
-
-_GAUGES: tuple[tuple[str, str, Callable[[DelayLaneStatus], float | None]], ...] = (
+_GAUGES: Gauges[DelayLaneStatus] = (
     ("delay_running", "1 if the rule works on the partition.", lambda lane: lane.state == RUNNING),
     ("delay_waiting", "1 if records are due and cannot be forwarded.", lambda lane: lane.waiting),
     ("delay_lag", "Offsets that wait in the source, due or not.", lambda lane: lane.lag),
@@ -29,17 +25,19 @@ _GAUGES: tuple[tuple[str, str, Callable[[DelayLaneStatus], float | None]], ...] 
     ),
 )
 
-_COUNTERS: tuple[tuple[str, str, Callable[[DelayLaneStatus], int]], ...] = (
+_COUNTERS: Counters[DelayLaneStatus] = (
     ("delay_forwarded", "Records forwarded.", lambda lane: lane.forwarded),
     ("delay_dead_letters", "Records that the target does not take.", lambda lane: lane.dead_letters),
     ("delay_expired", "Offsets that retention took away before they were due.", lambda lane: lane.expired),
     ("delay_restarts", "Times a rule started again after a failure.", lambda lane: lane.restarts),
 )
 
-
-def buckets_of(lateness: Lateness) -> list[tuple[str, float]]:
-    """Return a histogram's cumulative buckets with their bounds in seconds."""
-    return list(zip(_BOUNDS, map(float, accumulate(lateness.counts)), strict=True))
+_FAMILIES = LaneFamilies[DelayLaneStatus](
+    ("rule", "source", "partition"),
+    lambda lane: [lane.rule, lane.source, str(lane.partition)],
+    _GAUGES,
+    _COUNTERS,
+)
 
 
 class DelayCollector(Collector):
@@ -55,25 +53,7 @@ class DelayCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         lanes = self._delays.lanes()
-        for name, help, gauge_of in _GAUGES:
-            gauge = GaugeMetricFamily(PREFIX + name, help, labels=_LABELS)
-            for lane in lanes:
-                value = gauge_of(lane)
-                if value is not None:
-                    gauge.add_metric(_labels(lane), value)
-            yield gauge
-        for name, help, count_of in _COUNTERS:
-            counter = CounterMetricFamily(PREFIX + name, help, labels=_LABELS)
-            for lane in lanes:
-                counter.add_metric(_labels(lane), count_of(lane))
-            yield counter
-        lateness = HistogramMetricFamily(
-            PREFIX + "delay_lateness_seconds", "Commit of a forwarded record minus its due.", labels=_LABELS
+        yield from _FAMILIES.of(lanes)
+        yield _FAMILIES.lateness(
+            "delay_lateness_seconds", "Commit of a forwarded record minus its due.", lanes, lambda lane: lane.lateness
         )
-        for lane in lanes:
-            lateness.add_metric(_labels(lane), buckets_of(lane.lateness), lane.lateness.sum_ms / 1_000)
-        yield lateness
-
-
-def _labels(lane: DelayLaneStatus) -> list[str]:
-    return [lane.rule, lane.source, str(lane.partition)]

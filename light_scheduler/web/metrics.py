@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 from .cluster import Delays, Lanes
-from .delay_metrics import PREFIX, DelayCollector, buckets_of
+from .delay_metrics import DelayCollector
+from .families import PREFIX, Counters, Gauges, LaneFamilies
 
 _LANE = ("topic", "partition")
 
-_GAUGES: tuple[tuple[str, str, Callable[[LaneStatus], float | None]], ...] = (
+_GAUGES: Gauges[LaneStatus] = (
     ("pending", "Schedules held.", lambda lane: lane.pending),
     ("command_lag", "Commands that wait to be read.", lambda lane: lane.lag),
     ("input_position", "Offset of the next command to read.", lambda lane: lane.position),
@@ -53,7 +48,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[LaneStatus], float | None]], ...] = (
     ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
 )
 
-_COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
+_COUNTERS: Counters[LaneStatus] = (
     ("firings", "Firings delivered.", lambda lane: lane.firings),
     ("firings_expired", "Firings not delivered, for their time to live was over.", lambda lane: lane.expired),
     ("firings_throttled", "Firings delivered that had waited for a rate cap.", lambda lane: lane.throttled),
@@ -65,6 +60,8 @@ _COUNTERS: tuple[tuple[str, str, Callable[[LaneStatus], int]], ...] = (
     ("state_rebuilds", "Times a local copy was thrown away, to be built anew.", lambda lane: lane.rebuilds),
     ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),
 )
+
+_FAMILIES = LaneFamilies[LaneStatus](_LANE, lambda lane: [lane.topic, str(lane.partition)], _GAUGES, _COUNTERS)
 
 
 def registry_of(lanes: Lanes, delays: Delays, *, app_id: str, version: str) -> CollectorRegistry:
@@ -92,31 +89,18 @@ class LaneCollector(Collector):
         lanes = self._lanes.status()
         yield InfoMetricFamily(PREFIX + "worker", "What this worker is.", value=self._info)
         yield _states(lanes)
-        for name, help, gauge_of in _GAUGES:
-            gauge = GaugeMetricFamily(PREFIX + name, help, labels=_LANE)
-            for lane in lanes:
-                value = gauge_of(lane)
-                if value is not None:
-                    gauge.add_metric(_labels(lane), value)
-            yield gauge
-        for name, help, count_of in _COUNTERS:
-            counter = CounterMetricFamily(PREFIX + name, help, labels=_LANE)
-            for lane in lanes:
-                counter.add_metric(_labels(lane), count_of(lane))
-            yield counter
+        yield from _FAMILIES.of(lanes)
         yield _commands(lanes)
         yield from _standbys(self._lanes.standbys())
-        yield _lateness(lanes)
-
-
-def _labels(lane: LaneStatus) -> list[str]:
-    return [lane.topic, str(lane.partition)]
+        yield _FAMILIES.lateness(
+            "lateness_seconds", "Commit of a firing minus its due.", lanes, lambda lane: lane.lateness
+        )
 
 
 def _states(lanes: list[LaneStatus]) -> Metric:
     states = GaugeMetricFamily(PREFIX + "lane_state", "1 for the state that a lane is in.", labels=(*_LANE, "state"))
     for lane in lanes:
-        states.add_metric([*_labels(lane), lane.state], 1)
+        states.add_metric([*_FAMILIES.labels_of(lane), lane.state], 1)
     return states
 
 
@@ -124,7 +108,7 @@ def _commands(lanes: list[LaneStatus]) -> Metric:
     commands = CounterMetricFamily(PREFIX + "commands", "Commands carried out.", labels=(*_LANE, "outcome"))
     for lane in lanes:
         for outcome, count in lane.outcomes.items():
-            commands.add_metric([*_labels(lane), outcome], count)
+            commands.add_metric([*_FAMILIES.labels_of(lane), outcome], count)
     return commands
 
 
@@ -138,10 +122,3 @@ def _standbys(standbys: list[StandbyStatus]) -> Iterator[Metric]:
             lag.add_metric(labels, standby.lag)
     yield pending
     yield lag
-
-
-def _lateness(lanes: list[LaneStatus]) -> Metric:
-    lateness = HistogramMetricFamily(PREFIX + "lateness_seconds", "Commit of a firing minus its due.", labels=_LANE)
-    for lane in lanes:
-        lateness.add_metric(_labels(lane), buckets_of(lane.lateness), lane.lateness.sum_ms / 1_000)
-    return lateness

@@ -6,37 +6,24 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
-from typing import Self
 
+from .checker import Record
 from .checker.records import control_of
-from .reading import places, reader, record_of
+from .live import LiveReader
 from .sending import Sender
 from .workload import ACK
 
 
-class Completer:
-    """Reads a topic while the run goes on. A context manager; leaving it waits for what it has sent."""
+class Completer(LiveReader):
+    """Reads a target topic; leaving it waits for what it has sent."""
 
     def __init__(self, bootstrap_servers: str, topic: str, sender: Sender) -> None:
-        self._bootstrap_servers = bootstrap_servers
-        self._topic = topic
+        super().__init__(bootstrap_servers, [topic])
         self._sender = sender
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="completions", daemon=True)
 
-    def _run(self) -> None:
-        consumer = reader(self._bootstrap_servers)
-        consumer.assign(places(consumer, self._topic))
-        while not self._stopping.is_set():
-            for message in consumer.consume(500, 0.05):
-                if message.error() is None:
-                    self._complete(message)
-        consumer.close()
-
-    def _complete(self, message: object) -> None:
-        record = record_of(message)
+    def take(self, record: Record, _now: int, /) -> None:
+        """Say of a message what it asks for."""
         control = control_of(record)
         wish = dict(record.headers).get(ACK)
         attempt = int(control["attempt"] or 0)
@@ -53,13 +40,8 @@ class Completer:
         for _ in range(2 if wish == b"twice" else 1):
             self._sender.send(record.key or b"", b"", list(headers))
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stopping.set()
-        self._thread.join()
+        super().__exit__(kind, error, traceback)
         self._sender.flush()

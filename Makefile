@@ -10,8 +10,8 @@ PYTHON ?= $(firstword $(foreach candidate,python3.11 python3 python3.12 python3.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 UV_VERSION := 0.13.8
-# For `make test`: options and paths for pytest, as in `make test ARGS="tests/unit -k duration"`.
-ARGS ?=
+# For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
+ARGS ?= --numprocesses 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test lint format docs setup lock clean distclean
@@ -27,7 +27,7 @@ demo: $(STAMP) ## Schedule real messages on a real Kafka, kill the worker in the
 up: $(STAMP) ## Run Kafka and a worker until Ctrl-C, and say what to try.
 	@$(BIN)/light-scheduler up
 
-test: $(STAMP) ## Run all tests; ARGS is passed to pytest.
+test: $(STAMP) ## Run all tests, two at a time; ARGS is passed to pytest instead.
 	@$(BIN)/pytest $(ARGS)
 
 lint: $(STAMP) ## Check style, types and the direction of imports.

@@ -1,11 +1,17 @@
-"""Shared fixtures, and how much of what can be repeated without end is done.
+"""How much is tried of what can be repeated without end, and how a run is divided between processes.
 
-One embedded broker per run: see `light_scheduler.devkit.pytest_plugin`.
+One embedded broker and one Spark session per run: see `light_scheduler.devkit.pytest_plugin` for the one,
+`tests/pipeline` for the other. With several processes (`--numprocesses 2 --dist loadgroup`) the first process starts
+the broker for all of them, and one has all that needs Spark; of the rest, each file is run by whoever is free.
 """
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+from light_scheduler.devkit.pytest_plugin import BOOTSTRAP_VARIABLE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,7 +51,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    shares = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
+    if not shares or config.getoption("--kafka-bootstrap") or BOOTSTRAP_VARIABLE in os.environ:
+        return
+    from light_scheduler.devkit import EmbeddedBroker
+
+    broker = EmbeddedBroker().start()
+    config.add_cleanup(broker.close)
+    os.environ[BOOTSTRAP_VARIABLE] = broker.bootstrap_servers
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("spark" if item.get_closest_marker("pipeline") else item.location[0]))
     if config.getoption("--soak"):
         return
     soaks = [item for item in items if item.get_closest_marker("soak")]

@@ -1,4 +1,4 @@
-"""Fixtures of the integration tests: one application for a module, with one worker; or a fresh one."""
+"""Fixtures of the integration tests: an application of each test's own, with a worker or without one yet."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def medians(document: dict[str, Any]) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("scenario", "rate", "own"),
     [
-        ("ingest", "accepted_per_s", set[str]()),
+        pytest.param("ingest", "accepted_per_s", set[str](), marks=pytest.mark.soak),
         ("burst", "firings_per_s", {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"}),
     ],
 )
@@ -57,6 +57,7 @@ def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(scenario: 
     assert {figures[name] for name in FAULTS} == {0}
 
 
+@pytest.mark.soak
 def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_due() -> None:
     document = measured("fair", "--messages", "2000", "--rate", "50", "--seconds", "5")
     assert {name: document["settings"][name] for name in ("messages", "rate", "seconds")} == {

@@ -23,10 +23,12 @@ pytestmark = pytest.mark.integration
 COMMAND = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "broker"]
 
 
-def test_topics_survive_a_stop_and_a_kill_and_temporary_data_do_not_survive_the_end() -> None:
+def test_a_broker_has_its_data_to_itself_and_keeps_them_over_a_stop_and_a_kill_until_its_end() -> None:
     with EmbeddedBroker() as broker:
         address, folder = broker.bootstrap_servers, broker.data_dir
         create_topic(address, "kept")
+        with pytest.raises(BrokerStartError, match="in use by another broker"):
+            EmbeddedBroker(data_dir=folder).start()
         broker.stop()
         assert not broker.is_running
         broker.start()
@@ -38,15 +40,6 @@ def test_topics_survive_a_stop_and_a_kill_and_temporary_data_do_not_survive_the_
         pid = broker.pid
     assert not process_runs(pid)
     assert not folder.exists()
-
-
-def test_a_data_folder_is_taken_up_by_another_broker(tmp_path: Path) -> None:
-    with EmbeddedBroker(data_dir=tmp_path / "data") as first:
-        create_topic(first.bootstrap_servers, "kept")
-        with pytest.raises(BrokerStartError, match="in use by another broker"):
-            EmbeddedBroker(data_dir=tmp_path / "data").start()
-    with EmbeddedBroker(data_dir=tmp_path / "data") as second:
-        assert "kept" in topics(second.bootstrap_servers)
 
 
 def test_a_port_in_use_is_an_error_that_names_it() -> None:
@@ -67,7 +60,7 @@ def test_a_killed_parent_leaves_no_java_and_no_temporary_data() -> None:
         wait_until(lambda: not folder.exists(), timeout=30, what="the removal of its data")
 
 
-def test_the_command_runs_until_sigterm_and_keeps_its_data(tmp_path: Path) -> None:
+def test_the_command_runs_until_sigterm_and_the_next_one_takes_up_its_data(tmp_path: Path) -> None:
     port = free_port()
     for expected in ([], ["kept"]):
         with running("--port", str(port), "--data-dir", str(tmp_path / "data")) as parent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 
@@ -22,10 +23,12 @@ COUNT = 40
 SKEW = re.compile(r"light_scheduler_clock_skew_seconds\{[^}]*\} (\S+)")
 
 
-async def clocked(application: Application, *, behind: int = 0) -> tuple[WorkerProcess, DrivenClock]:
+def clocked(application: Application, *, behind: int = 0) -> tuple[WorkerProcess, DrivenClock]:
     """Start a worker that has a clock of its own."""
     application.clock = DrivenClock.create(application.folder / f"clock-{len(application.workers)}", behind=behind)
-    return await application.start_worker(), application.clock
+    worker = application.new_worker(session_timeout="3s")
+    worker.start()
+    return worker, application.clock
 
 
 async def schedule(application: Application, name: str, start: int, step: int) -> None:
@@ -56,7 +59,8 @@ def check(records: list[Record], *names: str) -> None:
 async def test_a_clock_that_steps_forward_and_back_fires_everything_once_and_never_early_by_itself(
     application: Application,
 ) -> None:
-    worker, clock = await clocked(application)
+    worker, clock = clocked(application)
+    await worker.ready()
     now = SystemClock().now()
     await schedule(application, "soon", now + 2_000, 50)
     await schedule(application, "later", now + STEP // 2, 1)
@@ -85,8 +89,9 @@ async def test_a_clock_that_steps_forward_and_back_fires_everything_once_and_nev
 async def test_workers_whose_clocks_differ_deliver_everything_once_when_partitions_move(
     application: Application,
 ) -> None:
-    (ahead, _), (behind, _) = [await clocked(application, behind=behind) for behind in (-5_000, 5_000)]
-    await schedule(application, "a", SystemClock().now() + 2_000, 200)
+    (ahead, _), (behind, _) = [clocked(application, behind=behind) for behind in (-2_000, 2_000)]
+    await asyncio.gather(ahead.ready(), behind.ready())
+    await schedule(application, "a", SystemClock().now() + 1_000, 100)
     await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= COUNT // 4)
     ahead.kill()
     await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= COUNT)

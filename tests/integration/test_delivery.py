@@ -152,8 +152,10 @@ async def test_commands_sent_while_all_workers_are_down_take_effect_before_anyth
         await client.schedule("overdue", b"no", topic=application.target, at=now() + 1_500, key="k")
         await worker.stop()
         await client.schedule("waiting", b"old", topic=application.target, after=0, key="k", wait=False)
-        for number in range(5_000):
-            await client.schedule(f"filler-{number}", b"", topic=application.target, after="1h", key="k", wait=False)
+        await client.schedule_many(
+            {"id": f"filler-{number}", "topic": application.target, "after": "1h", "key": "k"}
+            for number in range(5_000)
+        )
         await client.cancel("overdue", key="k", wait=False)
         await client.schedule("waiting", b"new", topic=application.target, after=0, key="k", wait=False)
     assert now() > 1_500

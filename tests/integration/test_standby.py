@@ -15,7 +15,7 @@ from support.reading import header, read_until
 pytestmark = pytest.mark.integration
 
 COUNT = 400
-SESSION_S = 6.0
+SESSION_S = 3
 RUNS = re.compile(r"lane \S+-(\d+) runs: (\d+) changelog records applied, (\d+) schedules pending")
 
 
@@ -26,7 +26,7 @@ async def info(worker: WorkerProcess) -> dict[str, Any]:
 
 async def warm_pair(application: Application) -> list[WorkerProcess]:
     """Two workers that share the partitions, each with a copy of what the other one has."""
-    workers = [application.new_worker(standby_replicas="1") for _ in range(2)]
+    workers = [application.new_worker(standby_replicas="1", session_timeout=f"{SESSION_S}s") for _ in range(2)]
     for worker in workers:
         worker.start()
     await asyncio.gather(*(worker.ready() for worker in workers))
@@ -86,8 +86,7 @@ async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(app
             await asyncio.sleep(0.05)
     await workers[1].ready()
     async with application.client() as client:
-        for number in range(COUNT // 2):
-            await client.cancel(f"s-{number}")
+        await asyncio.gather(*(client.cancel(f"s-{number}") for number in range(COUNT // 2)))
 
     workers[0].start()
     async with asyncio.timeout(60):

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Self, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
 from msgspec import UNSET
-from yarl import URL
 
 from light_scheduler.errors import ClientError
 from light_scheduler.tables.views import MAX_LIMIT, QueryError
 
 from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
 from .problems import Problem
-
-TIMEOUT_S = 15.0
+from .worker_http import Parameters, WorkerHttp
 
 T = TypeVar("T", bound=msgspec.Struct)
-Parameters = Mapping[str, str | Sequence[str]]
 
 
-class ScheduleReader:
-    """Asks any worker at `url`. An async context manager.
-
-    Raises QueryError naming a parameter that the worker refuses, ClientError if there is no worker, or no full answer.
-    """
-
-    def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        assert self._session is not None
-        await self._session.close()
+class ScheduleReader(WorkerHttp):
+    """Raises QueryError naming a parameter that the worker refuses, ClientError if there is no full answer."""
 
     async def get(self, tenant: str, id: str) -> ScheduleDetail | None:
         """Return a schedule, or None."""
         path = f"{self._list_path(tenant)}/{quote(id, safe='')}"
-        return await self._ask(path, {}, ScheduleDetail)
+        return await self._answer(path, {}, ScheduleDetail)
 
     async def list(self, tenant: str, parameters: Parameters, limit: int | None) -> SchedulePage:
         """Return the first `limit` schedules, or all (None), following the cursors of the API's own pages.
@@ -56,9 +36,9 @@ class ScheduleReader:
         given = dict(parameters)
         while True:
             given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - len(schedules)))
-            page = await self._ask(self._list_path(tenant), given, SchedulePage)
+            page = await self._answer(self._list_path(tenant), given, SchedulePage)
             if page is None:
-                raise ClientError(f"{self._url} does not have the API of light-scheduler")
+                raise ClientError(f"{self.url} does not have the API of light-scheduler")
             schedules += page.schedules
             if page.next_cursor is None or len(schedules) == limit:
                 complete = page.next_cursor is None and "cursor" not in parameters
@@ -70,23 +50,15 @@ class ScheduleReader:
     def _list_path(self, tenant: str) -> str:
         return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules"
 
-    async def _ask(self, path: str, parameters: Parameters, kind: type[T]) -> T | None:
-        assert self._session is not None
-        try:
-            # Encoded by hand: an id such as ".." or "a/b" must reach the worker as it is.
-            url = URL(self._url + path, encoded=True).with_query(parameters)
-            async with self._session.get(url) as response:
-                body = await response.read()
-            if response.status == HTTPStatus.OK:
+    async def _answer(self, path: str, parameters: Parameters, kind: type[T]) -> T | None:
+        status, body = await self.ask("GET", path, parameters)
+        if status == HTTPStatus.OK:
+            try:
                 return msgspec.json.decode(body, type=kind)
-        except TimeoutError:
-            raise ClientError(f"{self._url} did not answer within {TIMEOUT_S:g} s") from None
-        except msgspec.MsgspecError as error:
-            raise ClientError(f"{self._url} does not answer like light-scheduler: {error}") from error
-        except (aiohttp.ClientError, ValueError) as error:
-            raise ClientError(f"cannot reach a worker at {self._url}: {error}") from error
-        problem = self._problem(response.status, body)
-        if response.status == HTTPStatus.NOT_FOUND:
+            except msgspec.MsgspecError as error:
+                raise ClientError(f"{self.url} does not answer like light-scheduler: {error}") from error
+        problem = self._problem(status, body)
+        if status == HTTPStatus.NOT_FOUND:
             return None
         raise self._refusal(problem)
 
@@ -94,7 +66,7 @@ class ScheduleReader:
         try:
             return msgspec.json.decode(body, type=Problem)
         except msgspec.MsgspecError:
-            raise ClientError(f"{self._url} answered {status}, but not like light-scheduler") from None
+            raise ClientError(f"{self.url} answered {status}, but not like light-scheduler") from None
 
     def _refusal(self, problem: Problem) -> ClientError | QueryError:
         if problem.parameter is not UNSET:
@@ -106,4 +78,4 @@ class ScheduleReader:
                 f"\n  {each.topic}[{each.partition}] {each.worker or ''}: {each.reason}" for each in problem.missing
             )
         )
-        return ClientError(f"{self._url}: {problem.detail}{causes}")
+        return ClientError(f"{self.url}: {problem.detail}{causes}")

@@ -8,7 +8,7 @@ import click
 
 from light_scheduler.settings import Settings
 
-from .running import Run, cluster_of, job_options
+from .running import Run, cluster_of, format_option, job_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,13 +25,7 @@ Examples:
 
 @click.command("export", epilog=_EXAMPLES)
 @click.argument("table")
-@click.option(
-    "--format",
-    type=click.Choice(["parquet", "json", "delta"]),
-    default="parquet",
-    show_default=True,
-    help="What the table will be.",
-)
+@format_option("What the table will be.", "parquet", "json", "delta")
 @job_options("commands_topics")
 def command(settings: Settings, client: dict[str, str], run: Run, table: str, format: str) -> None:
     """Write all pending schedules to TABLE, in the place of what is there.

@@ -9,7 +9,7 @@ import click
 from light_scheduler.cli.answers import native_topic
 from light_scheduler.settings import Settings
 
-from .running import Pairs, Run, cluster_of, job_options
+from .running import Pairs, Run, cluster_of, format_option, job_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,13 +27,7 @@ Examples:
 
 @click.command("load", epilog=_EXAMPLES)
 @click.argument("table")
-@click.option(
-    "--format",
-    type=click.Choice(["parquet", "csv", "json", "delta"]),
-    default="parquet",
-    show_default=True,
-    help="What the table is.",
-)
+@format_option("What the table is.", "parquet", "csv", "json", "delta")
 @click.option("--refused", metavar="PATH", help="Where the table of refused rows is written, as Parquet.")
 @click.option(
     "--set", "constants", type=Pairs(), multiple=True, help="A field that is the same for all rows; repeatable."

@@ -8,7 +8,7 @@ import click
 
 from light_scheduler.settings import Settings
 
-from .running import Pairs, Run, cluster_of, job_options
+from .running import Pairs, Run, cluster_of, format_option, job_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,13 +25,7 @@ Examples:
 
 @click.command("import", epilog=_EXAMPLES)
 @click.argument("table")
-@click.option(
-    "--format",
-    type=click.Choice(["parquet", "json", "delta"]),
-    default="parquet",
-    show_default=True,
-    help="What the table is.",
-)
+@format_option("What the table is.", "parquet", "json", "delta")
 @click.option(
     "--map-topic",
     "topics",

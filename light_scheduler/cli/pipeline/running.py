@@ -99,6 +99,11 @@ _OPTIONS = (
 )
 
 
+def format_option(help: str, *formats: str) -> Callable[[F], F]:
+    """Add the option `--format`, for the kinds of tables that a job knows; the first is what it takes it to be."""
+    return click.option("--format", type=click.Choice(formats), default=formats[0], show_default=True, help=help)
+
+
 def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
     """Return the cluster that a job's options name."""
     from light_scheduler.pipeline.job import Cluster

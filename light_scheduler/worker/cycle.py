@@ -152,7 +152,7 @@ class Cycle:
         self._history = self._own(context.names.history)
         self._source_topic = context.commands_topic.encode()
         self._replies: list[tuple[ReplyTo, bytes | None, Result]] = []
-        self._relay = Relay(context.commands_topic, context.targets[context.commands_topic], batches)
+        self._relay = Relay(context.commands_topic, context.partition, context.targets[context.commands_topic], batches)
         # Not bound to this cycle: it would keep itself, and all that it holds, until the garbage collector came by.
         itself = proxy(self)
         self._sweeps = Sweeps(
@@ -194,7 +194,7 @@ class Cycle:
         try:
             if self._is_native and (plain := plain_entry(record, self._now, self._limits)) is not None:
                 name, entry = plain
-                if self._overlay.get(name) is None:
+                if self._overlay.get(name) is None and self._relay.is_home(entry.schedule.target.key or b""):
                     self._keep(name, entry)
                     self.outcomes[Outcome.SCHEDULED] += 1
                     self._record(EventType.SCHEDULED, name, entry)
@@ -221,7 +221,7 @@ class Cycle:
         if current is not None and self._sweeps.any_at_work:
             current = self._sweeps.catch_up(name, current)
         decision = decide(command, current, self._now, self._limits)
-        if decision.outcome is Outcome.NOT_FOUND and origin is None and self._pass_on(record, command):
+        if current is None and origin is None and self._pass_on(record, command):
             return
         self._settle(name, current, decision)
         self.outcomes[decision.outcome] += 1
@@ -256,9 +256,10 @@ class Cycle:
     def _pass_on(self, record: CommandRecord, command: Command) -> bool:
         """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
         key = command.key if record.key is None else record.key
-        home = self._relay.home_of(command.id.encode() if key is None else key)
-        if home == self._context.partition:
+        key = command.id.encode() if key is None else key
+        if self._relay.is_home(key):
             return False
+        home = self._relay.home_of(key)
         try:
             self._relay.copy(record, home)
         except RecordTooLargeError:

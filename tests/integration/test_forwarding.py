@@ -22,25 +22,64 @@ async def schedule_all(client: SchedulerClient, application: Application) -> Non
     await asyncio.gather(*(client.schedule(key, topic=application.target, after="1h") for key in KEYS))
 
 
+def elsewhere(number: int, key: str, partitions: int) -> int:
+    """Return a partition that is not the key's own."""
+    return (partition_for(key.encode(), partitions) + 1 + number % (partitions - 1)) % partitions
+
+
+async def answered(application: Application) -> dict[str, Outcome]:
+    """Return the outcomes of commands whose correlation id is their key, once they are all there."""
+    records = await read_until(
+        application.bootstrap_servers,
+        [application.settings.topics.results],
+        lambda records: len({header(record, "schedule-correlation-id") for record in records} & {*KEYS}) == len(KEYS),
+    )
+    answers = [decode_result(record.value) for record in records if header(record, "schedule-correlation-id") in KEYS]
+    assert len(answers) == len(KEYS)
+    return {answer.id or "": answer.outcome for answer in answers}
+
+
+async def test_schedules_that_arrive_in_a_wrong_partition_are_kept_found_and_delivered_in_that_of_their_key(
+    served: Application,
+) -> None:
+    names, partitions = served.settings.topics, served.settings.partitions
+    headers = [
+        ("schedule-after", b"1h"),
+        ("schedule-target-topic", served.target.encode()),
+        ("schedule-reply-topic", names.results.encode()),
+    ]
+    async with served.client() as client, AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers) as producer:
+        for number, key in enumerate(KEYS):
+            ours = [*headers, ("schedule-correlation-id", key.encode())]
+            place = elsewhere(number, key, partitions)
+            await producer.send(names.commands, b"x", key.encode(), place, headers=ours)
+        await producer.flush()
+        assert await answered(served) == dict.fromkeys(KEYS, Outcome.SCHEDULED)
+
+        gone, kept = KEYS[::2], KEYS[1::2]
+        cancelled = await asyncio.gather(*(client.cancel(key) for key in gone))
+        assert {result.outcome for result in cancelled} == {Outcome.CANCELLED}
+        triggered = await asyncio.gather(*(client.trigger(key) for key in kept))
+        assert {result.outcome for result in triggered} == {Outcome.TRIGGERED}
+
+    fired = await read_until(served.bootstrap_servers, [served.target], lambda records: len(records) >= len(kept))
+    assert sorted(record.key.decode() for record in fired) == sorted(kept)
+    sources = {record.key.decode(): int(header(record, "schedule-source-partition") or "") for record in fired}
+    assert sources == {key: partition_for(key.encode(), partitions) for key in kept}
+
+
 async def test_cancels_that_arrive_in_a_wrong_partition_find_their_schedules(served: Application) -> None:
     names, partitions = served.settings.topics, served.settings.partitions
     headers = [("schedule-command", b"cancel"), ("schedule-reply-topic", names.results.encode())]
     async with served.client() as client, AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers) as producer:
         await schedule_all(client, served)
         for number, key in enumerate(KEYS):
-            elsewhere = (partition_for(key.encode(), partitions) + 1 + number % (partitions - 1)) % partitions
             ours = [*headers, ("schedule-correlation-id", key.encode())]
-            await producer.send(names.commands, b"ignored", key.encode(), elsewhere, headers=ours)
+            place = elsewhere(number, key, partitions)
+            await producer.send(names.commands, b"ignored", key.encode(), place, headers=ours)
         await producer.flush()
 
-    records = await read_until(
-        served.bootstrap_servers,
-        [names.results],
-        lambda records: len({header(record, "schedule-correlation-id") for record in records} & {*KEYS}) == len(KEYS),
-    )
-
-    answers = [decode_result(record.value) for record in records if header(record, "schedule-correlation-id") in KEYS]
-    assert {(answer.id, answer.outcome) for answer in answers} == {(key, Outcome.CANCELLED) for key in KEYS}
+    assert await answered(served) == dict.fromkeys(KEYS, Outcome.CANCELLED)
     (worker,) = served.workers
     lanes = (await worker.get("/info"))["lanes"]
     assert sum(lane["pending"] for lane in lanes) == 0

@@ -169,14 +169,13 @@ class Partition:
         id, kind = text(command.key), header(command, "kind")
         current = self.pending.get(id)
         outcome = told = "rejected"
-        if kind in CHANGES:
-            outcome = CHANGES[kind]
+        is_home = partition_for(command.key or b"", self.partitions) == self.number
+        if kind != "invalid" and not current and not is_home and sent(command) == place(command):
+            outcome, told = "forwarded", "moved"
+        elif kind in CHANGES:
+            outcome = CHANGES[kind] if current else "not_found"
             told = outcome if current and self._change(id, kind) else ""
-            if not current:
-                is_home = partition_for(command.key or b"", self.partitions) == self.number
-                outcome = "not_found" if is_home or sent(command) != place(command) else "forwarded"
-                told = "moved" if outcome == "forwarded" else ""
-            elif kind == "resume" and told:
+            if kind == "resume" and told:
                 self.pending[id] = self.pending[id]._replace(accepted=number)
         elif kind != "invalid":
             if current and kind in ("keep", "fail"):

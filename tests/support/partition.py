@@ -24,7 +24,8 @@ from .producing import FakeProducer
 AT = 1_767_225_600_000
 HOUR = 3_600_000
 MEGABYTE = 1_048_588
-PARTITION, PARTITIONS = 5, 6
+PARTITION = 0
+"""The only one of its topic, unless a test has it otherwise: every key belongs here."""
 NAMES = TopicNames("app")
 CHANGELOG = "app-schedules-changelog"
 
@@ -60,16 +61,18 @@ class Kept(NamedTuple):
 
 
 class Partition:
-    """A partition's table, and the topics that its cycles write to."""
+    """A partition's table, and the topics that its cycles write to; it is number `number` of `of`."""
 
-    def __init__(self, producer: FakeProducer, store: Store | None = None, *, number: int = PARTITION) -> None:
+    def __init__(
+        self, producer: FakeProducer, store: Store | None = None, *, number: int = PARTITION, of: int = 1
+    ) -> None:
         self.producer = producer
         self.number = number
         self.table = ScheduleTable(store or MemoryStore())
         self.changelog: list[Kept] = []
         self.topics = {
-            NAMES.commands: topic(PARTITIONS),
-            CHANGELOG: topic(PARTITIONS),
+            NAMES.commands: topic(of),
+            CHANGELOG: topic(of),
             NAMES.history: topic(3),
             NAMES.dead_letters: topic(2),
             "reminders": topic(4),

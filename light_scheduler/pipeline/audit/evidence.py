@@ -6,7 +6,8 @@ A row of evidence is
     lane              the partition of the commands topic whose lane it belongs to
     kind              COMMAND, BURIED, TOLD or SEEN, which is also the order of a schedule's rows
     topic, partition, offset, timestamp (UTC epoch ms)      the record
-    key, value, headers                                     what is needed of it
+    key, value, headers                                     what is needed of it; the key of a command that a lane
+                                                            has passed on to another is where it was sent to
 
 Payloads are digests from the start: the largest part of most records is never shuffled.
 """
@@ -25,8 +26,10 @@ import pyarrow as pa
 from light_scheduler.engine import Limits
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.model import (
+    CommandForMany,
     CompleteCommand,
     ControlCommand,
+    DeadLetterCause,
     Headers,
     RescheduleCommand,
     ScheduleCommand,
@@ -82,16 +85,19 @@ def headers_digest(headers: Headers) -> bytes:
     return sha256(_encode(headers)).digest()
 
 
-def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[str, str, Asked] | None:
+def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[str, str, Asked, bytes | None] | None:
     """Return whose a command is, and the command with digests in the place of its payload and headers.
 
-    None: it is no command, but what a lane reports to another one.
+    The last is where a command for one schedule was sent to, if a lane has passed it on: b"partition:offset". None: it
+    is no command, but what a lane reports to another one.
     """
+    origin = None
     try:
         mark = mark_of(record)
         if isinstance(mark, Count):
             return None
         if mark is not None:
+            origin = b"%d:%d" % (mark.partition, mark.offset)
             record = as_sent(record, mark)
         command = dialect.decode(record)
         limits.check(command)
@@ -99,11 +105,13 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
         envelope = dialect.salvage(record)
         id = envelope.id or ""
         refused = Refused(record.partition, record.offset, record.timestamp)
-        return envelope.tenant, id if len(id) <= LONGEST_ID else "", refused
+        return envelope.tenant, id if len(id) <= LONGEST_ID else "", refused, origin
     if isinstance(command, ScheduleCommand):
         headers: Headers = [(_DIGEST, headers_digest(command.headers))]
         command = _replace(command, payload=payload_digest(command.payload), headers=headers)
-    return command.tenant, command.id, command
+    if isinstance(command, CommandForMany) and command.selection is not None:
+        origin = None  # every partition carries it out
+    return command.tenant, command.id, command, origin
 
 
 def encode_asked(asked: Asked) -> bytes:
@@ -151,8 +159,18 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
     (UTC epoch ms) is since when neither commands nor history lack anything.
     """
     by_lane: defaultdict[int, _Lane] = defaultdict(_Lane)
+    copies: dict[tuple[int, int], tuple[int, int]] = {}
     for row in rows:
         by_lane[row.lane].add(row)
+        if row.kind == COMMAND and row.key is not None:
+            partition, offset = map(int, row.key.split(b":"))
+            copies[partition, offset] = row.partition, row.offset
+    for lane, found in by_lane.items():
+        for letter in [letter for letter in found.buried if letter.cause is DeadLetterCause.REJECTED]:
+            if (lane, letter.offset) in copies:  # it names the record that was sent
+                found.buried.remove(letter)
+                home, offset = copies[lane, letter.offset]
+                by_lane[home].buried.append(letter._replace(offset=offset))
     for lane, found in by_lane.items():
         if len(found.topics) > 1:
             yield lane, None
@@ -160,7 +178,16 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
         topic = next(iter(found.topics), default_topic)
         yield (
             lane,
-            Case(found.asked, found.told, found.seen, found.buried, topic, whole_since, found.unreadable),
+            Case(
+                found.asked,
+                found.told,
+                found.seen,
+                found.buried,
+                topic,
+                {offset for partition, offset in copies if partition == lane},
+                whole_since,
+                found.unreadable,
+            ),
         )
 
 

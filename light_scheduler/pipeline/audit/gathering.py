@@ -46,7 +46,7 @@ def history(records: DataFrame) -> DataFrame:
     """Return the evidence of history. Records that are none are left out, and the totals of commands for many."""
     event = F.from_json(F.col("value").cast("string"), _EVENT)
     table = records.withColumn("event", event).where("event.tenant is not null")
-    table = table.where("event.version is not null or event.event = 'rejected'")
+    table = table.where("event.version is not null or event.event in ('rejected', 'moved')")
     return table.select(
         *_owner(F.col("event.tenant"), F.col("event.id"), F.col("event.partition"), TOLD),
         *_record(F.lit(None), F.col("value"), F.lit(None)),
@@ -116,12 +116,12 @@ def _decoding(
                 found = asked_of(record, named[record.topic], limits)
                 if found is None:
                     continue
-                tenant, id, asked = found
+                tenant, id, asked, origin = found
                 place = record.topic, record.partition, record.offset, record.timestamp
                 name = "refused" if isinstance(asked, Refused) else asked.name
                 whose = tenant, id, record.partition, record.kind
                 rows.append(
-                    (*whose, *place, None, encode_asked(asked), None, name, *_rate(asked), _prefix(asked), None)
+                    (*whose, *place, origin, encode_asked(asked), None, name, *_rate(asked), _prefix(asked), None)
                 )
             columns = list(zip(*rows, strict=True)) or [()] * len(schema)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

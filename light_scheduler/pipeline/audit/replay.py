@@ -46,6 +46,7 @@ _ASKED = frozenset(
         EventType.PAUSED,
         EventType.RESUMED,
         EventType.REJECTED,
+        EventType.MOVED,
     }
 )
 """What only a command can be the cause of."""
@@ -139,9 +140,9 @@ class Replay:
     """Takes history line by line; afterwards holds what was promised, and what is wrong with it.
 
     `asked` are the commands in the order of their log. `rejected` are offsets of commands that are among the dead
-    letters. `sources` maps a firing's name to the offsets of the commands that its delivered messages name, in their
-    order: they decide between orders that history alone leaves open. `whole_since` (UTC epoch ms) is since when neither
-    commands nor history lack anything.
+    letters, `passed_on` of those that another lane has copies of. `sources` maps a firing's name to the offsets of the
+    commands that its delivered messages name, in their order: they decide between orders that history alone leaves
+    open. `whole_since` (UTC epoch ms) is since when neither commands nor history lack anything.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class Replay:
         *,
         commands_topic: str,
         rejected: AbstractSet[int] = frozenset(),
+        passed_on: AbstractSet[int] = frozenset(),
         sources: Mapping[Name, Sequence[int]] | None = None,
         whole_since: int = 0,
     ) -> None:
@@ -160,6 +162,7 @@ class Replay:
         self._rules = rules
         self._topic = commands_topic
         self._rejected = rejected
+        self._passed_on = passed_on
         self._sources = {name: deque(offsets) for name, offsets in (sources or {}).items()}
         self._is_lost = False
         self._has_begun = False
@@ -288,6 +291,10 @@ class Replay:
             return
         asked = self._asked[state.position]
         after = state._replace(position=state.position + 1)
+        if event.event is EventType.MOVED:
+            if state.entry is None and asked.offset in self._passed_on:
+                yield after, None
+            return
         is_rejected = asked.offset in self._rejected
         if event.event is EventType.REJECTED:
             if is_rejected or self._refuses(asked, state.entry, event.at):
@@ -361,6 +368,10 @@ class Replay:
 
     def _diagnose(self, told: Told) -> None:
         event, state = told.event, self._states[0]
+        if event.event is EventType.MOVED and state.entry is None and state.position < len(self._asked):
+            self._fault(told, FaultKind.IGNORED, "it was passed on to another partition, and is in none")
+            self._states = [state._replace(position=state.position + 1)]
+            return
         if event.event in _ASKED or event.event is EventType.COMPLETED:
             if self._explain_without_some(told):
                 return

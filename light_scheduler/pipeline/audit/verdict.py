@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from light_scheduler.engine import FiringRules
@@ -69,13 +70,16 @@ class Horizon(NamedTuple):
 
 
 class Case(NamedTuple):
-    """All there is about one schedule of one lane, each in the order of its log."""
+    """All there is about one schedule of one lane, each in the order of its log; `passed_on` are offsets of commands
+    of which another lane has copies.
+    """
 
     asked: Sequence[Asked]
     told: Sequence[Told]
     seen: Sequence[Seen]
     buried: Sequence[Buried]
     commands_topic: str
+    passed_on: AbstractSet[int] = frozenset()
     whole_since: int = 0
     unreadable: int = 0
 
@@ -133,6 +137,7 @@ def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name
         case.asked,
         rules,
         commands_topic=case.commands_topic,
+        passed_on=case.passed_on,
         rejected={letter.offset for letter in case.buried if letter.cause is DeadLetterCause.REJECTED},
         sources={name: [each.source.offset for each in found] for name, found in seen.items()},
         whole_since=case.whole_since,

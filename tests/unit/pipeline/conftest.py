@@ -78,13 +78,13 @@ def evidence(ledger: Ledger) -> list[Row]:
 
 def _command(ledger: Ledger, record: Record) -> Iterator[Row]:
     if (found := asked_of(record, dialect_named("native"), ledger.limits)) is not None:
-        tenant, id, asked = found
-        yield _row(tenant, id, record.partition, COMMAND, record, encode_asked(asked))
+        tenant, id, asked, origin = found
+        yield _row(tenant, id, record.partition, COMMAND, record, encode_asked(asked))._replace(key=origin)
 
 
 def _told(record: Record) -> Iterator[Row]:
     event = decode_history(record.value)
-    if event.version is not None or event.event is EventType.REJECTED:
+    if event.version is not None or event.event in (EventType.REJECTED, EventType.MOVED):
         yield _row(event.tenant, event.id or "", event.partition, TOLD, record, record.value)
 
 

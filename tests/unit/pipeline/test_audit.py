@@ -178,6 +178,15 @@ def never_tried_in_series(ledger: Ledger) -> None:
     ledger.remove(told(ledger, "series", EventType.FIRED, 4))
 
 
+def lost_on_its_way(ledger: Ledger) -> None:
+    """A schedule is sent to the wrong partition, and never reaches the right one."""
+    home = ledger.lane_of("astray")
+    ledger.send("astray", M + 2 * HOUR, ("at", M + 3 * HOUR), partition=1 - home)
+    ledger.run(M + 2 * HOUR)
+    ledger.remove(ledger.records[ledger.names.commands, home][-1])
+    ledger.remove(told(ledger, "astray", EventType.SCHEDULED))
+
+
 PLANTED: dict[str, tuple[Callable[[Ledger], None], list[tuple[str, str, int | None]]]] = {
     "a firing that is not there": (lost, [("once-3", "missing", M + HOUR + 3)]),
     "one firing of a series that is not there": (lost_in_series, [("series", "missing", M + 50 * MINUTE)]),
@@ -206,6 +215,7 @@ PLANTED: dict[str, tuple[Callable[[Ledger], None], list[tuple[str, str, int | No
         lambda ledger: fake(ledger, "moved", M + HOUR, M + HOUR),
         [("moved", "superseded", M + HOUR)],
     ),
+    "a schedule that got lost between two partitions": (lost_on_its_way, [("astray", "ignored", None)]),
     "a firing that nobody asked for": (
         lambda ledger: fake(ledger, "once-5", M + HOUR - 7, M + HOUR),
         [("once-5", "unexpected", M + HOUR - 7)],

@@ -71,7 +71,7 @@ async def test_an_accepted_schedule_is_stored_kept_in_the_changelog_and_told_in_
     assert (kept.partition, kept.key, kept.timestamp) == (PARTITION, SCHEDULE_KIND + identity("default", "a"), AT + 7)
     assert decode_entry(kept.value) == stored
     (told,) = partition.sent(NAMES.history)
-    assert (told.partition, told.key) == (PARTITION % 3, b"default/a")
+    assert (told.partition, told.key) == (PARTITION, b"default/a")
     assert partition.history == [
         HistoryEvent(EventType.SCHEDULED, "default", "a", 1, AT + HOUR, AT + 7, 1, 1, "reminders", None, PARTITION)
     ]
@@ -138,6 +138,15 @@ async def test_the_next_command_to_read_is_kept_in_the_changelog(partition: Part
     assert overlay.position == 4711
 
 
+async def test_a_topic_of_ours_with_fewer_partitions_has_all_of_a_lane_in_one(producer: FakeProducer) -> None:
+    partition = Partition(producer, number=5, of=6)
+    wrong = command(key=b"order", offset=43, partition=5)
+    await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=b"ghost", partition=5), wrong)
+    partitions = {record.topic: record.partition for record in producer.records}
+    assert partitions == {CHANGELOG: 5, NAMES.history: 5 % 3, NAMES.dead_letters: 5 % 2}
+    assert {event.partition for event in partition.history} == {5}
+
+
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -151,7 +160,7 @@ async def test_a_result_goes_where_the_commands_key_belongs_with_its_correlation
 async def test_a_result_without_a_key_stays_without_one(partition: Partition) -> None:
     await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, *ANSWER, ("schedule-id", b"a"), key=None))
     (answer,) = partition.sent("answers")
-    assert (answer.key, answer.partition) == (None, PARTITION % 7)
+    assert (answer.key, answer.partition) == (None, PARTITION)
 
 
 @pytest.mark.parametrize(
@@ -450,7 +459,7 @@ async def test_a_command_that_is_not_accepted_is_kept_with_its_bytes_the_field_a
 ) -> None:
     cycle = await partition.run(record, now=AT + 7)
     (sent,), (letter,) = partition.sent(NAMES.dead_letters), partition.dead_letters
-    assert sent.partition == PARTITION % 2
+    assert sent.partition == PARTITION
     assert decode_dead_letter(sent)[1] == NAMES.commands
     assert letter == DeadLetter(
         DeadLetterCause.REJECTED,
@@ -614,7 +623,7 @@ async def test_a_dead_letter_that_is_too_large_itself_says_so_and_where_its_byte
     told = letter_of(sent)
     assert len(told) == len(sent.headers)  # the user's headers went too
     assert told["dead-letter-dropped"] == b"key, value and headers: too large for this topic"
-    assert (told["dead-letter-source-topic"], told["dead-letter-source-partition"]) == (NAMES.commands.encode(), b"5")
+    assert (told["dead-letter-source-topic"], told["dead-letter-source-partition"]) == (NAMES.commands.encode(), b"0")
     assert (told["dead-letter-source-offset"], told["dead-letter-reason"]) == (b"42", b"topic missing does not exist")
 
 

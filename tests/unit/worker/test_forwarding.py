@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from aiokafka.structs import ConsumerRecord
+from support import partition as supported
 from support.partition import (
     ANSWER,
     AT,
     HOUR,
     NAMES,
-    PARTITION,
-    PARTITIONS,
     TO_REMINDERS,
     Partition,
-    command,
     due_at,
     topic,
 )
@@ -24,8 +23,11 @@ from light_scheduler.model import DeadLetterCause, EventType, Headers, Outcome
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.relay import FORWARDED_FROM
 
+PARTITION, PARTITIONS = 5, 6
 MINE, THEIRS = b"ghost", b"unknown"
 HOME = partition_for(THEIRS, PARTITIONS)
+command = partial(supported.command, partition=PARTITION)
+ONCE: Headers = [due_at(AT + HOUR), *TO_REMINDERS]
 RESCHEDULE: Headers = [("schedule-command", b"reschedule"), ("schedule-after", b"1h")]
 COMPLETE: Headers = [
     ("schedule-command", b"complete"),
@@ -39,14 +41,23 @@ def test_the_keys_are_what_the_cases_need() -> None:
     assert partition_for(MINE, PARTITIONS) == PARTITION != HOME
 
 
+def at(producer: Any, number: int) -> Partition:
+    return Partition(producer, number=number, of=PARTITIONS)
+
+
 @pytest.fixture
 async def partition(producer: Any) -> Partition:
-    return Partition(producer)
+    return at(producer, PARTITION)
 
 
 @pytest.mark.parametrize(
     "record",
     [
+        pytest.param(command(*ONCE, key=THEIRS), id="schedule"),
+        pytest.param(command(*ONCE, *ANSWER, key=THEIRS), id="schedule with an answer"),
+        pytest.param(command(("schedule-cron", b"* * * * *"), *TO_REMINDERS, key=THEIRS), id="series"),
+        pytest.param(command(*ONCE, ("schedule-id", THEIRS), key=None), id="schedule without a key"),
+        pytest.param(command(*ONCE, ("schedule-on-conflict", b"fail"), key=THEIRS), id="schedule if there is none"),
         pytest.param(command(*ANSWER, key=THEIRS, value=None), id="cancel by null"),
         *(
             pytest.param(command(("schedule-command", name), key=THEIRS), id=name.decode())
@@ -95,11 +106,53 @@ async def test_a_command_is_answered_here_if(partition: Partition, record: Consu
     assert (cycle.forwarded, cycle.outcomes) == (0, {Outcome.NOT_FOUND: 1})
 
 
-async def test_a_schedule_is_stored_where_it_arrives_and_found_there(partition: Partition) -> None:
-    await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, key=THEIRS))
-    cycle = await partition.run(command(key=THEIRS, value=None, offset=43))
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(command(*ONCE, key=MINE), id="its key belongs here"),
+        pytest.param(command(*ONCE, ("schedule-id", THEIRS), key=MINE), id="its key does, not its id"),
+        pytest.param(command(*ONCE, (FORWARDED_FROM, b"1:2:3"), key=THEIRS), id="it was passed on before"),
+    ],
+)
+async def test_a_schedule_is_stored_here_if(partition: Partition, record: ConsumerRecord) -> None:
+    cycle = await partition.run(record)
 
-    assert (cycle.forwarded, cycle.outcomes) == (0, {Outcome.CANCELLED: 1})
+    assert partition.sent(NAMES.commands) == []
+    assert (cycle.forwarded, cycle.outcomes, partition.table.pending) == (0, {Outcome.SCHEDULED: 1}, 1)
+
+
+async def test_a_schedule_that_was_stored_here_is_replaced_and_found_here(partition: Partition) -> None:
+    await partition.run(command(*ONCE, (FORWARDED_FROM, b"1:2:3"), key=THEIRS))
+    replacing = await partition.run(command(*ONCE, key=THEIRS, offset=43))
+    cancelling = await partition.run(command(key=THEIRS, value=None, offset=44))
+
+    assert (replacing.forwarded, replacing.outcomes) == (0, {Outcome.UPDATED: 1})
+    assert (cancelling.forwarded, cancelling.outcomes) == (0, {Outcome.CANCELLED: 1})
+
+
+async def test_a_schedule_that_is_rejected_is_rejected_where_it_arrives(partition: Partition) -> None:
+    cycle = await partition.run(command(due_at(AT - 1), ("schedule-on-past", b"reject"), *TO_REMINDERS, key=THEIRS))
+
+    assert (cycle.forwarded, cycle.outcomes) == (0, {Outcome.REJECTED: 1})
+
+
+async def test_a_schedule_is_accepted_in_the_partition_of_its_key_as_it_was_sent(partition: Partition) -> None:
+    await partition.run(command(("schedule-after", b"1h"), *TO_REMINDERS, *ANSWER, ("trace", b"7"), key=THEIRS))
+    (copy,) = partition.sent(NAMES.commands)
+    there = at(partition.producer, HOME)
+    await there.run(
+        command(*copy.headers, key=copy.key, value=copy.value, partition=HOME, offset=3, timestamp=AT + 5_000),
+        now=AT + 5_000,
+    )
+
+    (result,) = there.results
+    assert (result.outcome, result.partition, result.offset) == (Outcome.SCHEDULED, PARTITION, 42)
+    stored = there.table.get("default", THEIRS.decode())
+    assert stored is not None
+    schedule = stored.schedule
+    assert (stored.progress.due, schedule.payload, schedule.headers) == (AT + HOUR, b"payload", [("trace", b"7")])
+    assert (schedule.source_partition, schedule.source_offset) == (HOME, 3)
+    assert partition.table.pending == 0
 
 
 async def test_a_copy_that_is_too_large_for_the_topic_is_answered_here(partition: Partition) -> None:
@@ -121,7 +174,7 @@ class Passed:
 
 async def passed(partition: Partition, record: ConsumerRecord, offset: int = 3) -> Passed:
     """Have a command passed on to another partition, which has the schedule."""
-    there = Partition(partition.producer, number=HOME)
+    there = at(partition.producer, HOME)
     await there.run(command(due_at(AT + 2 * HOUR), *TO_REMINDERS, key=THEIRS, partition=HOME, offset=offset - 1))
     await partition.run(record)
     (copy,) = partition.sent(NAMES.commands)

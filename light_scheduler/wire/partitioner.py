@@ -10,15 +10,16 @@ from collections.abc import Callable
 _SEED = 0x9747B28C
 
 
-def _murmur2() -> Callable[[bytes], int]:
+def _murmur2() -> Callable[[bytes, int], int]:
+    """Return a hash of a key and Kafka's seed."""
     try:
         from murmurhash2 import murmurhash2
     except ImportError:
         # Its only wheels are for Linux on x86-64.
         from aiokafka.partitioner import murmur2
 
-        return murmur2  # type: ignore[no-any-return]
-    return lambda key: murmurhash2(key, _SEED)
+        return lambda key, _seed: murmur2(key)
+    return murmurhash2
 
 
 _hash = _murmur2()
@@ -26,4 +27,4 @@ _hash = _murmur2()
 
 def partition_for(key: bytes, partitions: int) -> int:
     """Return the partition, of so many, that every Kafka client with the default partitioner chooses for a key."""
-    return (_hash(key) & 0x7FFFFFFF) % partitions
+    return (_hash(key, _SEED) & 0x7FFFFFFF) % partitions

@@ -1,8 +1,7 @@
 """Staging: when firings are prepared ahead of their time, so that nothing but a commit is left to do when it comes.
 
-A transaction takes 15 to 30 ms from its beginning to its commit, and 3 to 8 ms of that are the commit. So a lane that
-has nothing else to do begins it a little earlier, has its records acknowledged, and commits at the due time. Readers
-of committed records see nothing of it before.
+The commit is the smaller part of a transaction. So a lane that has nothing else to do begins it a little earlier, has
+its records acknowledged, and commits at the due time. Readers of committed records see nothing of it before.
 
 An open transaction holds back the readers of all partitions it has touched, whatever others deliver there meanwhile. So
 only due times on the grid, full seconds, are staged: many schedules share those, and no others are due just before.

@@ -191,7 +191,7 @@ async def test_state_that_was_deleted_is_rebuilt_from_the_changelog(application:
     info = await worker.get("/info")
     records = await fired(application, 400)
 
-    assert sum(lane["pending"] for lane in info["lanes"]) in (200, 0)
+    assert sum(lane["restore"]["records"] for lane in info["lanes"]) >= 200
     fired_ids = Counter(
         header(record, "schedule-id") for record in await read_all(application.bootstrap_servers, application.target)
     )

@@ -17,7 +17,7 @@ from .java import java_executable
 from .leash import Leash
 from .ports import free_port, port_is_free
 from .properties import HOST, SideDoor, log4j2_properties, server_properties
-from .readiness import admin_client, answers
+from .readiness import admin_client, all_in_sync, answers
 from .storage import BrokerFolder, new_cluster_id
 
 HEAP_MEGABYTES = 768
@@ -106,6 +106,10 @@ class EmbeddedBroker:
     def log_file(self) -> Path:
         """Where the broker writes warnings and errors."""
         return self._folder.log_file
+
+    def sees_all_in_sync(self) -> bool:
+        """Say whether this broker knows of no topic that a copy is behind of."""
+        return all_in_sync(admin_client(self.bootstrap_servers), _ANSWER_SECONDS)
 
     def start(self) -> Self:
         """Start the broker and wait until it answers; a data folder that was used before is taken as it is.
@@ -210,7 +214,7 @@ class EmbeddedBroker:
             side_doors=self._side_doors,
             node_id=seat.node_id if seat else 1,
             has_controller=seat is None,
-            copies=seat.copies if seat else 1,
+            copies=seat.controller.copies if seat else 1,
             others=self._properties,
         )
         folder.server_properties.write_text(text, encoding="utf-8")

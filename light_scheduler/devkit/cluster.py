@@ -14,6 +14,7 @@ from .controller import Controller, Seat
 from .jars import kafka_jars
 from .java import java_executable
 from .properties import SideDoor
+from .waiting import wait_until
 
 HEAP_MEGABYTES = 512
 
@@ -22,9 +23,9 @@ class EmbeddedCluster:
     """So many Kafka brokers on 127.0.0.1 and a controller beside them, for as long as this process lives.
 
     Topics have a copy on each of up to three nodes; of three, two must have what is acknowledged. The controller is
-    never killed: a node that is broker and controller finds itself named leader by its own log when it comes back.
-    Kafka 4.3 then takes partitions for deleted, and may forget to end transactions that were just being committed,
-    which holds back read_committed readers for good.
+    never killed: a node that is broker and controller finds no leaders in its own log when it comes back, and Kafka 4.3
+    forgets to end transactions in partitions that have none just then (KAFKA-20734), so that read_committed readers
+    stand still for good, or see what was aborted.
 
     `data_dir`: a folder that keeps topics between runs, or None for a temporary one that `close` removes.
     `side_doors`: those of each node. `start_timeout`, `heap_megabytes` and `properties` are each node's.
@@ -47,12 +48,12 @@ class EmbeddedCluster:
         orphaned = root if self._temporary else None
         self.copies = min(nodes, 3)
         """How many copies topics have."""
-        self._controller = Controller(root / "controller", remove_when_orphaned=orphaned)
+        self._controller = Controller(root / "controller", self.copies, remove_when_orphaned=orphaned)
         self.nodes = [
             EmbeddedBroker(
                 data_dir=root / f"node-{number + 1}",
                 side_doors=side_doors[number] if side_doors else (),
-                seat=Seat(number + 1, self.copies, self._controller),
+                seat=Seat(number + 1, self._controller),
                 start_timeout=start_timeout,
                 heap_megabytes=heap_megabytes,
                 properties=properties,
@@ -72,6 +73,16 @@ class EmbeddedCluster:
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(EmbeddedBroker.start, self.nodes))
         return self
+
+    def wait_in_sync(self, timeout: float = 120.0) -> None:
+        """Wait until every node knows of all copies that they are complete. Raises TimeoutError.
+
+        Only then may another node go: whatever lacks a copy of its own would be without a leader.
+        """
+        for node in self.nodes:
+            wait_until(
+                node.sees_all_in_sync, timeout=timeout, what=f"all copies complete, says {node.bootstrap_servers}"
+            )
 
     def stop(self, timeout: float = 20.0) -> None:
         """Stop all of it in order, keeping its data; kill what takes longer than `timeout` seconds."""

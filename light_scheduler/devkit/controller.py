@@ -16,11 +16,12 @@ _JVM_OPTIONS = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:
 class Controller:
     """A KRaft controller on 127.0.0.1, in a folder of its own. It is up when the first broker that asks it is.
 
-    `remove_when_orphaned` is a folder that is deleted if this process is killed.
+    Topics have so many `copies`. `remove_when_orphaned` is a folder that is deleted if this process is killed.
     """
 
-    def __init__(self, folder: Path, *, remove_when_orphaned: Path | None = None) -> None:
+    def __init__(self, folder: Path, copies: int, *, remove_when_orphaned: Path | None = None) -> None:
         self._folder = BrokerFolder(folder)
+        self.copies = copies
         self._remove_when_orphaned = remove_when_orphaned
         self._process: Leash | None = None
         self.port = free_port()
@@ -34,7 +35,7 @@ class Controller:
         with folder.locked() as lock:
             folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
             folder.server_properties.write_text(
-                controller_properties(port=self.port, log_dir=folder.kafka_data), encoding="utf-8"
+                controller_properties(port=self.port, log_dir=folder.kafka_data, copies=self.copies), encoding="utf-8"
             )
             command = folder.java_command(java, jars)
             if not folder.is_formatted:
@@ -58,8 +59,7 @@ class Controller:
 
 @dataclass(frozen=True)
 class Seat:
-    """A broker's place in a cluster whose topics have so many `copies`, and whose controller is another process."""
+    """A broker's place in a cluster whose controller is another process."""
 
     node_id: int
-    copies: int
     controller: Controller

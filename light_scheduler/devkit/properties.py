@@ -41,7 +41,6 @@ def server_properties(
     Topics have so many `copies`, and one of them may be missing. `others` are properties besides ours, or in their
     place.
     """
-    in_sync = max(1, copies - 1)
     doors = {f"SIDE{number}": door for number, door in enumerate(side_doors)}
     listeners = {"PLAINTEXT": port} | {name: door.port for name, door in doors.items()}
     advertised = {"PLAINTEXT": port} | {name: door.advertised_port for name, door in doors.items()}
@@ -54,13 +53,7 @@ def server_properties(
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in (*listeners, "CONTROLLER")),
         "log.dirs": log_dir,
-        "default.replication.factor": copies,
-        "min.insync.replicas": in_sync,
-        "offsets.topic.replication.factor": copies,
-        "transaction.state.log.replication.factor": copies,
-        "transaction.state.log.min.isr": in_sync,
-        "share.coordinator.state.topic.replication.factor": copies,
-        "share.coordinator.state.topic.min.isr": in_sync,
+        **_copies(copies),
         # Kafka's 50 partitions each are for clusters: creating, opening and cleaning them is most of a start.
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,
@@ -83,8 +76,8 @@ def server_properties(
     return _text(settings)
 
 
-def controller_properties(*, port: int, log_dir: Path) -> str:
-    """Return the properties of a process that is the controller of nodes without one."""
+def controller_properties(*, port: int, log_dir: Path, copies: int) -> str:
+    """Return the properties of a process that is the controller of nodes without one: it places new topics' copies."""
     return _text(
         {
             "process.roles": "controller",
@@ -94,6 +87,7 @@ def controller_properties(*, port: int, log_dir: Path) -> str:
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
             "log.dirs": log_dir,
+            **_copies(copies),
             **_SESSION,
         }
     )
@@ -110,6 +104,19 @@ appender.out.name = out
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c: %m%n
 """
+
+
+def _copies(count: int) -> dict[str, int]:
+    in_sync = max(1, count - 1)
+    return {
+        "default.replication.factor": count,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": count,
+        "transaction.state.log.replication.factor": count,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": count,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
 
 
 def _text(settings: Mapping[str, object]) -> str:

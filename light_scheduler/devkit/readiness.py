@@ -32,3 +32,14 @@ def answers(admin: Any, timeout: float) -> bool:
         return bool(admin.list_topics(timeout=timeout).brokers)
     except KafkaException:
         return False
+
+
+def all_in_sync(admin: Any, timeout: float) -> bool:
+    """Say whether a new client's first broker answers within `timeout` seconds that every replica is in sync."""
+    from confluent_kafka import KafkaException
+
+    try:
+        topics = admin.list_topics(timeout=timeout).topics.values()
+    except KafkaException:
+        return False
+    return all(set(part.isrs) == set(part.replicas) for topic in topics for part in topic.partitions.values())

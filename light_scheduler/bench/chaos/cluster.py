@@ -111,7 +111,7 @@ class Cluster:
         self._doors = [[SideDoor(free_port(), free_port()) for _ in range(workers + 1)] for _ in range(brokers)]
         self._kafka = EmbeddedCluster(brokers, data_dir=folder / "kafka", side_doors=self._doors, start_timeout=120)
         self.broker_lock = threading.Lock()
-        """Whoever does something to a broker holds it until that has been undone: of several, only one is away."""
+        """Whoever does something to a broker holds it until all copies are complete: of several, only one is away."""
         self._settings = [self._worker_settings(number) for number in range(workers + 1)]
         self.workers: list[Worker] = []
 
@@ -123,6 +123,10 @@ class Cluster:
     @property
     def brokers(self) -> list[EmbeddedBroker]:
         return self._kafka.nodes
+
+    def wait_in_sync(self) -> None:
+        """Wait until every broker has all of its copies."""
+        self._kafka.wait_in_sync()
 
     @property
     def commands_topic(self) -> str:

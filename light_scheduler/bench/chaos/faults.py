@@ -142,6 +142,8 @@ class Faults:
             self.done[fault.kind] += 1
             self._stopping.wait(fault.seconds)
             end()
+            if is_of_broker:
+                cluster.wait_in_sync()
             self._report(f"{fault.kind} of {fault.at:.1f} s is over")
 
     def _supervise(self, worker: Worker) -> None:

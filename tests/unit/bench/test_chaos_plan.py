@@ -77,10 +77,15 @@ class _Worker:
 def test_only_a_fault_of_its_own_starts_a_worker_that_is_down() -> None:
     worker, guest, broker, other = _Worker(), _Worker(), Mock(), Mock()
     cluster = SimpleNamespace(
-        brokers=[other, broker], broker_lock=Lock(), steady=[worker], guest=guest, workers=[worker, guest]
+        wait_in_sync=Mock(),
+        brokers=[other, broker],
+        broker_lock=Lock(),
+        steady=[worker],
+        guest=guest,
+        workers=[worker, guest],
     )
     Faults(cast(Cluster, cluster), [Fault(0.0, "broker_kill", 0, 0.0, broker=1)], lambda line: None).play()
     assert (broker.kill.call_count, broker.start.call_count, worker.starts) == (1, 1, 0)
-    assert other.kill.call_count == 0
+    assert (other.kill.call_count, cluster.wait_in_sync.call_count) == (0, 1)
     Faults(cast(Cluster, cluster), [Fault(0.0, "freeze", 0, 0.0)], lambda line: None).play()
     assert worker.starts == 3

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from light_scheduler.devkit.ports import free_port, port_is_free
-from light_scheduler.devkit.properties import SideDoor, server_properties
+from light_scheduler.devkit.properties import SideDoor, controller_properties, server_properties
 from light_scheduler.devkit.storage import BrokerFolder
 
 
@@ -43,9 +43,13 @@ def test_one_node_is_enough_for_every_internal_topic() -> None:
 
 
 def test_of_three_copies_one_may_be_missing() -> None:
-    found = parsed(server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), node_id=2, copies=3))
-    assert {value for name, value in found.items() if name.endswith("replication.factor")} == {"3"}
-    assert {value for name, value in found.items() if name.endswith(("min.isr", "min.insync.replicas"))} == {"2"}
+    for text in (
+        server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), node_id=2, copies=3),
+        controller_properties(port=9093, log_dir=Path("/data"), copies=3),  # which places the copies of new topics
+    ):
+        found = parsed(text)
+        assert {value for name, value in found.items() if name.endswith("replication.factor")} == {"3"}
+        assert {value for name, value in found.items() if name.endswith(("min.isr", "min.insync.replicas"))} == {"2"}
 
 
 def test_a_broker_without_a_controller_asks_the_one_that_is_another_process() -> None:

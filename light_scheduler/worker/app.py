@@ -20,7 +20,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire import dialect_named
 
 from .clients import KafkaClients
-from .cycle import LaneContext
+from .context import LaneContext
 from .lane import Lane, LaneServices, Timer
 from .lanes import Lanes
 from .logs import logging_config

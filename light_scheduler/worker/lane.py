@@ -53,7 +53,8 @@ from light_scheduler.wire.state import identity_of
 
 from .batches import RecordBatches, RecordsRefusedError
 from .clients import LaneClients
-from .cycle import Cycle, LaneContext, OriginKey, Refusals, origin_key
+from .context import LaneContext, OriginKey, Refusals, origin_key
+from .cycle import Cycle
 from .intake import Intake
 from .life import LaneState
 from .pace import MOST, Pace

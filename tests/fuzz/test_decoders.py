@@ -23,7 +23,8 @@ from light_scheduler.wire.backoff import parse_backoff
 from light_scheduler.wire.fields import parse_labels
 from light_scheduler.wire.state import decode_entry, decode_progress
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import Cycle, LaneContext
+from light_scheduler.worker.context import LaneContext
+from light_scheduler.worker.cycle import Cycle
 from light_scheduler.worker.targets import Targets, TargetTopic
 
 from .decoders import DECODERS, Decoder, json_commands

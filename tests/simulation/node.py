@@ -22,7 +22,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.model import TopicNames
 from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named
-from light_scheduler.worker.cycle import LaneContext
+from light_scheduler.worker.context import LaneContext
 from light_scheduler.worker.intake import Intake
 from light_scheduler.worker.lane import Lane, LaneServices, Timer
 from light_scheduler.worker.lanes import Lanes

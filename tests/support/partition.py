@@ -16,7 +16,8 @@ from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.store import Store
 from light_scheduler.wire import decode_dead_letter, decode_history, decode_result, dialect_named
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import Cycle, LaneContext, OriginKey
+from light_scheduler.worker.context import LaneContext, OriginKey
+from light_scheduler.worker.cycle import Cycle
 from light_scheduler.worker.targets import TargetTopic
 
 from .producing import FakeProducer

@@ -47,7 +47,8 @@ from light_scheduler.wire.state import (
     identity,
 )
 from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import LONGEST_TOLD, Cycle
+from light_scheduler.worker.cycle import Cycle
+from light_scheduler.worker.telling import LONGEST_TOLD
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -64,21 +64,29 @@ def missing_rights(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[st
     """Return a sentence for each right that workers need and do not have, on topics that exist and on the group."""
     admin = admin_client(settings.bootstrap_servers)
     existing = partition_counts(admin, settings.bootstrap_servers, timeout)
-    names = [spec.name for spec in topic_plan(settings) if spec.name in existing]
-    return [*_on_topics(admin, settings, names, timeout), *_on_group(admin, settings.app_id, timeout)]
+    rights = {name: needed for name, needed in needed_rights(settings).items() if name in existing}
+    return [*_on_topics(admin, rights, timeout), *_on_group(admin, settings.app_id, timeout)]
 
 
-def _on_topics(admin: AdminClient, settings: Settings, names: list[str], timeout: float) -> list[str]:
-    if not names:
-        return []
+def needed_rights(settings: Settings) -> dict[str, list[AclOperation]]:
+    """Return what workers do with each topic of the application."""
     commands = {source.name for source in settings.inputs}
-    changelogs = {settings.topics.changelog(source.name) for source in settings.inputs}
-    futures = admin.describe_topics(TopicCollection(names), include_authorized_operations=True, request_timeout=timeout)
+    changelogs = {settings.topics.changelog(name) for name in commands}
+    needed = {spec.name: [AclOperation.WRITE] for spec in topic_plan(settings)}
+    for name in commands:  # written too: what belongs to another partition, or came over HTTP
+        needed[name] = [AclOperation.READ, AclOperation.WRITE]
+    for name in changelogs:
+        needed[name] = [AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE_CONFIGS]
+    return needed
+
+
+def _on_topics(admin: AdminClient, rights: Mapping[str, list[AclOperation]], timeout: float) -> list[str]:
+    if not rights:
+        return []
+    names = TopicCollection([*rights])
+    futures = admin.describe_topics(names, include_authorized_operations=True, request_timeout=timeout)
     missing = []
-    for name in names:
-        needed = [AclOperation.READ] if name in commands else [AclOperation.WRITE]
-        if name in changelogs:
-            needed += [AclOperation.READ, AclOperation.DESCRIBE_CONFIGS]
+    for name, needed in rights.items():
         description = awaited(futures[name], timeout, f"describing topic {name}")
         missing += _lacking(f"topic {name}", needed, description.authorized_operations)
     return missing

@@ -101,8 +101,9 @@ class TestCommandLine:
                 options = set(OPTION.findall(arguments)) - {"--help"}
                 assert options <= options_of(name, arguments), code
 
-    def test_every_command_has_a_section(self) -> None:
+    def test_every_command_has_a_section_and_a_row(self) -> None:
         text = read(ROOT / "docs" / "command-line.md")
+        assert set(re.findall(r"`([a-z]+)`", first_cells(text.partition("\n## ")[0]))) == COMMANDS.keys()
         assert set(re.findall(r"^## (.*)$", text, re.MULTILINE)) == COMMANDS.keys()
 
 
@@ -142,6 +143,11 @@ def test_the_list_of_metrics_is_complete() -> None:
 def test_every_path_of_the_http_api_is_listed() -> None:
     listed = set(re.findall(r"^\| `(/[^`]*)`", read(ROOT / "docs" / "http.md"), re.MULTILINE))
     assert listed == {operation.path for operation in OPERATIONS}
+
+
+def test_the_readme_leads_to_every_document() -> None:
+    listed = set(LINK.findall(section(read(ROOT / "README.md"), "Documents")))
+    assert listed >= {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -62,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[BOOTSTRAP_VARIABLE] = broker.bootstrap_servers
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.xdist_group("spark" if item.get_closest_marker("pipeline") else item.location[0]))

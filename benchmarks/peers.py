@@ -127,7 +127,9 @@ def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result:
       apscheduler   APScheduler on PostgreSQL
 
     What the peers need is installed by this command into a cache folder: Python packages, Redis, PostgreSQL, jars. Java
-    peers need a JDK 17 or newer on the path. Everything else is temporary. Linux only. Exit code 1 if a contestant did not do its part in some round.
+    peers need a JDK 17 or newer on the path. Everything else is temporary. Linux only.
+
+    Exit code 1 if a contestant did not do its part in some round.
     """
     names = names or tuple(CONTESTANTS)
     about = {"at": SystemClock().now(), "machine": machine()}

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from benchmarks.contestants.contestant import Contestant, Place
 from benchmarks.contestants.figures import summarised
@@ -29,6 +29,8 @@ from light_scheduler.errors import SchedulerError
 RESULT = Path(__file__).parent / "results" / "peers.json"
 CACHE = Path(tempfile.gettempdir()) / "light-scheduler-peers"
 PARTITIONS = 4
+WIDTH = 160
+"""Characters of a line of the table where there is no terminal to tell."""
 
 # Name on the command line -> its class in `contestants`.
 CONTESTANTS = {
@@ -41,7 +43,7 @@ CONTESTANTS = {
 
 EXAMPLES = """\b
 Examples:
-  python -m benchmarks.peers                            all of them, three rounds: some 12 minutes
+  python -m benchmarks.peers                            all of them, three rounds
   python -m benchmarks.peers light celery --rounds 1    two of them, once
   python -m benchmarks.peers --scale 0.05 --rounds 1 --result /tmp/peers.json    does everything work?
 """
@@ -101,7 +103,7 @@ def contestant_named(name: str) -> type[Contestant]:
 
 def table_of(results: dict[str, Any]) -> Table:
     """Show the median of every figure, a column for each contestant."""
-    table = Table("Figure", *(found["title"] for found in results.values()), "unit")
+    table = Table(Column("Figure", no_wrap=True), *(found["title"] for found in results.values()), "unit")
     for name in dict.fromkeys(name for found in results.values() for name in found["figures"]):
         cells = [found["figures"].get(name) for found in results.values()]
         unit = next(cell["unit"] for cell in cells if cell)
@@ -141,7 +143,7 @@ def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result:
     settings = {"rounds": rounds, "payload_bytes": PAYLOAD_BYTES, "steady": {"rate": RATE, "seconds": SECONDS}}
     document = {**about, "settings": settings, "contestants": results}
     result.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    Console().print(table_of(results))
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table_of(results))
     if meeting.has_failures:
         sys.exit(1)
 

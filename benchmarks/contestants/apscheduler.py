@@ -14,7 +14,7 @@ from .peer import Peer
 from .postgres import Postgres
 from .toolbox import PROGRAMS
 
-_SUBMIT_S = 120.0
+_SUBMIT_S = 300.0
 
 
 class ApScheduler(Peer):
@@ -26,8 +26,8 @@ class ApScheduler(Peer):
         "misfire_grace_time": None,
         "postgresql": postgres.SETTINGS,
     }
-    pending = 5_000
-    burst = 5_000
+    pending = 2_000
+    burst = 2_000
 
     def open_store(self) -> None:
         self._postgres = Postgres(self._place.toolbox, self.file("postgres"))

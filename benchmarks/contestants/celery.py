@@ -29,7 +29,7 @@ class Celery(Peer):
         "visibility_timeout": 60,
         "redis": redis.SETTINGS,
     }
-    pending = 20_000
+    pending = 10_000
     burst = 5_000
     patience_s = 150.0
 

@@ -39,7 +39,7 @@ from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, dec
 from light_scheduler.wire.relay import Count, as_sent, mark_of
 
 from .faults import Place
-from .replay import Asked, Refused, Told
+from .promises import Asked, Refused, Told
 from .verdict import Buried, Case, Seen
 
 COMMAND, BURIED, TOLD, SEEN = range(4)

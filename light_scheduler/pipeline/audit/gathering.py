@@ -18,7 +18,7 @@ from light_scheduler.wire.fields import CONTROL_PREFIX
 
 from .evidence import BURIED, SEEN, TOLD, asked_of, encode_asked, kafka_rows
 from .evidence import SCHEMA as EVIDENCE
-from .replay import Refused
+from .promises import Refused
 
 COLUMNS = f"{EVIDENCE}, asks string, interval bigint, start bigint, prefix string, target string"
 """Rows of evidence, and what questions without an engine need: which command it is, the interval and the start of a

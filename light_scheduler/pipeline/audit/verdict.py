@@ -11,7 +11,8 @@ from light_scheduler.engine import FiringRules
 from light_scheduler.model import DeadLetterCause, EventType
 
 from .faults import Fault, FaultKind, Place
-from .replay import Asked, Ending, Name, Promise, Replay, Told
+from .promises import Asked, Ending, Name, Promise, Told
+from .replay import Replay
 
 
 class Seen(NamedTuple):

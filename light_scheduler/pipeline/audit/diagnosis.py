@@ -1,0 +1,136 @@
+"""What is wrong with a line of history that no order explains, and how to go on after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from light_scheduler.engine import take_turn
+from light_scheduler.model import Entry, EventType, HistoryEvent, Once
+
+from .faults import Fault, FaultKind, Place
+from .orders import ASKED, Orders, State, Way, lines_of
+from .promises import Ending, Told
+
+MOST_PASSED = 1_000
+"""Firings in a row that are told to be missing one by one."""
+
+
+class Diagnosis(NamedTuple):
+    """What is wrong, and how to go on.
+
+    With a `way` the faults explain the line. Else its message `is_sought`, if it tells of one, and the replay goes on
+    in `state`, or as it was, or `is_lost`: it does not know any more how the schedule stands.
+    """
+
+    faults: Sequence[Fault]
+    way: Way | None = None
+    state: State | None = None
+    is_sought: bool = True
+    is_lost: bool = False
+
+
+class Diagnoses:
+    """Finds the fault that explains most: a line is held against one state of what was possible before it."""
+
+    def __init__(self, orders: Orders, commands_topic: str) -> None:
+        self._orders = orders
+        self._topic = commands_topic
+
+    def of(self, told: Told, state: State, last_fired: HistoryEvent | None, last_ending: Ending | None) -> Diagnosis:
+        """Say what is wrong with a line, after the last firing and the last definition that ended."""
+        event, entry = told.event, state.entry
+        if event.event is EventType.MOVED and entry is None and state.position < len(self._orders.asked):
+            fault = _fault(told, FaultKind.IGNORED, "it was passed on to another partition, and is in none")
+            return Diagnosis([fault], state=state._replace(position=state.position + 1))
+        if event.event in ASKED or event.event is EventType.COMPLETED:
+            detail = f"history tells {event.event}, and no command asked for it"
+            return self._without_some(told, state) or _lost(told, FaultKind.UNEXPECTED, detail)
+        if event.event is not EventType.FIRED:
+            return _lost(told, *self._undelivered(event, entry))
+        last = last_fired
+        if last is not None and (last.due, last.version, last.attempt) == (event.due, event.version, event.attempt):
+            return Diagnosis([_fault(told, FaultKind.DUPLICATE, "history tells it twice")])
+        if entry is None:
+            was_cancelled = last_ending is not None and last_ending.event is EventType.CANCELLED
+            kind = FaultKind.AFTER_CANCEL if was_cancelled else FaultKind.UNEXPECTED
+            return Diagnosis([_fault(told, kind, "nothing was pending when it fired")])
+        if event.version is not None and event.version < entry.schedule.version:
+            detail = f"version {entry.schedule.version} had taken its place"
+            return Diagnosis([_fault(told, FaultKind.SUPERSEDED, detail)])
+        if event.due == entry.progress.due and event.at < entry.progress.wakes_at:
+            early = entry.progress.wakes_at - event.at
+            fault = _fault(told, FaultKind.EARLY, f"it fired {early} ms before it was due")
+            return Diagnosis([fault], state=self._as_if_on_time(state, entry), is_sought=False)
+        return self._with_missing(told, state) or _lost(told, FaultKind.UNEXPECTED, f"due was {_shown(entry)}")
+
+    def _undelivered(self, event: HistoryEvent, entry: Entry | None) -> tuple[FaultKind, str]:
+        """Say what is wrong with a line that says why something was not delivered."""
+        if entry is None:
+            return FaultKind.UNEXPECTED, f"history tells {event.event}, and nothing was pending"
+        if entry.progress.wakes_at <= event.at and take_turn(entry, event.at, self._orders.rules).delivers:
+            return FaultKind.MISSING, f"history tells {event.event}, where it should have been delivered"
+        return FaultKind.UNEXPECTED, f"history tells {event.event}; due was {_shown(entry)}"
+
+    def _without_some(self, told: Told, state: State) -> Diagnosis | None:
+        """Explain a line by a later command than the next one: those before it had no effect."""
+        asked, state = self._orders.asked, state._replace(following=())
+        for position in range(state.position + 1, len(asked)):
+            found = list(self._orders.ways(state._replace(position=position), told.event))
+            if found:
+                detail = "a later command had its effect, and this one none"
+                ignored = [
+                    Fault(
+                        FaultKind.IGNORED,
+                        None,
+                        each.recorded_at,
+                        Place(self._topic, each.partition, each.offset),
+                        detail,
+                    )
+                    for each in asked[state.position : position]
+                ]
+                return Diagnosis(ignored, found[0])
+        return None
+
+    def _with_missing(self, told: Told, state: State) -> Diagnosis | None:
+        """Explain a firing of a series as a later one than the next: those before it are missing."""
+        entry, event = state.entry, told.event
+        missing: list[Fault] = []
+        while entry is not None and len(missing) < MOST_PASSED and entry.progress.wakes_at <= event.at:
+            turn = take_turn(entry, entry.progress.wakes_at, self._orders.rules)
+            if turn.entry is None or turn.entry == entry:
+                return None
+            if turn.delivers:
+                due = turn.subject.progress.due
+                detail = f"history goes on with {event.due}"
+                missing.append(Fault(FaultKind.MISSING, due, entry.progress.wakes_at, told.place, detail))
+            entry = turn.entry
+            passed = state._replace(entry=entry, following=())
+            progress = msgspec.structs.replace(entry.progress, sequence=event.sequence or entry.progress.sequence)
+            renumbered = passed._replace(entry=Entry(entry.schedule, progress))
+            for candidate in (passed, renumbered):
+                if found := list(self._orders.by_turn(candidate, event)):
+                    return Diagnosis(missing, found[0])
+        return None
+
+    def _as_if_on_time(self, state: State, entry: Entry) -> State:
+        """Return the state after a firing that came too early."""
+        turn = take_turn(entry, entry.progress.wakes_at, self._orders.rules)
+        lines = lines_of(turn, entry, state.since)
+        return state._replace(entry=turn.entry, following=tuple(lines[1:]))
+
+
+def _fault(told: Told, kind: FaultKind, detail: str) -> Fault:
+    return Fault(kind, told.event.due, told.event.at, told.place, detail)
+
+
+def _lost(told: Told, kind: FaultKind, detail: str) -> Diagnosis:
+    return Diagnosis([_fault(told, kind, detail)], is_lost=True)
+
+
+def _shown(entry: Entry) -> str:
+    progress, schedule = entry.progress, entry.schedule
+    what = "once" if isinstance(schedule.trigger, Once) else f"number {progress.sequence}"
+    return f"version {schedule.version}, {what}, at {progress.due}{', paused' if progress.paused else ''}"

@@ -1,0 +1,219 @@
+"""Every order in which commands and firings may have come to what a line of history tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+import msgspec
+
+from light_scheduler.engine import Decision, FiringRules, Turn, concerns, decide, decide_one_of_many, take_turn
+from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import (
+    NEVER,
+    Command,
+    CommandForMany,
+    DeadLetterCause,
+    Entry,
+    EventType,
+    HistoryEvent,
+    Outcome,
+    Sweep,
+)
+
+from .promises import Asked, Refused
+
+ASKED = frozenset(
+    {
+        EventType.SCHEDULED,
+        EventType.UPDATED,
+        EventType.CANCELLED,
+        EventType.PAUSED,
+        EventType.RESUMED,
+        EventType.REJECTED,
+        EventType.MOVED,
+    }
+)
+"""What only a command can be the cause of."""
+
+
+class Line(NamedTuple):
+    """A line that history has to have."""
+
+    event: EventType
+    subject: Entry
+    stands_for: int | None = None
+    ready_at: int = 0
+    cause: DeadLetterCause | None = None
+
+    def is_told_by(self, event: HistoryEvent) -> bool:
+        progress = self.subject.progress
+        return (
+            event.event is self.event
+            # Where nothing is planned, history tells what was asked for instead; it did not always.
+            and event.due in ((progress.due,) if progress.due != NEVER else (progress.next_due, NEVER))
+            and event.version == self.subject.schedule.version
+            and event.sequence == progress.sequence
+            and event.attempt == progress.attempt
+            and event.target_topic == self.subject.schedule.target.topic
+            and (None if event.count is msgspec.UNSET else event.count) == self.stands_for
+        )
+
+
+class State(NamedTuple):
+    """How far the commands have been carried out, what is pending then, and which lines have to follow at once.
+
+    `since` is when the last command that had an effect was recorded (UTC epoch ms), `refused` how many of those that
+    cannot be understood history has told of.
+    """
+
+    position: int
+    entry: Entry | None
+    since: int
+    refused: int = 0
+    following: tuple[Line, ...] = ()
+
+
+Way = tuple[State, Line | None]
+"""The state that a line of history leads to, and what explains the line; None: only a command's refusal does."""
+
+
+class Orders:
+    """Goes from state to state by the engine.
+
+    `asked` are the commands in the order of their log. `rejected` are offsets of commands that are among the dead
+    letters, `passed_on` of those that another lane has copies of.
+    """
+
+    def __init__(
+        self, asked: Sequence[Asked], rules: FiringRules, rejected: AbstractSet[int], passed_on: AbstractSet[int]
+    ) -> None:
+        # What cannot be understood is refused on sight: a command for many before it may have its effect after it.
+        self.asked = [each for each in asked if not isinstance(each, Refused)]
+        self.refused = [each for each in asked if isinstance(each, Refused)]
+        self.rules = rules
+        self._rejected = rejected
+        self._passed_on = passed_on
+
+    def ways(self, state: State, event: HistoryEvent) -> Iterator[Way]:
+        """Yield every way to come from a state to a line of history."""
+        if state.following:
+            line, *rest = state.following
+            if line.is_told_by(event):
+                yield state._replace(following=tuple(rest)), line
+            return
+        for idle in self.idle(state, event.at):
+            for quiet in self.quiet(idle, event.at):
+                yield from self.by_command(quiet, event)
+                if event.event not in ASKED:
+                    yield from self.by_turn(quiet, event)
+
+    def idle(self, state: State, now: int) -> Iterator[State]:
+        """Yield a state, and those after commands that change nothing in it."""
+        yield state
+        while not state.following and state.position < len(self.asked):
+            try:
+                decision = _decided(self.asked[state.position], state.entry, now)
+            except InvalidCommand:
+                return
+            if decision.event is not None:
+                return
+            state = state._replace(position=state.position + 1)
+            yield state
+
+    def quiet(self, state: State, now: int) -> Iterator[State]:
+        """Yield a state, and those after turns of which history does not tell: a firing went to the queue.
+
+        When that was makes no difference, so it is taken to have been at once.
+        """
+        yield state
+        while (entry := state.entry) is not None and _may_queue(entry) and entry.progress.wakes_at <= now:
+            turn = take_turn(entry, entry.progress.wakes_at, self.rules)
+            if turn.entry == entry or lines_of(turn, entry, 0):
+                return
+            state = state._replace(entry=turn.entry)
+            yield state
+
+    def by_command(self, state: State, event: HistoryEvent) -> Iterator[Way]:
+        """Yield the ways in which the next command explains a line."""
+        if event.event is EventType.REJECTED and state.refused < len(self.refused):
+            yield state._replace(refused=state.refused + 1), None
+        if state.position == len(self.asked):
+            return
+        asked = self.asked[state.position]
+        after = state._replace(position=state.position + 1)
+        if event.event is EventType.MOVED:
+            if state.entry is None and asked.offset in self._passed_on:
+                yield after, None
+            return
+        is_rejected = asked.offset in self._rejected
+        if event.event is EventType.REJECTED:
+            if is_rejected or self._refuses(asked, state.entry, event.at):
+                yield after, None
+            return
+        if is_rejected:
+            return
+        try:
+            decision = _decided(asked, state.entry, event.at)
+        except InvalidCommand:
+            return
+        if decision.event is None or decision.subject is None:
+            return
+        line = Line(decision.event, decision.subject)
+        if line.is_told_by(event):
+            following = (Line(EventType.FINISHED, decision.subject),) if decision.finished else ()
+            since = min(asked.recorded_at, event.at)
+            yield after._replace(entry=decision.entry, since=since, following=following), line
+
+    @staticmethod
+    def _refuses(asked: Command, entry: Entry | None, now: int) -> bool:
+        try:
+            _decided(asked, entry, now)
+        except InvalidCommand:
+            return True
+        return False
+
+    def by_turn(self, state: State, event: HistoryEvent) -> Iterator[Way]:
+        """Yield the ways in which a turn of the schedule, at the line's own instant, explains it."""
+        refusals: tuple[str | None, ...] = (None,)
+        if event.event in (EventType.RETRIED, EventType.DEAD_LETTERED):
+            refusals = (None, event.reason)
+        for refusal in refusals:
+            entry = state.entry
+            if entry is None or entry.progress.wakes_at > event.at:
+                return
+            turn = take_turn(entry, event.at, self.rules, refusal)
+            lines = lines_of(turn, entry, state.since)
+            if lines and lines[0].is_told_by(event):
+                yield state._replace(entry=turn.entry, following=tuple(lines[1:])), lines[0]
+
+
+def _decided(command: Command, entry: Entry | None, now: int) -> Decision:
+    """Decide a command on this schedule, be it for this one or for many. Raises InvalidCommand."""
+    if not isinstance(command, CommandForMany) or command.selection is None:
+        return decide(command, entry, now, NO_LIMITS)
+    if entry is None or not concerns(Sweep(command, command.partition, command.offset), entry):
+        return Decision(Outcome.NOT_FOUND, entry)
+    return decide_one_of_many(command, entry, now, NO_LIMITS)
+
+
+def lines_of(turn: Turn, entry: Entry, since: int) -> list[Line]:
+    """Return what history tells of a turn of a schedule that stood as `entry` says."""
+    lines = []
+    ready_at = max(entry.progress.wakes_at, since)
+    if turn.skipped is not None:
+        skipped = Entry(entry.schedule, turn.skipped.progress)
+        lines.append(Line(EventType.SKIPPED, skipped, turn.skipped.count))
+    if turn.event is not None:
+        ready_at = max(ready_at, turn.subject.progress.due)
+        lines.append(Line(turn.event, turn.subject, None, ready_at, turn.dead_letter))
+    if turn.finished:
+        lines.append(Line(EventType.FINISHED, turn.subject))
+    return lines
+
+
+def _may_queue(entry: Entry) -> bool:
+    waits = entry.schedule.acknowledgement
+    return waits is not None and waits.overlap == "queue" and bool(entry.progress.awaited)

@@ -116,7 +116,9 @@ def table_of(results: dict[str, Any]) -> Table:
 @click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True)
 @click.option("--scale", type=click.FloatRange(0.001, 100), default=1.0, show_default=True, help="Of the usual work.")
 @click.option("--cache", type=click.Path(path_type=Path), default=CACHE, help="Where peers are installed.")
-@click.option("--result", type=click.Path(path_type=Path), default=RESULT, help="The document that is written.")
+@click.option(
+    "--result", type=click.Path(path_type=Path), default=RESULT, help="The document, written after each round."
+)
 def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result: Path) -> None:
     """Measure schedulers side by side, each with the same one-shots.
 
@@ -134,16 +136,15 @@ def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result:
     Exit code 1 if a contestant did not do its part in some round.
     """
     names = names or tuple(CONTESTANTS)
-    about = {"at": SystemClock().now(), "machine": machine()}
+    settings = {"payload_bytes": PAYLOAD_BYTES, "steady": {"rate": RATE, "seconds": SECONDS}}
+    about = {"at": SystemClock().now(), "machine": machine(), "settings": settings}
     with Progress() as progress, Stage(PARTITIONS) as stage:
         meeting = Meeting(names, Place(Path(), Toolbox(cache.absolute()), stage, progress), scale)
         for number in range(1, rounds + 1):
             meeting.play(number, rounds)
-    results = meeting.results()
-    settings = {"rounds": rounds, "payload_bytes": PAYLOAD_BYTES, "steady": {"rate": RATE, "seconds": SECONDS}}
-    document = {**about, "settings": settings, "contestants": results}
-    result.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    Console(width=None if sys.stdout.isatty() else WIDTH).print(table_of(results))
+            document = {**about, "rounds": number, "contestants": meeting.results()}
+            result.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table_of(meeting.results()))
     if meeting.has_failures:
         sys.exit(1)
 

@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from light_scheduler.devkit.java import java_executable
 from light_scheduler.devkit.ports import port_is_free
 from light_scheduler.errors import BrokerError, BrokerStartError
 from light_scheduler.settings import Settings
-from light_scheduler.worker.broker_facts import BrokerFacts, broker_facts, missing_rights
+from light_scheduler.worker.broker_facts import BrokerFacts, broker_facts, missing_rights, single_copies
 from light_scheduler.worker.topic_admin import check_topics
 from light_scheduler.worker.topic_plan import topic_plan
 
@@ -29,6 +29,7 @@ _MIB = 1024 * 1024
 _LITTLE_DISK = 1024 * _MIB
 _NO_DISK = 100 * _MIB
 _ANSWER_SECONDS = 2.0
+_NAMED = 5
 _TIMEOUT_S = 5.0
 
 _UNSYNCHRONISED = 0x0040  # STA_UNSYNC of linux/timex.h
@@ -63,6 +64,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     yield Check("broker", "ok", f"{settings.bootstrap_servers}: cluster {facts.cluster_id}, {_nodes(facts.nodes)}")
     yield from check_limits(settings, facts)
     try:
+        yield check_copies(facts.nodes, single_copies(settings.bootstrap_servers, timeout=_TIMEOUT_S))
         yield from check_application_topics(settings)
         yield from check_rights(settings)
         yield from check_delays(settings)
@@ -149,6 +151,19 @@ def check_application_topics(settings: Settings) -> Iterator[Check]:
         yield Check("topics", "fail", f"{finding.topic} {finding.problem}", finding.fix)
     if not findings:
         yield Check("topics", "ok", f"{len(topic_plan(settings))} topics of {settings.app_id} are as they should be")
+
+
+def check_copies(nodes: int, singles: Sequence[str]) -> Check:
+    """Warn of topics with one copy among several nodes: Kafka forgets transactions where there is no leader."""
+    if nodes == 1 or not singles:
+        return Check("copies", "ok", "one node has all" if nodes == 1 else "every topic has more than one")
+    more = f" and {len(singles) - _NAMED} more" if len(singles) > _NAMED else ""
+    return Check(
+        "copies",
+        "warn",
+        f"only one of {', '.join(singles[:_NAMED])}{more}: firings there may be lost or doubled while its node is away",
+        "give targets and workers' topics three copies (kafka-reassign-partitions.sh): see docs/operating.md",
+    )
 
 
 def check_rights(settings: Settings) -> Iterator[Check]:

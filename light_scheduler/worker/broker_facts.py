@@ -60,6 +60,19 @@ def broker_facts(bootstrap_servers: str, *, timeout: float = TIMEOUT_S) -> Broke
     )
 
 
+def single_copies(bootstrap_servers: str, *, timeout: float = TIMEOUT_S) -> list[str]:
+    """Return the topics, anybody's, of which some partition has one copy only."""
+    try:
+        topics = admin_client(bootstrap_servers).list_topics(timeout=timeout).topics
+    except KafkaException as error:
+        raise BrokerError(f"listing the topics of {bootstrap_servers}: {error}") from error
+    return sorted(
+        name
+        for name, topic in topics.items()
+        if any(len(partition.replicas) == 1 for partition in topic.partitions.values())
+    )
+
+
 def missing_rights(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[str]:
     """Return a sentence for each right that workers need and do not have, on topics that exist and on the group."""
     admin = admin_client(settings.bootstrap_servers)

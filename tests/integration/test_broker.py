@@ -17,6 +17,7 @@ from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import process_runs, wait_until
 from light_scheduler.errors import BrokerStartError
+from light_scheduler.worker.broker_facts import single_copies
 
 pytestmark = pytest.mark.integration
 
@@ -79,6 +80,8 @@ def test_a_cluster_goes_on_without_one_of_three_nodes_which_catches_up_when_it_i
         address = cluster.bootstrap_servers
         create_topic(address, "kept")
         assert in_sync(address, "kept") == {1, 2, 3}
+        create_topic(address, "single", copies=1)
+        assert single_copies(address) == ["single"]
         cluster.nodes[1].kill()
         wait_until(lambda: in_sync(address, "kept") == {1, 3}, timeout=30, what="the others to go on")
         produce(address, "kept")
@@ -115,11 +118,11 @@ def topics(address: str) -> list[str]:
     return list(admin.list_topics(timeout=10).topics)
 
 
-def create_topic(address: str, name: str) -> None:
+def create_topic(address: str, name: str, copies: int = -1) -> None:
     from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
     admin = admin_client(address)
-    admin.create_topics([NewTopic(name, 1)])[name].result(10)
+    admin.create_topics([NewTopic(name, 1, copies)])[name].result(10)
     wait_until(lambda: bool(in_sync(address, name)), timeout=10, what="a leader")
 
 

@@ -32,7 +32,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
-    partition: int = 3
+    partition: int = 0
     offset: int = 42
     timestamp: int = AT
 

@@ -95,7 +95,7 @@ def test_a_decoder_takes_an_input_or_refuses_it_with_its_own_error(
 
 class _AnyTopic(dict[str, TargetTopic]):
     def __missing__(self, name: str) -> TargetTopic:
-        return TargetTopic(4, 1_048_588, None, 0.0)
+        return TargetTopic(1 if name == NAMES.commands else 4, 1_048_588, None, 0.0)
 
 
 @pytest.mark.parametrize(("dialect", "records"), [("native", commands()), ("json", json_commands())])
@@ -104,7 +104,7 @@ def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
 ) -> None:
     context = LaneContext(
         NAMES.commands,
-        3,
+        0,
         dialect_named(dialect),
         NAMES,
         Limits(1_000_000, 512, frozenset({NAMES.history})),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.filling import fill
 from light_scheduler.bench.looks import Look, follow, look
 from light_scheduler.bench.options import Options
 from light_scheduler.bench.producing import produce
@@ -31,9 +32,13 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
 
 def _play(application: BenchApplication, options: Options, progress: Progress) -> dict[str, float]:
     worker, clock = application.worker, SystemClock()
-    progress.phase("starting the worker")
-    worker.start()
-    worker.wait_ready()
+    if options.pending:
+        fill(application, options, options.pending, progress)
+    else:
+        progress.phase("starting the worker")
+        worker.start()
+        worker.wait_ready()
+    begun = follow(worker, lambda seen: seen.carried_out, 0, progress)[-1].carried_out
     due = clock.now() + lead_ms(options.messages, attempt=0)
     workload = Workload(
         messages=options.messages,
@@ -47,7 +52,7 @@ def _play(application: BenchApplication, options: Options, progress: Progress) -
     progress.phase("sending commands", options.messages)
     produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
     progress.phase("accepting", options.messages)
-    before = follow(worker, lambda seen: seen.carried_out, options.messages, progress)[-1]
+    before = follow(worker, lambda seen: seen.carried_out - begun, options.messages, progress)[-1]
     wait_ms = workload.due - _WARM_UP_MS - clock.now()
     if wait_ms < 0:
         raise SchedulerError(f"{options.messages} schedules were not accepted in time: measure with a lower --rate")
@@ -71,4 +76,4 @@ def cost(before: Look, after: Look | None) -> dict[str, float]:
     return {"worker_cpu_us_per_event": (after.cpu_s - before.cpu_s) * 1e6 / (after.firings - before.firings)}
 
 
-SCENARIO = Scenario(play, defaults={"rate": 1_000, "seconds": 30, "grid_ms": 1})
+SCENARIO = Scenario(play, defaults={"rate": 1_000, "seconds": 30, "grid_ms": 1, "pending": 0})

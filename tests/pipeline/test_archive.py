@@ -30,12 +30,14 @@ from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.topics import read_topics
 from light_scheduler.worker.topic_admin import create_topic
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(7_200)]
 
 M = 1_767_225_600_000
 """2026-01-01T00:00Z."""
 MINUTE = 60_000
-COMMIT_TIMEOUT_S = 120.0
+COMMIT_TIMEOUT_S = 900.0
+PAUSE_S = 0.5
+"""After each hundredth of what flows between two kills: so that it flows until the last of them."""
 
 
 def archived(spark: SparkSession, kafka: Kafka, path: Path, topics: list[str], **options: Any) -> ArchiveSummary:
@@ -120,7 +122,7 @@ def flowing(kafka: Kafka, topics: list[str], count: int, kills: int) -> Iterator
             producer.produce(topics[number % len(topics)], value, b"%d" % number, headers=headers[: number % 4])
             if number % share == 0:
                 producer.flush()
-                hurry.wait(0.2)
+                hurry.wait(PAUSE_S)
         assert producer.flush() == 0
 
     thread = threading.Thread(target=produce)

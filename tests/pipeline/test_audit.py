@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.application import Application
 from support.ledger import Ledger, Record
-from support.reading import read_until
+from support.reading import marks_passed
 
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SettableClock, SystemClock
@@ -25,7 +25,7 @@ from light_scheduler.model import TopicNames
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.job import Cluster
 
-pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(7_200)]
 
 M = 1_767_225_600_000
 """2026-01-01T00:00Z."""
@@ -183,8 +183,9 @@ def test_a_wrong_application_id_is_told(spark: SparkSession, kafka: Kafka, prefi
         main(spark, options_for(kafka, TopicNames(prefix)))
 
 
-def at_least(number: int) -> Callable[[list[Any]], bool]:
-    return lambda records: len(records) >= number
+SECONDS_EACH = 1 / 5_000
+"""At which schedules of a long run are due, and SENDING_EACH is how long sending one takes at most."""
+SENDING_EACH = 1 / 10_000
 
 
 @pytest.mark.chaos
@@ -192,35 +193,40 @@ def at_least(number: int) -> Callable[[list[Any]], bool]:
 async def test_a_run_of_real_workers_with_kills_is_clean(
     kafka: Kafka, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    count = request.config.getoption("--audited")
+    count, kills = request.config.getoption("--audited"), request.config.getoption("--audit-kills")
     application = await Application.create(kafka.bootstrap_servers, tmp_path)
     workers = [application.new_worker(), application.new_worker()]
     for worker in workers:
         worker.start()
     await asyncio.gather(*(worker.ready() for worker in workers))
-    start, spread = SystemClock().now() + 2_000, 8_000
+    start = SystemClock().now() + 2_000 + int(1_000 * count * SENDING_EACH)
+    spread = max(8_000, int(1_000 * count * SECONDS_EACH))
     cancelled = range(0, count, 20)
 
     def request_of(number: int) -> ScheduleRequest:
-        at = start + number * spread // count if number % 20 else start + HOUR
+        at = start + number * spread // count if number % 20 else start + 24 * HOUR
         return {"id": f"s-{number}", "payload": b"%d" % number, "topic": application.target, "at": at}
 
     async with application.client() as client:
-        await client.schedule_many([request_of(number) for number in range(count)])
+        await client.schedule_many(map(request_of, range(count)))
         for number in range(5):
             await client.schedule(f"rate-{number}", b"rate", topic=application.target, every="1s", max_firings=6)
-        await asyncio.gather(*(client.cancel(f"s-{number}") for number in cancelled))
+        for first in range(0, len(cancelled), 1_000):
+            await asyncio.gather(*(client.cancel(f"s-{number}") for number in cancelled[first : first + 1_000]))
     expected = count - len(cancelled) + 30
-    for share in (4, 2):
-        await read_until(application.bootstrap_servers, [application.target], at_least(expected // share))
-        workers[0].kill()
-        workers[0].start()
-        workers.reverse()
-    for topic, least in ((application.target, expected), (application.settings.topics.history, 2 * expected)):
-        await read_until(application.bootstrap_servers, [topic], at_least(least))
+    patience = 120 + count / 1_000
+    marks = [expected * number // (kills + 1) for number in range(1, kills + 1)]
+    async for mark in marks_passed(application.bootstrap_servers, application.target, [*marks, expected], patience):
+        if mark < expected:
+            workers[0].kill()
+            workers[0].start()
+            workers.reverse()
+    history = application.settings.topics.history
+    async for _ in marks_passed(application.bootstrap_servers, history, [2 * expected], patience):
+        pass
 
-    now = SystemClock().now()
-    summary = main(spark, options_for(kafka, application.settings.topics, end=now, clock=SystemClock()))
+    options: dict[str, Any] = {"end": SystemClock().now(), "clock": SystemClock(), "patience": 24 * HOUR}
+    summary = main(spark, options_for(kafka, application.settings.topics, **options))
 
     application.close()
     assert (list(summary.faults), summary.unjudged, summary.waiting) == ([], 0, 0)

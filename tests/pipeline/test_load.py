@@ -99,6 +99,14 @@ class TestFormats:
             assert command.paused is (number == 3)
             assert command.partition == partition_for(command.key, PARTITIONS)
 
+    def test_each_file_has_a_task_of_its_own_however_small(self, load: Load, tmp_path: Path) -> None:
+        (tmp_path / "table").mkdir()
+        for name in ("a", "b", "c"):
+            parquet(tmp_path / "table" / f"{name}.parquet", id=[name, ""], at=[AT, AT])
+        refused = tmp_path / "refused"
+        assert load(tmp_path / "table", constants={"target-topic": "t"}, refused=str(refused)).refused == 3
+        assert len(list(refused.glob("*.parquet"))) == 3, "a task writes a file"
+
     def test_csv_has_text_in_quotes_over_several_lines_and_nulls(
         self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:

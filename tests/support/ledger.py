@@ -27,7 +27,7 @@ MOST = 5_000
 """Commands and firings of a cycle."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """A record, with the names that codecs use."""
 

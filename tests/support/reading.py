@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -40,6 +40,34 @@ async def read_until(
     finally:
         await consumer.stop()
     return records
+
+
+async def marks_passed(
+    bootstrap_servers: str, topic: str, marks: Sequence[int], timeout: float = READ_TIMEOUT_S
+) -> AsyncIterator[int]:
+    """Read a topic from its beginning, read_committed, and yield each number of records as soon as there are so many.
+
+    `timeout` is for each of them. Raises TimeoutError.
+    """
+    consumer = AIOKafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap_servers,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=50,
+    )
+    await consumer.start()
+    found = 0
+    try:
+        for mark in marks:
+            async with asyncio.timeout(timeout):
+                while found < mark:
+                    found += sum(map(len, (await consumer.getmany(timeout_ms=100)).values()))
+            yield mark
+    except TimeoutError:
+        raise TimeoutError(f"after {timeout} s there were {found} records in {topic}, not {mark}") from None
+    finally:
+        await consumer.stop()
 
 
 async def read_all(bootstrap_servers: str, topic: str) -> list[Record]:

@@ -28,6 +28,8 @@ _CONFIGS = {
     # Pieces of files that are the same on every machine, whatever its number of cores.
     "spark.sql.files.maxPartitionBytes": str(PIECE_BYTES),
     "spark.sql.files.minPartitionNum": "1",
+    # A task for each piece: small files, which many rows fit into, are loaded side by side like large ones.
+    "spark.sql.files.openCostInBytes": str(PIECE_BYTES),
     # A batch is a transaction, and is in the memory of a Python process several times.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),

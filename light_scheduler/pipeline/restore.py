@@ -29,6 +29,7 @@ from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, encode_entry
 from .changelog import last_records
 from .job import SILENT, Cluster, Progress, configured
 from .kafka import FORMAT
+from .kafka.coordinators import settled
 from .kafka.log_ends import TIMEOUT_S
 from .kafka.silence import SILENT as NO_LOG
 from .schedule_table import COLUMNS, IN_PYTHON
@@ -104,12 +105,16 @@ def main(spark: SparkSession, options: RestoreOptions, progress: Progress = SILE
 def _require_no_workers(options: RestoreOptions) -> None:
     admin = AdminClient(options.cluster.configuration(), logger=NO_LOG)
     try:
-        (asked,) = admin.describe_consumer_groups([options.app_id], request_timeout=TIMEOUT_S).values()
-        workers = len(asked.result().members)
+        workers = settled(lambda: _members(admin, options.app_id))
     except KafkaException as error:
         raise JobError(f"cannot tell whether workers run: {error.args[0].str()}") from error
     if workers:
         raise JobError(f"workers of {options.app_id} run ({workers}): stop them, import, and start them again")
+
+
+def _members(admin: AdminClient, group: str) -> int:
+    (asked,) = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S).values()
+    return len(asked.result().members)
 
 
 def _changelogs(table: DataFrame, options: RestoreOptions) -> dict[str, str]:

@@ -7,23 +7,15 @@ it `offsets.retention.minutes` (a week by default) after it last moved.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
+from .coordinators import TIMEOUT_S, settled
 from .silence import SILENT
-
-TIMEOUT_S = 60.0
-_PAUSE_S = 0.1
-_UNSETTLED = (
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
 
 _CONNECTION = ("bootstrap.servers", "security.", "sasl.", "ssl.")
 
@@ -78,15 +70,7 @@ class MarkedProducer:
         self.mark = mark
 
     def _committed(self) -> Mark:
-        deadline = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                (place,) = self._consumer.committed([TopicPartition(*self._place)], timeout=TIMEOUT_S)
-                break
-            except KafkaException as error:  # a coordinator that moves, or has just begun, is asked again
-                if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
-                    raise
-                time.sleep(_PAUSE_S)
+        (place,) = settled(lambda: self._consumer.committed([TopicPartition(*self._place)], timeout=TIMEOUT_S))
         return Mark(place.offset, place.metadata or "") if place.offset >= 0 else NOTHING_WRITTEN
 
     def __enter__(self) -> Self:

@@ -1,0 +1,31 @@
+"""Asking coordinators: in a cluster that has just begun, or whose brokers change, they are not there at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+TIMEOUT_S = 60.0
+_PAUSE_S = 0.1
+_UNSETTLED = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+T = TypeVar("T")
+
+
+def settled(ask: Callable[[], T], timeout: float = TIMEOUT_S) -> T:
+    """Ask until there is a coordinator to answer, `timeout` s at most. Raises KafkaException."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)

@@ -28,6 +28,7 @@ UNITS = {
     "killed_duplicate": "count",
     "killed_early": "count",
     "killed_wrong": "count",
+    "killed_left": "count",
     "killed_to_last_s": "s",
 }
 """Every figure that a round can have, in the order in which they are shown."""

@@ -3,7 +3,8 @@
 1. *pending*: many schedules due in a month, on an empty scheduler: how fast they are accepted, what they take.
 2. *steady*: on another empty one, an even rate for some seconds: how late is each? This also warms up what warms up.
 3. *burst*: many due at one instant: how many a second, from the instant to the last delivery?
-4. *kill*: a burst again; SIGKILL after half of the time that the last one took, and a new start at once.
+4. *kill*: a burst again; SIGKILL after half of the time that the last one took, and a new start at once. What is
+   missing at the end is lost unless the store still has it.
 """
 
 from __future__ import annotations
@@ -99,11 +100,12 @@ class Match:
         contestant.restart()
         after = sum(arrival.at <= killed for arrival in contestant.arrivals.seen()[before:])
         count = self._settled(contestant, work, contestant.patience_s)
-        return {
-            "killed_after": after,
-            **{f"killed_{name}": number for name, number in count.faults().items()},
-            "killed_to_last_s": (count.last_at - killed) / 1_000,
-        }
+        found = {"killed_after": after, **{f"killed_{name}": number for name, number in count.faults().items()}}
+        if (left := contestant.left()) is not None:
+            found["killed_left"] = left
+        if count.came:
+            found["killed_to_last_s"] = (count.last_at - killed) / 1_000
+        return found
 
     def _work(self, contestant: Contestant, messages: int, due: int, rate: int | None = None) -> Workload:
         self._works += 1

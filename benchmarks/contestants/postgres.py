@@ -48,7 +48,7 @@ class Postgres:
             self._process = Leash(
                 [*as_user, programs / "postgres", "-D", data, *words], stdout=log, stderr=log, folder=folder
             )
-        await_that(lambda: self.ask("select 1") == "1", "the start of PostgreSQL")
+        await_that(lambda: self._asked("select 1").returncode == 0, "the start of PostgreSQL")
 
     @property
     def address(self) -> str:
@@ -64,14 +64,11 @@ class Postgres:
         return _USER
 
     def ask(self, query: str) -> str:
-        """Return the one value that a query finds; empty if there is none, or no answer."""
-        asked: list[str | Path] = [
-            self._toolbox.python,
-            PROGRAMS / "ask_postgres.py",
-            f"postgresql://{self.address}",
-            query,
-        ]
-        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+        """Return the one value that a query finds, empty if there is none. Raises SchedulerError without an answer."""
+        asked = self._asked(query)
+        if asked.returncode != 0:
+            raise SchedulerError(f"PostgreSQL did not answer {query!r}: {asked.stderr.strip()[-500:]}")
+        return asked.stdout.strip()
 
     @property
     def version(self) -> str:
@@ -84,3 +81,12 @@ class Postgres:
 
     def close(self) -> None:
         self._process.stop()
+
+    def _asked(self, query: str) -> subprocess.CompletedProcess[str]:
+        address = f"postgresql://{self.address}"
+        return subprocess.run(
+            [self._toolbox.python, PROGRAMS / "ask_postgres.py", address, query],
+            capture_output=True,
+            text=True,
+            check=False,
+        )

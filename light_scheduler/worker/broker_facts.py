@@ -21,10 +21,12 @@ from .topic_admin import TIMEOUT_S, admin_client, awaited, partition_counts
 from .topic_plan import topic_plan
 
 _POLL_S = 0.1
+_TRY_S = 1.0
 _NO_COORDINATOR_YET = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._TIMED_OUT,  # librdkafka does not ask again by itself
 )
 
 
@@ -109,9 +111,9 @@ def _on_group(admin: AdminClient, group: str, timeout: float) -> list[str]:
     doing = f"describing group {group}"
     deadline = time.monotonic() + timeout
     while True:
-        future = admin.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=timeout)
+        future = admin.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=_TRY_S)
         try:
-            description = awaited(future[group], timeout, doing)
+            description = awaited(future[group], _TRY_S, doing)
         except BrokerError as error:
             code = error.__cause__.args[0].code() if isinstance(error.__cause__, KafkaException) else None
             if code == KafkaError.GROUP_AUTHORIZATION_FAILED:

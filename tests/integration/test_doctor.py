@@ -13,11 +13,21 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from light_scheduler.cli import cli
+from light_scheduler.devkit import EmbeddedBroker
 from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.settings import load_settings
+from light_scheduler.worker.broker_facts import missing_rights
 from light_scheduler.worker.topic_admin import admin_client, create_topics, partition_counts
 
 pytestmark = pytest.mark.integration
@@ -73,6 +83,33 @@ def test_missing_topics_fail_with_the_command_that_makes_them_and_none_is_made(d
     broker = doctor.options["broker"]
     there = partition_counts(admin_client(broker), broker, 10)
     assert not any(name.startswith(doctor.options["app-id"]) for name in there)
+
+
+def test_a_right_that_is_missing_is_named_and_a_cluster_without_any_group_is_no_failure(tmp_path: Path) -> None:
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with EmbeddedBroker(properties=properties) as broker:
+        doctor = Doctor(broker.bootstrap_servers, tmp_path)
+        settings = load_settings({"app_id": doctor.options["app-id"], "broker": doctor.options["broker"]})
+        create_topics(settings)
+        assert missing_rights(settings) == []
+        commands = settings.topics.commands
+        rules = [
+            AclBinding(
+                *(ResourceType.TOPIC, commands, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*"),
+                *(operation, AclPermissionType.ALLOW),
+            )
+            for operation in (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
+        ]
+        admin = admin_client(broker.bootstrap_servers)
+        for future in admin.create_acls(rules).values():
+            future.result(30)
+        wait_until(lambda: missing_rights(settings) != [], timeout=30, what="the rule to be in force")
+        exit_code, checks = doctor.examine()
+    assert exit_code == 1
+    assert [check["detail"] for check in checks["rights"]] == [f"no right WRITE on topic {commands}"]
 
 
 def test_a_broker_that_is_not_there_fails(doctor: Doctor) -> None:

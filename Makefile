@@ -11,7 +11,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 UV_VERSION := 0.13.8
 # For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
-ARGS ?= --numprocesses 2 --dist loadgroup
+ARGS ?= --numprocesses 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test lint format docs setup lock clean distclean

@@ -1,17 +1,20 @@
 """How much is tried of what can be repeated without end, and how a run is divided between processes.
 
 One embedded broker and one Spark session per run: see `light_scheduler.devkit.pytest_plugin` for the one,
-`tests/pipeline` for the other. With several processes (`--numprocesses 2 --dist loadgroup`) the first process starts
+`tests/pipeline` for the other. With several processes (`--numprocesses 2`) the first process starts
 the broker for all of them, and one has all that needs Spark; of the rest, each file is run by whoever is free.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from light_scheduler.devkit.pytest_plugin import BOOTSTRAP_VARIABLE
+
+NEEDS_SPARK = "tests/pipeline/"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,10 +68,19 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[BOOTSTRAP_VARIABLE] = broker.bootstrap_servers
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed
+        def _split_scope(self, nodeid: str) -> str:
+            """Return what a test is kept together by."""
+            return NEEDS_SPARK if nodeid.startswith(NEEDS_SPARK) else nodeid.partition("::")[0]
+
+    return Scheduling(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("spark" if item.get_closest_marker("pipeline") else item.location[0]))
     if config.getoption("--soak"):
         return
     soaks = [item for item in items if item.get_closest_marker("soak")]

@@ -1,0 +1,61 @@
+"""`archive`, `audit` and `report`, of schedules that have fired: commands, history and firings as lanes write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.engine import FiringRules
+from light_scheduler.pipeline import archive, audit, report
+from light_scheduler.pipeline.job import configured
+from light_scheduler.pipeline.schedule_table import IN_PYTHON
+from light_scheduler.settings import Settings
+from light_scheduler.worker.topic_admin import create_topic, create_topics
+
+from .cost import PARTITIONS, TARGET, Cost, Place, cost_of
+from .lanes import CHUNK, CHUNK_MS, LIMITS, SERIES, LaneTask
+
+
+def costs(place: Place, rows: int) -> Iterator[Cost]:
+    """Yield what it costs to archive the commands of so many schedules, to audit them, and to report on them.
+
+    An audit reads four records for each: its command, two lines of history, and its firing; a report reads two.
+    """
+    settings = Settings(broker=f"kafka://{place.bootstrap_servers}", partitions=PARTITIONS)
+    create_topics(settings)
+    create_topic(place.bootstrap_servers, TARGET, PARTITIONS)
+    names = settings.topics
+    _live_through(place, settings, rows)
+    archiving = archive.ArchiveOptions(place.cluster, [names.commands], place.table("lake"))
+    yield cost_of("archive", rows, lambda: archive.main(place.spark, archiving).records)
+    auditing = audit.AuditOptions(
+        cluster=place.cluster,
+        names=names,
+        inputs={names.commands: "native"},
+        rules=FiringRules(),
+        limits=LIMITS,
+        page=place.folder / "audit.html",
+    )
+    yield cost_of("audit", rows, lambda: _audited(place, auditing, rows))
+    reporting = report.ReportOptions(place.cluster, names, page=place.folder / "report.html")
+    yield cost_of("report", rows, lambda: report.main(place.spark, reporting).firings - _series(rows))
+
+
+def _live_through(place: Place, settings: Settings, rows: int) -> None:
+    chunks = rows // (CHUNK * PARTITIONS) + 2
+    task = LaneTask(place.bootstrap_servers, settings.topics, SystemClock().now() - chunks * CHUNK_MS)
+    with configured(place.spark, IN_PYTHON):
+        lanes = place.spark.range(0, rows, 1, PARTITIONS).mapInArrow(task, "commands bigint").collect()
+    assert sum(lane.commands for lane in lanes) == rows, lanes
+
+
+def _audited(place: Place, options: audit.AuditOptions, rows: int) -> int:
+    summary = audit.main(place.spark, options)
+    assert not summary.failed, summary.lines()
+    assert (summary.firings, summary.expanded_by_spark) == (rows + _series(rows), _series(rows))
+    return summary.schedules
+
+
+def _series(rows: int) -> int:
+    """Return how many of so many schedules fire twice."""
+    return -(-rows // SERIES)

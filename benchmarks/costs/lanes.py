@@ -1,0 +1,158 @@
+"""Topics as lanes leave them, without a worker: real cycles over tables in memory, written straight to the broker.
+
+So a history of hours is there in minutes. Commands of a chunk are recorded at one instant and fire a minute later; one
+in SERIES is a series that fires once more, a minute after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Producer
+from pyspark import TaskContext
+
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.model import Headers, TopicNames
+from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.wire import UnsentRecord, dialect_named, partition_for
+from light_scheduler.worker.cycle import Cycle, LaneContext
+from light_scheduler.worker.targets import TargetTopic
+
+from .cost import PARTITIONS, PAYLOAD, TARGET
+
+CHUNK = 5_000
+SERIES = 100
+CHUNK_MS = 150_000
+"""Between the commands of a chunk and those of the next one."""
+
+DUE_MS = 60_000
+LIMITS = Limits(1_000_000, 512)
+_MOST_BYTES = 1 << 30
+_FLUSH_S = 120.0
+_PRODUCER = {
+    "enable.idempotence": True,
+    "linger.ms": 20,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 100_000,
+    "compression.type": "lz4",
+    "delivery.report.only.error": True,
+}
+
+
+class LaneTask:
+    """What a task of Spark does: it is the lane of its own number, for ids in a column `id`; goes to it by pickle."""
+
+    def __init__(self, bootstrap_servers: str, names: TopicNames, start: int) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._names = names
+        self._start = start
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None, "Spark calls it"
+        log = _Log(self._bootstrap_servers, {self._names.commands, self._names.history, TARGET})
+        lane = _Lane(self._names, task.partitionId(), self._start, log)
+        for batch in batches:
+            for first in range(0, batch.num_rows, CHUNK):
+                lane.live_through(batch.column("id")[first : first + CHUNK].to_pylist())
+        log.finish()
+        yield pa.RecordBatch.from_pydict({"commands": pa.array([lane.offset], pa.int64())})
+
+
+class _Lane:
+    def __init__(self, names: TopicNames, number: int, start: int, log: _Log) -> None:
+        self._number = number
+        self._commands = names.commands
+        self._now = start
+        self._log = log
+        self._context = LaneContext(
+            names.commands,
+            number,
+            dialect_named("native"),
+            names,
+            LIMITS,
+            FiringRules(),
+            _Topics(),  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+        )
+        self._table = ScheduleTable(MemoryStore())
+        self.offset = 0
+        """Of the next command: nobody else writes to this partition."""
+
+    def live_through(self, numbers: list[int]) -> None:
+        """Send a chunk of commands, take them in, and fire all that they ask for."""
+        self._cycle(self._now, [self._send(number) for number in numbers])
+        for turn in (1, 2):
+            self._cycle(self._now + turn * DUE_MS + 1, [])
+        self._now += CHUNK_MS
+
+    def _send(self, number: int) -> UnsentRecord:
+        headers: Headers = [("schedule-target-topic", TARGET.encode())]
+        if number % SERIES:
+            headers.append(("schedule-at", b"%d" % (self._now + DUE_MS)))
+        else:
+            headers += [("schedule-every", b"%d" % DUE_MS), ("schedule-max-firings", b"2")]
+        record = UnsentRecord(self._key(number), PAYLOAD, headers, self._now, self._number, self.offset)
+        self._log.now = self._now
+        self._log.add((self._commands, self._number), record.key, record.value, headers)
+        self.offset += 1
+        return record
+
+    def _key(self, number: int) -> bytes:
+        """Return a key of this lane's partition: any other command would be passed on."""
+        keys = (b"order-%010d-%d" % (number, salt) for salt in count())
+        return next(key for key in keys if partition_for(key, PARTITIONS) == self._number)
+
+    def _cycle(self, now: int, commands: list[UnsentRecord]) -> None:
+        self._log.now = now
+        overlay = Overlay(self._table)
+        cycle = Cycle(self._context, overlay, self._log, now)  # type: ignore[arg-type]
+        for record in commands:
+            cycle.take(record)
+        cycle.fire_due(overlay.due(now, 2 * CHUNK, _MOST_BYTES), {}, 2 * CHUNK, _MOST_BYTES)
+        overlay.apply(changelog_offset=0, written_at=now)
+        self._log.served()
+
+
+class _Log:
+    """What a cycle adds goes to the broker, with the time of the cycle, if it is for one of these topics."""
+
+    def __init__(self, bootstrap_servers: str, topics: set[str]) -> None:
+        self._failures: list[Any] = []
+        told = {"on_delivery": lambda error, _message: self._failures.append(error)}
+        self._producer = Producer({"bootstrap.servers": bootstrap_servers, **_PRODUCER, **told})
+        self._topics = topics
+        self.now = 0
+
+    def add(
+        self,
+        place: tuple[str, int],
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None = None,
+        **_limits: object,
+    ) -> None:
+        topic, partition = place
+        while topic in self._topics:
+            try:
+                self._producer.produce(topic, value, key, partition, timestamp=self.now, headers=list(headers or []))
+                return
+            except BufferError:  # until some of it is acknowledged
+                self._producer.poll(0.05)
+
+    def served(self) -> None:
+        """Learn of what failed."""
+        self._producer.poll(0)
+        assert not self._failures, self._failures[0]
+
+    def finish(self) -> None:
+        left = self._producer.flush(_FLUSH_S)
+        assert left == 0, f"{left} records were not acknowledged"
+        assert not self._failures, self._failures[0]
+
+
+class _Topics(dict[str, TargetTopic]):
+    def __missing__(self, name: str) -> TargetTopic:
+        return TargetTopic(PARTITIONS, 1 << 20, None, 0.0)

@@ -1,0 +1,63 @@
+"""`load`, of one-shots; and a worker that takes in what was loaded, to hold the one against the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from light_scheduler.bench.looks import follow, span_of
+from light_scheduler.bench.progress import Progress
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.pipeline import load
+from light_scheduler.settings import Settings
+from light_scheduler.worker.topic_admin import create_topic, create_topics
+
+from .cost import PARTITIONS, PAYLOAD, TARGET, WORKER, Cost, Place, cost_of
+
+AT = 1_900_000_000_000
+
+
+def costs(place: Place, rows: int, *, ingest: bool) -> Iterator[Cost]:
+    """Yield the cost of a load, and with `ingest` that of a worker which takes the same commands in."""
+    settings = Settings(
+        broker=f"kafka://{place.bootstrap_servers}",
+        partitions=PARTITIONS,
+        data_dir=place.folder / "state",
+        web_port=free_port(),
+    )
+    create_topics(settings)
+    create_topic(place.bootstrap_servers, TARGET, PARTITIONS)
+    table = place.table("commands")
+    _write(place, table, rows)
+    options = load.LoadOptions(
+        table=table, cluster=place.cluster, commands_topic=settings.topics.commands, name=str(rows)
+    )
+    yield cost_of("load", rows, lambda: load.main(place.spark, options).sent)
+    if ingest:
+        yield _ingest(settings, place, rows)
+
+
+def _ingest(settings: Settings, place: Place, rows: int) -> Cost:
+    """Measure from the first look at the worker that shows a command taken to the one that shows the last."""
+    worker = WorkerProcess(settings, place.folder / "worker.log")
+    worker.start()
+    try:
+        looks = follow(worker, lambda seen: seen.carried_out, rows, Progress())
+    finally:
+        worker.stop()
+    span = span_of(looks, lambda seen: seen.accepted)
+    assert looks[-1].accepted == rows, f"the worker accepted {looks[-1].accepted} of {rows}"
+    cpu_s, load = round(span.cpu_s or 0.0, 2), round(os.getloadavg()[0], 2)
+    return Cost(WORKER, rows, round(span.seconds, 3), round(span.per_s), cpu_s, 0, load, SystemClock().now())
+
+
+def _write(place: Place, path: str, rows: int) -> None:
+    table = place.spark.range(0, rows, 1, PARTITIONS).selectExpr(
+        "format_string('order-%010d', id) as id",
+        f"{AT} + id as at",
+        f"'{TARGET}' as target_topic",
+        f"'{PAYLOAD.decode()}' as payload",
+    )
+    table.write.parquet(path)

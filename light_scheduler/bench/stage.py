@@ -61,8 +61,11 @@ class Stage:
         return None if self._broker is None else self._broker.data_dir
 
     @contextmanager
-    def application(self) -> Iterator[BenchApplication]:
-        """Make an application; on leaving, its worker is stopped and its topics and state are removed."""
+    def application(self, stage_ahead_ms: int = 0) -> Iterator[BenchApplication]:
+        """Make an application; on leaving, its worker is stopped and its topics and state are removed.
+
+        Its settings are the defaults, whatever the environment says, except for `stage_ahead_ms`.
+        """
         app_id = f"bench-{next(self._numbers)}"
         folder = self._folder / app_id
         settings = Settings(
@@ -72,6 +75,7 @@ class Stage:
             web_port=free_port(),
             partitions=self._partitions,
             instance_id=f"{app_id}-worker",
+            stage_ahead=stage_ahead_ms,
         )
         application = BenchApplication(
             settings,

@@ -28,6 +28,7 @@ _HELP = "\b\nScenarios:\n" + "\n".join(f"  {name:<10}{summary}" for name, (_, su
 @click.option("--repeat", type=click.IntRange(1, 1_000), help="Rounds.")
 @click.option("--workers", type=click.IntRange(1, 16), help="Workers that share the partitions.")
 @click.option("--brokers", type=click.IntRange(1, 5), help="Brokers: with 3, replicas take over when one dies.")
+@click.option("--stage-ahead", "stage_ahead_ms", type=Duration(), help="The worker's setting of this name: 70ms.")
 @click.option("--pause", "pause_ms", type=Duration(), help="Time between faults, on average: 4s.")
 @click.option("--seed", type=int, help="What payloads are drawn from; in chaos, all that happens.")
 @json_option

@@ -26,7 +26,7 @@ _WARM_UP_MS = 1_000  # between the consumer's start and the first schedule
 
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
     """Play one round. Raises SchedulerError if not everything was accepted before the first was due."""
-    with stage.application() as application:
+    with stage.application(options.stage_ahead_ms) as application:
         return _play(application, options, progress)
 
 
@@ -76,4 +76,4 @@ def cost(before: Look, after: Look | None) -> dict[str, float]:
     return {"worker_cpu_us_per_event": (after.cpu_s - before.cpu_s) * 1e6 / (after.firings - before.firings)}
 
 
-SCENARIO = Scenario(play, defaults={"rate": 1_000, "seconds": 30, "grid_ms": 1, "pending": 0})
+SCENARIO = Scenario(play, defaults={"rate": 1_000, "seconds": 30, "grid_ms": 1, "pending": 0, "stage_ahead_ms": 0})

@@ -18,7 +18,8 @@ from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.model import Headers, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import UnsentRecord, dialect_named, partition_for
-from light_scheduler.worker.cycle import Cycle, LaneContext
+from light_scheduler.worker.context import LaneContext
+from light_scheduler.worker.cycle import Cycle
 from light_scheduler.worker.targets import TargetTopic
 
 from .cost import PARTITIONS, PAYLOAD, TARGET

@@ -26,8 +26,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
     group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
     group.addoption("--audit-kills", type=int, default=2, metavar="N", help="Kills of workers before (tests/pipeline).")
-    group.addoption("--imported", type=int, default=50_000, metavar="N", help="Schedules imported (test_import_kills).")
-    group.addoption("--import-kills", type=int, default=2, metavar="N", help="Kills meanwhile (test_import_kills).")
+    group.addoption(
+        "--imported", type=int, default=300_000, metavar="N", help="Schedules imported (test_import_kills)."
+    )
+    group.addoption("--import-kills", type=int, default=1, metavar="N", help="Kills meanwhile (test_import_kills).")
     group.addoption(
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )

@@ -21,15 +21,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--soak", action="store_true", help="Also the tests marked `soak`, which take minutes; CI does.")
     group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
-    group.addoption("--histories", type=int, default=2_000, metavar="N", help="Simulated histories (tests/simulation).")
-    group.addoption("--audited", type=int, default=1_000, metavar="N", help="Schedules of audits (tests/pipeline).")
+    group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")
+    group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
     group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
     group.addoption("--audit-kills", type=int, default=2, metavar="N", help="Kills of workers before (tests/pipeline).")
     group.addoption(
         "--imported", type=int, default=300_000, metavar="N", help="Schedules imported (test_import_kills)."
     )
-    group.addoption("--import-kills", type=int, default=1, metavar="N", help="Kills meanwhile (test_import_kills).")
+    group.addoption("--import-kills", type=int, default=2, metavar="N", help="Kills meanwhile (test_import_kills).")
     group.addoption(
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 FETCH_TIMEOUT_S = 0.1
 FETCH_MAX_WAIT_MS = 100
 """How long a fetch may wait in the broker. A partition whose records were just taken is fetched again only when the
-broker has answered the fetch under way, so this bounds how late a command arrives. It is also most of what an idle
-worker does: with 50 ms it takes a third more of a core."""
+broker has answered the fetch under way, so this bounds how late a command arrives. The shorter, the more an
+idle worker has to do."""
 
 LOST_BATCH_S = 1.0
 """A batch that has not reached its lane after this long was lost on the way: an agent that fails loses its event."""

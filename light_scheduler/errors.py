@@ -9,6 +9,7 @@
     ├── StateError              a worker's local state cannot be used
     │   ├── StateLocked         ... because another process holds it (retriable)
     │   ├── StateCorrupt        ... because its files are damaged: it has to be built anew (retriable)
+    │   ├── StateStale          ... because it may have missed what is gone by now: likewise (retriable)
     │   └── StateFull           ... because there is no room for more
     ├── LaneError               a partition's data path has to start again (retriable)
     │   ├── CycleTimeout        a transaction did not finish before its deadline
@@ -84,6 +85,12 @@ class StateLocked(StateError):
 
 class StateCorrupt(StateError):
     """The files of a local copy are damaged; what they held is in the changelog."""
+
+    retriable = True
+
+
+class StateStale(StateError):
+    """A local copy may have missed tombstones that the changelog does not keep any more."""
 
     retriable = True
 

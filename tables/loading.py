@@ -80,10 +80,10 @@ class BulkLoad:
         self._bytes += size
         return count
 
-    def write(self, *, changelog_offset: int, written_at: int) -> Iterator[None]:
+    def write(self, *, changelog_offset: int) -> Iterator[None]:
         """Write what was gathered, in steps between which others may run.
 
-        `changelog_offset` is what it reaches, `written_at` the time (ms). Raises FormatTooNew or FormatError.
+        `changelog_offset` is what it reaches. Raises FormatTooNew or FormatError.
         """
         schedules, progress, others = self._schedules, self._progress, self._others
         self._schedules, self._progress, self._others = {}, {}, {}
@@ -93,15 +93,14 @@ class BulkLoad:
         yield from self._replay(known)
         yield from self._replay({PROGRESS_KIND + identity: record for identity, record in progress.items()})
         yield from self._replay(others)
-        self._table.checkpoint = msgspec.structs.replace(
-            self._table.checkpoint, changelog_offset=changelog_offset, written_at=written_at
-        )
+        self._table.checkpoint = msgspec.structs.replace(self._table.checkpoint, changelog_offset=changelog_offset)
 
-    async def finish(self) -> None:
-        """Make everything durable, and the table one that can be opened again."""
-        await self._table.store.flush()
-        self._table.floors = self._table.find_floors()
-        self._table.write({}, self._table.checkpoint)
+    async def finish(self, *, complete_at: int) -> None:
+        """Make everything durable, and the table one that can be opened again; `complete_at` is as in `Checkpoint`."""
+        table = self._table
+        await table.store.flush()
+        table.floors = table.find_floors()
+        table.write({}, msgspec.structs.replace(table.checkpoint, complete_at=complete_at))
 
     def _write_new(self, schedules: dict[bytes, bytes | None], known: dict[bytes, bytes | None]) -> Iterator[None]:
         """Write schedules that the table does not have; what concerns one that it has goes to `known`."""

@@ -197,11 +197,14 @@ class Overlay:
         else:
             raise FormatError(f"a changelog record has a key of an unknown kind: {key[:1]!r}")
 
-    def apply(self, *, changelog_offset: int, written_at: int) -> None:
-        """Write everything to the table at once, with the changelog offset that it reaches and the time (ms)."""
+    def apply(self, *, changelog_offset: int, complete_at: int) -> None:
+        """Write everything to the table at once, with the changelog offset that it reaches.
+
+        `complete_at` is as in `Checkpoint`.
+        """
         self._table.write(
             self._changes,
-            msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, written_at=written_at),
+            msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, complete_at=complete_at),
         )
         floors = self._table.floors
         for tenant, floor in self._floors.items():

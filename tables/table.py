@@ -22,14 +22,15 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     """How far a table has come; written together with the data it speaks of, as `version u8 | MessagePack array`.
 
     `changelog_offset` is the first changelog record not yet in the table, `position` the next command to read,
-    `changelog_id` the identity of the changelog topic and `written_at` the clock (UTC epoch ms) at the last write.
+    `changelog_id` the identity of the changelog topic and `complete_at` the last time (UTC epoch ms) at which the table
+    is known to have had everything that was committed.
     """
 
     changelog_offset: int = 0
     position: int = 0
     pending: int = 0
     changelog_id: str = ""
-    written_at: int = 0
+    complete_at: int = 0
 
 
 _VERSION = bytes([CHECKPOINT_VERSION])

@@ -113,7 +113,7 @@ class _Lane:
         for record in commands:
             cycle.take(record)
         cycle.fire_due(overlay.due(now, 2 * CHUNK, _MOST_BYTES), {}, 2 * CHUNK, _MOST_BYTES)
-        overlay.apply(changelog_offset=0, written_at=now)
+        overlay.apply(changelog_offset=0, complete_at=now)
         self._log.served()
 
 

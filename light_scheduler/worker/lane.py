@@ -266,6 +266,7 @@ class Lane:
         async with self._services.loads if self.table.is_new else nullcontext():
             restored = await restore(
                 self.table,
+                self._facts,
                 changelog,
                 self.tp,
                 self._services.clients,
@@ -365,7 +366,7 @@ class Lane:
             cycle.moved_to(position)
         offsets = {} if position is None else {self.tp: position}
         ends = await producer.commit(batches, self._services.group, offsets)  # 3.
-        overlay.apply(changelog_offset=ends[self.context.changelog], written_at=now)  # 4.
+        overlay.apply(changelog_offset=ends[self.context.changelog], complete_at=now)  # 4.
         self._observe_skew(now, batches)
         self._count(cycle, lost_results, now)
         self._next_turn(due, now)
@@ -401,7 +402,7 @@ class Lane:
         if ends is None:
             self.counters.unstaged += 1
             return
-        overlay.apply(changelog_offset=ends[self.context.changelog], written_at=instant)  # 4.
+        overlay.apply(changelog_offset=ends[self.context.changelog], complete_at=instant)  # 4.
         self.next_due = due.next_due
         self._observe_skew(begun, batches)
         self._count(cycle, 0, instant)

@@ -12,7 +12,7 @@ import msgspec
 from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
-from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt
+from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt, StateStale
 from light_scheduler.tables import BulkLoad, Overlay, ScheduleTable
 from light_scheduler.tables.loading import STEP_RECORDS, ChangelogRecord
 from light_scheduler.tables.store import Stores
@@ -136,11 +136,22 @@ def flaw_of(table: ScheduleTable, facts: ChangelogFacts, now: int) -> str | None
         return None  # nothing was written yet
     if checkpoint.changelog_id != facts.id:
         return "its changelog was made anew"
-    return "it is too old" if now - checkpoint.written_at > facts.delete_retention_ms else None
+    return "it is too old" if now - checkpoint.complete_at > facts.delete_retention_ms else None
+
+
+def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
+    """Raise StateStale unless what was read until now (ms) can go into the table, or count for it.
+
+    To be called between reading and applying: the process may have been frozen before it read. Of what was committed
+    after the table was complete last, all that the changelog has lost is superseded, as long as it keeps tombstones.
+    """
+    if flaw := flaw_of(table, facts, now):
+        raise StateStale(f"the local copy cannot be brought up to date: {flaw}")
 
 
 async def restore(
     table: ScheduleTable,
+    facts: ChangelogFacts,
     changelog: TopicPartition,
     commands: TopicPartition,
     clients: LaneClients,
@@ -152,14 +163,15 @@ async def restore(
 
     To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
     `watch` is given the restoration as it begins. Raises BrokerError if the changelog stops answering, or ends before
-    the offset that the table has.
+    the offset that the table has; StateStale if the table is too old before it is there.
     """
     consumer = clients.reader()
     loop = asyncio.get_running_loop()
-    to_table = _Loading(table, clock) if table.is_new else Replaying(table, clock)
+    to_table = _Loading(table) if table.is_new else Replaying(table)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
             await consumer.start()
+            began = clock.now()
             ends = await consumer.end_offsets([changelog, commands])
             end, at = ends[changelog], table.checkpoint.changelog_offset
             if at > end:
@@ -168,6 +180,8 @@ async def restore(
                     f"{at} that the local copy has reached: it has lost records, or a transaction hangs in it "
                     "(kafka-transactions.sh find-hanging)"
                 )
+            if at == 0:  # it has nothing yet, so it has nothing that is out of date
+                table.checkpoint = msgspec.structs.replace(table.checkpoint, complete_at=began)
             restoration = Restoration(at, end, loop.time)
             watch(restoration)
             consumer.assign([changelog])
@@ -176,6 +190,7 @@ async def restore(
             while not stopping() and (at := await consumer.position(changelog)) < end:
                 records = (await consumer.getmany(timeout_ms=200)).get(changelog)
                 if records:
+                    check_fresh(table, facts, clock.now())
                     await to_table.take(records)
                     restoration.reached(records[-1].offset + 1, len(records))
                     stall.reschedule(loop.time() + STALL_TIMEOUT_S)
@@ -183,7 +198,8 @@ async def restore(
                         log.info("restoring %s-%d: %s", *commands, restoration.status())
             if not stopping():
                 stall.reschedule(None)
-                await to_table.finish(at)
+                check_fresh(table, facts, clock.now())
+                await to_table.finish(at, began)
                 restoration.finish()
     except TimeoutError as error:
         raise BrokerError(
@@ -197,9 +213,8 @@ async def restore(
 class Replaying:
     """Brings a table up to date; what it has taken is durable."""
 
-    def __init__(self, table: ScheduleTable, clock: Clock) -> None:
+    def __init__(self, table: ScheduleTable) -> None:
         self._table = table
-        self._clock = clock
 
     async def take(self, records: Sequence[ChangelogRecord]) -> None:
         for start in range(0, len(records), STEP_RECORDS):
@@ -207,29 +222,31 @@ class Replaying:
             overlay = Overlay(self._table)
             for record in step:
                 overlay.replay(record.key or b"", record.value)
-            overlay.apply(changelog_offset=step[-1].offset + 1, written_at=self._clock.now())
+            complete_at = self._table.checkpoint.complete_at
+            overlay.apply(changelog_offset=step[-1].offset + 1, complete_at=complete_at)
             await asyncio.sleep(0)
 
-    async def finish(self, end: int) -> None:
-        """What it has taken is all there was."""
+    async def finish(self, end: int, complete_at: int) -> None:
+        """Note that everything before an offset was taken, which was the end at an instant (UTC epoch ms)."""
+        checkpoint = self._table.checkpoint
+        self._table.write({}, msgspec.structs.replace(checkpoint, changelog_offset=end, complete_at=complete_at))
 
 
 class _Loading:
     """Fills a table that was never written to, or goes on where another one of this process stopped."""
 
-    def __init__(self, table: ScheduleTable, clock: Clock) -> None:
+    def __init__(self, table: ScheduleTable) -> None:
         self._load = BulkLoad(table)
-        self._clock = clock
 
     async def take(self, records: Sequence[ChangelogRecord]) -> None:
         self._load.add(records)
         if self._load.is_full:
             await self._write(records[-1].offset + 1)
 
-    async def finish(self, end: int) -> None:
+    async def finish(self, end: int, complete_at: int) -> None:
         await self._write(end)
-        await self._load.finish()
+        await self._load.finish(complete_at=complete_at)
 
     async def _write(self, end: int) -> None:
-        for _ in self._load.write(changelog_offset=end, written_at=self._clock.now()):
+        for _ in self._load.write(changelog_offset=end):
             await asyncio.sleep(0)

@@ -16,15 +16,14 @@ import logging
 from contextlib import nullcontext
 from pathlib import Path
 
-import msgspec
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from light_scheduler.errors import FormatError, SchedulerError, StateCorrupt, StateFull
 from light_scheduler.tables import ScheduleTable
 
 from .lane import LaneServices
-from .recovery import Replaying, Restoration, open_table, restore
+from .recovery import ChangelogFacts, Replaying, Restoration, check_fresh, open_table, restore
 from .status import StandbyStatus
 
 PACE_S = 0.1
@@ -32,7 +31,7 @@ PACE_S = 0.1
 
 POLL_MS = 200
 TOUCH_MS = 60_000
-"""A copy that has all there is says so once a minute: it would count as too old otherwise."""
+"""So often a copy looks where its changelog ends; when it is there it says so. It would count as too old otherwise."""
 
 HAND_OVER_TIMEOUT_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 10.0
@@ -127,6 +126,7 @@ class Standby:
         async with services.loads if table.is_new else nullcontext():
             await restore(
                 table,
+                facts,
                 self._changelog,
                 self.tp,
                 services.clients,
@@ -143,23 +143,31 @@ class Standby:
             await reader.start()
             reader.assign([self._changelog])
             reader.seek(self._changelog, table.checkpoint.changelog_offset)
-            replaying = Replaying(table, services.clock)
-            while not self._stopping.is_set():
-                records = (await reader.getmany(timeout_ms=POLL_MS)).get(self._changelog)
-                if records:
-                    await replaying.take(records)
-                self._end = reader.last_stable_offset(self._changelog)
-                if self._end is not None and await reader.position(self._changelog) >= self._end:
-                    self._end = table.checkpoint.changelog_offset  # what lies between are markers
-                    self._touch(table)
-                await self._pause(PACE_S)
+            await self._keep_up(table, facts, reader)
         finally:
             await reader.stop()
 
-    def _touch(self, table: ScheduleTable) -> None:
-        now = self._services.clock.now()
-        if now - table.checkpoint.written_at > TOUCH_MS:
-            table.write({}, msgspec.structs.replace(table.checkpoint, written_at=now))
+    async def _keep_up(self, table: ScheduleTable, facts: ChangelogFacts, reader: AIOKafkaConsumer) -> None:
+        clock, replaying = self._services.clock, Replaying(table)
+        looked_at = table.checkpoint.complete_at
+        end: int | None = None  # where the changelog ended then, until that is reached
+        while not self._stopping.is_set():
+            records = (await reader.getmany(timeout_ms=POLL_MS)).get(self._changelog)
+            if records:
+                check_fresh(table, facts, clock.now())
+                await replaying.take(records)
+            at = await reader.position(self._changelog)
+            if end is not None and at >= end:
+                check_fresh(table, facts, clock.now())
+                await replaying.finish(at, looked_at)
+                end = None
+            if end is None and clock.now() - looked_at > TOUCH_MS:
+                looked_at = clock.now()
+                end = (await reader.end_offsets([self._changelog]))[self._changelog]
+            self._end = reader.last_stable_offset(self._changelog)
+            if self._end is not None and at >= self._end:
+                self._end = table.checkpoint.changelog_offset  # what lies between are markers
+            await self._pause(PACE_S)
 
     def _watch_restoration(self, restoration: Restoration) -> None:
         self._restoration = restoration

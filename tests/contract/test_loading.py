@@ -60,9 +60,9 @@ def load(table: ScheduleTable, records: Sequence[Record]) -> None:
     for record in records:
         bulk.add([record])
         if bulk.is_full:
-            for _ in bulk.write(changelog_offset=record.offset + 1, written_at=AT):
+            for _ in bulk.write(changelog_offset=record.offset + 1):
                 pass
-    for _ in bulk.write(changelog_offset=len(records), written_at=AT):
+    for _ in bulk.write(changelog_offset=len(records)):
         pass
 
 
@@ -94,14 +94,13 @@ def test_a_loaded_table_is_what_replaying_record_by_record_makes(
     for record in numbered(log):
         overlay = Overlay(replayed)
         overlay.replay(record.key or b"", record.value)
-        overlay.apply(changelog_offset=record.offset + 1, written_at=AT)
+        overlay.apply(changelog_offset=record.offset + 1, complete_at=AT)
     with tempfile.TemporaryDirectory() as folder, patch.multiple(loading, CHUNK_RECORDS=chunk, STEP_RECORDS=2):
         table = ScheduleTable(MemoryStore() if kind == "memory" else RocksStore(Path(folder)))
         load(table, numbered(log))
 
         assert rows(table.store) == rows(replayed.store)
-        expected = replayed.checkpoint if log else msgspec.structs.replace(replayed.checkpoint, written_at=AT)
-        assert table.checkpoint == expected
+        assert table.checkpoint == msgspec.structs.replace(replayed.checkpoint, complete_at=0)
         table.close()
 
 
@@ -148,7 +147,7 @@ async def test_nothing_counts_before_a_load_is_finished_and_everything_after_it(
     assert not table.is_cut_short
     bulk = BulkLoad(table)
     bulk.add(log)
-    for _ in bulk.write(changelog_offset=2_000, written_at=AT):
+    for _ in bulk.write(changelog_offset=2_000):
         pass
     await table.store.flush()  # as RocksDB does by itself when its memory is full
 
@@ -156,7 +155,7 @@ async def test_nothing_counts_before_a_load_is_finished_and_everything_after_it(
     assert half.is_cut_short
     half.close()
 
-    await bulk.finish()
+    await bulk.finish(complete_at=AT)
     whole = opened_after_a_crash(tmp_path / "store", tmp_path / "whole")
     assert not whole.is_new
     assert not whole.is_cut_short
@@ -174,12 +173,12 @@ async def test_a_load_that_an_error_broke_off_within_a_chunk_can_be_done_again(t
         for steps in range(1, 20):
             bulk = BulkLoad(table)
             bulk.add(log)
-            writing = bulk.write(changelog_offset=10, written_at=AT)
+            writing = bulk.write(changelog_offset=10)
             for _ in range(steps):
                 next(writing, None)
             del writing  # it ends where it is
     assert table.pending == 10
-    await bulk.finish()
+    await bulk.finish(complete_at=AT)
     assert len(list(table.by_due("acme"))) == len(list(table.by_id("acme"))) == 10
     table.close()
 
@@ -189,15 +188,15 @@ async def test_a_load_goes_on_where_another_one_stopped(tmp_path: Path) -> None:
     table = ScheduleTable(RocksStore(tmp_path))
     first = BulkLoad(table)
     first.add(log[:4])
-    for _ in first.write(changelog_offset=4, written_at=AT):
+    for _ in first.write(changelog_offset=4):
         pass
     first.add(log[4:6])  # gathered, never written
 
     assert table.is_new
     second = BulkLoad(table)
     second.add(log[table.checkpoint.changelog_offset :])
-    for _ in second.write(changelog_offset=10, written_at=AT):
+    for _ in second.write(changelog_offset=10):
         pass
-    await second.finish()
+    await second.finish(complete_at=AT)
     assert table.pending == len(list(table.by_due("acme"))) == 10
     table.close()

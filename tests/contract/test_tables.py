@@ -86,7 +86,7 @@ class Tables:
 
     def commit(self, overlay: Overlay) -> None:
         self._offset += 1
-        overlay.apply(changelog_offset=self._offset, written_at=AT)
+        overlay.apply(changelog_offset=self._offset, complete_at=AT)
 
     def put(self, *entries: Entry) -> None:
         overlay = self.overlay()
@@ -569,9 +569,9 @@ def test_what_is_applied_comes_with_the_checkpoint_it_reaches(tables: Tables) ->
     put(overlay, entry("a", AT))
     put(overlay, entry("b", AT + 1))
     overlay.position = 7
-    overlay.apply(changelog_offset=12, written_at=AT + 3)
+    overlay.apply(changelog_offset=12, complete_at=AT + 3)
     reached = tables.table.checkpoint
-    assert (reached.changelog_offset, reached.position, reached.pending, reached.written_at) == (12, 7, 2, AT + 3)
+    assert (reached.changelog_offset, reached.position, reached.pending, reached.complete_at) == (12, 7, 2, AT + 3)
     assert tables.reopen().checkpoint == reached
     assert tables.overlay().position == 7
 
@@ -872,7 +872,7 @@ def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_change
             if step.end == "crashed":  # committed, but the write to the table was not reached
                 replay(tables.reopen(), log)
             else:
-                overlay.apply(changelog_offset=len(log), written_at=now)
+                overlay.apply(changelog_offset=len(log), complete_at=now)
                 if step.end == "reopened":
                     tables.reopen()
 
@@ -894,7 +894,7 @@ def replay(table: ScheduleTable, log: list[tuple[bytes, bytes | None]]) -> None:
         overlay = Overlay(table)
         for key, value in log[start : start + 3]:
             overlay.replay(key, value)
-        overlay.apply(changelog_offset=min(start + 3, len(log)), written_at=AT)
+        overlay.apply(changelog_offset=min(start + 3, len(log)), complete_at=AT)
 
 
 def contents(table: ScheduleTable) -> list[Entry]:

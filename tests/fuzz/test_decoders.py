@@ -120,7 +120,7 @@ def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
         cycle, overlay, batches = cycle_at(table, AT)
         cycle.take(record)
         cycle.answer({})
-        overlay.apply(changelog_offset=1, written_at=AT)
+        overlay.apply(changelog_offset=1, complete_at=AT)
         assert cycle.outcomes.total() + cycle.forwarded == 1
         assert (NAMES.dead_letters in batches.topics) is (cycle.outcomes[Outcome.REJECTED] == 1)
         assert (NAMES.history in batches.topics) is bool(cycle.events)
@@ -128,7 +128,7 @@ def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
     def fire(table: ScheduleTable, now: int) -> None:
         cycle, overlay, _ = cycle_at(table, now)
         cycle.fire_due(overlay.due(now, 50, MEBIBYTE), {}, 50, MEBIBYTE)
-        overlay.apply(changelog_offset=1, written_at=now)
+        overlay.apply(changelog_offset=1, complete_at=now)
 
     @fuzzing(request)
     @given(st.lists(records, min_size=1, max_size=3))

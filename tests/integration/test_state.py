@@ -88,7 +88,7 @@ async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(a
     for folder in state_folders(application, worker):
         table = ScheduleTable(RocksStore(worker.data_dir / application.settings.app_id / folder))
         long_ago = SystemClock().now() - 2 * 86_400_000
-        table.write({}, msgspec.structs.replace(table.checkpoint, written_at=long_ago))
+        table.write({}, msgspec.structs.replace(table.checkpoint, complete_at=long_ago))
         table.close()
 
     worker.start()

@@ -16,6 +16,7 @@ from aiokafka import TopicPartition
 from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
 from light_scheduler.wire import partition_for
 from light_scheduler.worker import lane as lane_module
+from light_scheduler.worker import standby as standby_module
 from light_scheduler.worker.lane import Lane
 from light_scheduler.worker.pace import MOST
 
@@ -124,6 +125,16 @@ def draw(seed: int) -> History:
     stage_ahead_ms = random.choice((0, 40, 400))
     faults.sort()
     return History(seed, machines, partitions, tuple(sends), tuple(faults), compactions, most, shares, stage_ahead_ms)
+
+
+def draw_frozen_standby(seed: int) -> History:
+    """Make a history up in which one that stands by, or is about to, is away for longer than tombstones are kept."""
+    random = Random(seed)
+    fires_at = random.choice((4.0, 8.0, 12.0))
+    sends = (Send(0.5, 0, "schedule", "a", int(1_000 * fires_at) - 500, b"x", None),)
+    freeze = Fault("freeze", TOMBSTONES_KEPT_MS / 1_000 + fires_at + random.random() * 10)
+    frozen_at = random.randint(25, 60)
+    return History(3 * seed, 2, 1, sends, ((frozen_at, freeze),), (fires_at + TOMBSTONES_KEPT_MS / 1_000 + 1,))
 
 
 class World:
@@ -304,6 +315,7 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
     try:
         with (
             patch.object(lane_module, "MAX_SWEPT", 1),
+            patch.object(standby_module, "TOUCH_MS", 5_000),
             patch.object(Lane, "_most", lambda *_: history.most),
             mutation() as lane_type,
         ):

@@ -22,6 +22,8 @@ from light_scheduler.tables import Overlay, layout
 from light_scheduler.wire.relay import Count
 from light_scheduler.worker import batches as batches_module
 from light_scheduler.worker import lane as lane_module
+from light_scheduler.worker import recovery as recovery_module
+from light_scheduler.worker import standby as standby_module
 from light_scheduler.worker import sweeping as sweeping_module
 from light_scheduler.worker.batches import RecordBatches
 from light_scheduler.worker.cycle import Cycle
@@ -31,6 +33,7 @@ from light_scheduler.worker.producer import LaneProducer
 from light_scheduler.worker.recovery import Restored, open_table, restore
 from light_scheduler.worker.sweeping import Sweeps
 
+from .history import History, draw, draw_frozen_standby
 from .kafka import Log, Reader, Record
 from .node import Node
 
@@ -41,25 +44,29 @@ Plant = Callable[[], AbstractContextManager[type[Lane]]]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug. `step` of the protocol is where it is; `within` that many histories it must be caught."""
+    """A bug. `step` of the protocol is where it is; it must be caught `within` that many of the histories that `draw`
+    makes up."""
 
     step: int
     what: str
     plant: Plant
     within: int
+    draw: Callable[[int], History] = draw
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def _mutant(step: int, what: str, within: int = 2_000) -> Callable[[Callable[[], Iterator[Any]]], None]:
+def _mutant(
+    step: int, what: str, within: int = 2_000, draw: Callable[[int], History] = draw
+) -> Callable[[Callable[[], Iterator[Any]]], None]:
     def register(plant: Callable[[], Iterator[Any]]) -> None:
         @contextmanager
         def planted() -> Iterator[type[Lane]]:
             with contextmanager(plant)() as lane_type:
                 yield lane_type or Lane
 
-        MUTANTS[plant.__name__.strip("_").replace("_", "-")] = Mutant(step, what, planted, within)
+        MUTANTS[plant.__name__.strip("_").replace("_", "-")] = Mutant(step, what, planted, within, draw)
 
     return register
 
@@ -101,7 +108,7 @@ def _known_overlays() -> Iterator[tuple[type[Lane], Callable[[LaneProducer], Ove
 
 def _apply(overlay: Overlay) -> None:
     checkpoint = overlay._table.checkpoint
-    overlay.apply(changelog_offset=checkpoint.changelog_offset, written_at=checkpoint.written_at)
+    overlay.apply(changelog_offset=checkpoint.changelog_offset, complete_at=checkpoint.complete_at)
 
 
 @_mutant(0, "The table is restored before the former owner is fenced.")
@@ -190,6 +197,17 @@ def _stale_table() -> Iterator[Any]:
         yield None
 
 
+@_mutant(
+    0, "A copy is brought up to date although tombstones may be gone by now.", within=100, draw=draw_frozen_standby
+)
+def _stale_standby() -> Iterator[Any]:
+    with (
+        _replaced(standby_module, "check_fresh", lambda *_: None),
+        _replaced(recovery_module, "check_fresh", lambda *_: None),
+    ):
+        yield None
+
+
 @_mutant(0, "Lanes have transactional ids of their process, so nobody is fenced.")
 def _nobody_is_fenced() -> Iterator[Any]:
     make = LaneProducer.__init__
@@ -265,12 +283,12 @@ def _update_keeps_the_old_time() -> Iterator[Any]:
 def _floors_overtake() -> Iterator[Any]:
     apply = Overlay.apply
 
-    def past_now(self: Overlay, *, changelog_offset: int, written_at: int) -> None:
+    def past_now(self: Overlay, *, changelog_offset: int, complete_at: int) -> None:
         for tenant in self._fresh:
-            now = layout.index_from(tenant, written_at)
+            now = layout.index_from(tenant, complete_at)
             self._floors[tenant] = max(self._floors.get(tenant) or now, now)
         self._fresh.clear()
-        apply(self, changelog_offset=changelog_offset, written_at=written_at)
+        apply(self, changelog_offset=changelog_offset, complete_at=complete_at)
 
     with _replaced(Overlay, "apply", past_now):
         yield None
@@ -453,8 +471,8 @@ def _apply_before_commit() -> Iterator[Any]:
 def _checkpoint_too_far() -> Iterator[Any]:
     apply = Overlay.apply
 
-    def too_far(self: Overlay, *, changelog_offset: int, written_at: int) -> None:
-        apply(self, changelog_offset=changelog_offset + 3, written_at=written_at)
+    def too_far(self: Overlay, *, changelog_offset: int, complete_at: int) -> None:
+        apply(self, changelog_offset=changelog_offset + 3, complete_at=complete_at)
 
     with _replaced(Overlay, "apply", too_far):
         yield None

@@ -14,7 +14,7 @@ from light_scheduler.model import OTHERS, Shares
 from light_scheduler.worker.lane import Lane
 from simulation import loop as simulated
 from simulation.campaign import campaign
-from simulation.history import History, Send, World, draw, play
+from simulation.history import History, Send, World, draw, draw_frozen_standby, play
 from simulation.kafka import POISON
 from simulation.mutants import MUTANTS
 from simulation.node import COMMANDS, TARGET, Fault, Node
@@ -94,7 +94,7 @@ def steps_of(history: History) -> dict[str, int]:
 def test_a_planted_bug_is_caught(name: str, record_property: Callable[[str, object], None]) -> None:
     mutant = MUTANTS[name]
 
-    caught = next((n for n in range(mutant.within) if play(draw(n), mutant.plant).violation is not None), None)
+    caught = next((n for n in range(mutant.within) if play(mutant.draw(n), mutant.plant).violation is not None), None)
 
     assert caught is not None, f"step {mutant.step}: {mutant.what}"
     record_property("histories", caught + 1)
@@ -122,6 +122,11 @@ def test_a_machine_that_was_away_for_longer_than_tombstones_are_kept_does_not_fi
     for step in range(20, 60):
         verdict = play(History(step, 2, 1, sends, ((step, Fault("freeze", 60.0)),), (45.0, 55.0)))
         assert verdict.violation is None
+
+
+def test_a_standby_that_was_away_for_longer_than_tombstones_are_kept_does_not_fire_again() -> None:
+    for history in map(draw_frozen_standby, range(200)):
+        assert play(history).violation is None
 
 
 STAGED = Send(1.0, 0, "schedule", "a", 3_000, b"x", None)

@@ -206,7 +206,7 @@ class Ledger:
         cycle.fire_due(due, {}, MOST, 1 << 30)
         cycle.answer({})
         cycle.keep_sweeps()
-        overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), written_at=now)
+        overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)
         return bool(commands or due.entries or is_sweeping)
 
     def _wakes(self) -> Iterator[int]:

@@ -123,7 +123,7 @@ class Partition:
         await batches.send(self.producer)
         self._keep()
         if applies:
-            overlay.apply(changelog_offset=self._end, written_at=now)
+            overlay.apply(changelog_offset=self._end, complete_at=now)
         return cycle
 
     def restart(self, store: Store, *, now: int) -> int:
@@ -133,7 +133,7 @@ class Partition:
         missing = [record for record in self.changelog if record.offset >= self.table.checkpoint.changelog_offset]
         for record in missing:
             overlay.replay(record.key, record.value)
-        overlay.apply(changelog_offset=self._end, written_at=now)
+        overlay.apply(changelog_offset=self._end, complete_at=now)
         return len(missing)
 
     def compact(self) -> None:

@@ -29,7 +29,7 @@ def fill(table: ScheduleTable, numbers: range, due: int) -> None:
     for number in numbers:
         each = entry(number, due)
         overlay.put(identity_of(each), each, encode_entry(each))
-    overlay.apply(changelog_offset=1, written_at=AT)
+    overlay.apply(changelog_offset=1, complete_at=AT)
 
 
 def fire(table: ScheduleTable, now: int) -> int:
@@ -37,7 +37,7 @@ def fire(table: ScheduleTable, now: int) -> int:
     entries = overlay.due(now, CYCLE, 1 << 30).entries
     for each in entries:
         overlay.remove(identity_of(each))
-    overlay.apply(changelog_offset=1, written_at=AT)
+    overlay.apply(changelog_offset=1, complete_at=AT)
     return len(entries)
 
 

@@ -89,14 +89,14 @@ def put(table: ScheduleTable, entry: Entry) -> None:
     """Store a schedule."""
     overlay = Overlay(table)
     overlay.put(identity_of(entry), entry, encode_entry(entry))
-    overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, written_at=NOW)
+    overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, complete_at=NOW)
 
 
 def forget(table: ScheduleTable, entry: Entry) -> None:
     """Remove a schedule."""
     overlay = Overlay(table)
     overlay.remove(identity_of(entry))
-    overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, written_at=NOW)
+    overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, complete_at=NOW)
 
 
 class MemoryLanes:

@@ -645,7 +645,7 @@ async def test_what_a_cycle_stores_is_what_the_changelog_has(partition: Partitio
     overlay = Overlay(rebuilt)
     for key, value in log:
         overlay.replay(key, value)
-    overlay.apply(changelog_offset=len(log), written_at=AT)
+    overlay.apply(changelog_offset=len(log), complete_at=AT)
     found = [encode_entry(each) for _, each in rebuilt.by_due("default")]
     assert found == [encode_entry(each) for _, each in partition.table.by_due("default")]
     assert len(found) == partition.table.pending == rebuilt.pending == 1

@@ -35,7 +35,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import Clock
-from light_scheduler.engine import ALL, FairQueue, Throttle, next_try
+from light_scheduler.engine import ALL, FairQueue, Throttle
 from light_scheduler.errors import (
     BrokerError,
     FormatError,
@@ -53,9 +53,10 @@ from light_scheduler.wire.state import identity_of
 
 from .batches import RecordBatches, RecordsRefusedError
 from .clients import LaneClients
-from .context import LaneContext, OriginKey, Refusals, origin_key
+from .context import LaneContext, origin_key
 from .cycle import Cycle
 from .intake import Intake
+from .isolation import Isolation
 from .life import LaneState
 from .pace import MOST, Pace
 from .producer import LaneProducer
@@ -63,7 +64,6 @@ from .recovery import MAX_LOADS, ChangelogFacts, Restoration, flaw_of, open_tabl
 from .skew import ClockSkew
 from .staging import NO_STAGING
 from .status import Lateness
-from .targets import refusal_of
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_SWEPT = 500
@@ -74,7 +74,6 @@ refused record is sought. Else see `pace`."""
 MAX_LOOKED_AT = 200
 """Commands that may wait while firings are staged: with more, they come first whatever they say."""
 
-DENIAL_MARGIN_MS = 500
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
 OUTAGE_RETRY_S = 1.0
@@ -161,8 +160,7 @@ class Lane:
         self._fair = FairQueue(context.shares.weights)
         self._throttle = Throttle(context.shares)
         self._pace = Pace()
-        self._refusals: Refusals = {}
-        self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
+        self._isolation = Isolation(f"{self.tp.topic}-{self.tp.partition}", context.targets)
         self._stopping = asyncio.Event()
         self._warm: asyncio.Task[ScheduleTable | None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -226,7 +224,7 @@ class Lane:
             except Exception as error:
                 if isinstance(error, RecordsRefusedError) and (refusals := error.of_users):
                     for refused in refusals:
-                        self._isolate(refused)
+                        self._isolation.note(refused, self._services.clock.now())
                     await self._recover(error)
                     continue
                 expected = isinstance(error, SchedulerError | KafkaError | OSError)
@@ -336,13 +334,13 @@ class Lane:
     async def _cycle(self) -> None:
         """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
         self._wake.clear()
-        table, producer, targets = self.table, self._producer, self.context.targets
+        table, producer, targets, isolation = self.table, self._producer, self.context.targets, self._isolation
         if table is None or producer is None:
             return  # closed meanwhile
         await targets.resolve(self.context.own_topics)
         self._check_own_topics()
         now = self._services.clock.now()
-        overlay, batches = Overlay(table), RecordBatches(now, one_by_one=self._suspects.keys())
+        overlay, batches = Overlay(table), RecordBatches(now, one_by_one=isolation.suspicious_topics)
         cycle = Cycle(self.context, overlay, batches, now)
         most = self._most(table)
         commands = self.intake.take(most)  # 1.
@@ -355,9 +353,9 @@ class Lane:
         turns = self._turns(now, most)
         due = self._take_due(overlay, now, turns)  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
-        isolating = bool(self._suspects or self._refusals)
-        cycle.fire_due(due, self._refusals, turns, MAX_FIRING_BYTES, traced=isolating)  # 2.
-        lost_results = cycle.answer(self._refusals)
+        is_isolating = isolation.is_under_way
+        cycle.fire_due(due, isolation.refusals, turns, MAX_FIRING_BYTES, traced=is_isolating)  # 2.
+        lost_results = cycle.answer(isolation.refusals)
         if position is None and not due.entries and not is_sweeping:
             await self._rest(now, self._next_turn(due, now), table, producer)
             return
@@ -371,12 +369,12 @@ class Lane:
         self._count(cycle, lost_results, now)
         self._next_turn(due, now)
         self._pace.observe(max(read, len(due.entries)), self._services.clock.now() - now)
-        if isolating:
-            self._clear_suspicion(cycle.tried | {origin_key(result) for result in cycle.results})
+        if is_isolating:
+            isolation.clear(cycle.tried | {origin_key(result) for result in cycle.results})
 
     async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
         """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
-        may_stage = self.intake.backlog_taken and not (self._suspects or self._refusals or self.context.shares.has_caps)
+        may_stage = self.intake.backlog_taken and not (self._isolation.is_under_way or self.context.shares.has_caps)
         staging = self.context.staging if may_stage else NO_STAGING
         instant = staging.instant(next_turn, now)
         if instant is not None:
@@ -431,7 +429,7 @@ class Lane:
 
     def _most(self, table: ScheduleTable) -> int:
         """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""
-        if self._suspects:
+        if self._isolation.is_seeking:
             return MAX_ISOLATED
         return self._pace.limit if len(table.floors) > 1 else MOST
 
@@ -472,23 +470,3 @@ class Lane:
         visible_at = self._services.clock.now()
         for entry in cycle.delivered:
             counters.lateness.observe(max(0, visible_at - entry.progress.due))
-
-    def _isolate(self, refused: RecordsRefusedError) -> None:
-        """Remember what a topic refuses; if that is open, have its records sent one by one to find out."""
-        log.warning("lane %s-%d: %s", *self.tp, refused)
-        keys = {origin_key(origin) for origin in refused.culprits}
-        reason = refusal_of(refused.topic, refused.cause)
-        if refused.is_of_topic:
-            # Each try fails for all. The denial ends before what was refused is tried again, whichever clock is faster.
-            now = self._services.clock.now()
-            self.context.targets.deny(refused.topic, reason, max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000)
-        if refused.is_certain:
-            self._refusals.update(dict.fromkeys(keys, reason))
-        else:
-            self._suspects[refused.topic] = self._suspects.get(refused.topic, set()) | keys
-
-    def _clear_suspicion(self, done: set[OriginKey]) -> None:
-        self._refusals = {key: reason for key, reason in self._refusals.items() if key not in done}
-        left = {topic: keys - done for topic, keys in self._suspects.items()}
-        # Suspects that are not due any more were cancelled: nothing of theirs was in this cycle.
-        self._suspects = {topic: keys for topic, keys in left.items() if keys and keys != self._suspects[topic]}

@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from benchmarks.contestants.contestant import Contestant, Place
-from benchmarks.contestants.figures import summarised
+from benchmarks.contestants.figures import UNITS
 from benchmarks.contestants.match import PAYLOAD_BYTES, RATE, SECONDS, Match
 from benchmarks.contestants.toolbox import Toolbox
+from light_scheduler.bench.figures import summarised
 from light_scheduler.bench.machine import machine
 from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.stage import Stage
@@ -89,7 +90,7 @@ class Meeting:
                 "pending": int(kind.pending * self._scale),
                 "burst": int(kind.burst * self._scale),
                 "failures": self._failures[name],
-                "figures": {each: msgspec.to_builtins(figure) for each, figure in summarised(found).items()},
+                "figures": {each: msgspec.to_builtins(figure) for each, figure in summarised(found, UNITS).items()},
             }
             for (name, kind), found in zip(self._kinds.items(), self._found.values(), strict=True)
         }

@@ -1,12 +1,11 @@
-"""Arrivals to figures, and the figures of all rounds to one."""
+"""Arrivals to figures."""
 
 from __future__ import annotations
 
-import statistics
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from light_scheduler.bench.figures import Figure, percentile
+from light_scheduler.bench.deliveries import Lateness
 from light_scheduler.bench.workload import Workload
 
 from .arrivals import Arrival
@@ -44,7 +43,8 @@ class Count:
     def __init__(self, work: Workload) -> None:
         self._work = work
         self._came = bytearray(work.messages)
-        self._late_ms: list[int] = []
+        self._late = Lateness()
+        self._early = 0
         self.came = self.duplicate = self.wrong = self.last_at = 0
 
     @property
@@ -63,7 +63,9 @@ class Count:
             self.duplicate += self._came[number]
             self.came += not self._came[number]
             self._came[number] = 1
-            self._late_ms.append(at - self._work.due_of(number))
+            late_ms = at - self._work.due_of(number)
+            self._late.add(late_ms)
+            self._early += late_ms < 0
             self.last_at = max(self.last_at, at)
 
     def faults(self) -> dict[str, float]:
@@ -71,20 +73,13 @@ class Count:
         return {
             "missing": self.missing,
             "duplicate": self.duplicate,
-            "early": sum(ms < 0 for ms in self._late_ms),
+            "early": self._early,
             "wrong": self.wrong,
         }
 
     def lateness(self) -> dict[str, float]:
         """Return percentiles; nothing if nothing came."""
-        if not self._late_ms:
-            return {}
-        ordered = sorted(self._late_ms)
-        return {
-            "lateness_p50_ms": percentile(ordered, 50),
-            "lateness_p99_ms": percentile(ordered, 99),
-            "lateness_max_ms": ordered[-1],
-        }
+        return self._late.figures()
 
     @property
     def seconds(self) -> float:
@@ -95,16 +90,3 @@ class Count:
 def summed(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Add up the faults of several steps."""
     return {name: sum(step[name] for step in steps) for name in steps[0]}
-
-
-def summarised(rounds: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
-    """Return each figure over the rounds that have it, in the order of UNITS. Raises KeyError for one not in there."""
-    unknown = {name for found in rounds for name in found} - UNITS.keys()
-    if unknown:
-        raise KeyError(f"no unit is known for {', '.join(sorted(unknown))}")
-    values = {name: [found[name] for found in rounds if name in found] for name in UNITS}
-    return {
-        name: Figure(statistics.median(found), min(found), max(found), UNITS[name])
-        for name, found in values.items()
-        if found
-    }

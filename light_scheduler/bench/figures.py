@@ -65,14 +65,14 @@ class Figure(msgspec.Struct, frozen=True):
     unit: str
 
 
-def summarised(rounds: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
-    """Return each figure over the rounds that have it. Raises KeyError for a figure without a unit."""
-    unknown = {name for figures in rounds for name in figures} - UNITS.keys()
+def summarised(rounds: Sequence[Mapping[str, float]], units: Mapping[str, str] = UNITS) -> dict[str, Figure]:
+    """Return each figure over the rounds that have it, in the order of `units`. Raises KeyError for one without."""
+    unknown = {name for figures in rounds for name in figures} - units.keys()
     if unknown:
         raise KeyError(f"no unit is known for {', '.join(sorted(unknown))}")
-    values = {name: [figures[name] for figures in rounds if name in figures] for name in UNITS}
+    values = {name: [figures[name] for figures in rounds if name in figures] for name in units}
     return {
-        name: Figure(statistics.median(found), min(found), max(found), UNITS[name])
+        name: Figure(statistics.median(found), min(found), max(found), units[name])
         for name, found in values.items()
         if found
     }

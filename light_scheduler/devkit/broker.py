@@ -6,12 +6,12 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from light_scheduler.errors import BrokerStartError
 
 from .controller import Seat
+from .enclosure import Enclosed
 from .jars import kafka_jars
 from .java import java_executable
 from .leash import Leash
@@ -37,7 +37,7 @@ _ANSWER_SECONDS = 0.25
 _PORT_ATTEMPTS = 3
 
 
-class EmbeddedBroker:
+class EmbeddedBroker(Enclosed):
     """A real Kafka broker on 127.0.0.1, for as long as this process lives.
 
     `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
@@ -162,18 +162,6 @@ class EmbeddedBroker:
         self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _choose_port(self) -> None:
         if self._port is None:

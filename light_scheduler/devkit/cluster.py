@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from .broker import EmbeddedBroker
 from .controller import Controller, Seat
+from .enclosure import Enclosed
 from .jars import kafka_jars
 from .java import java_executable
 from .properties import SideDoor
@@ -19,7 +19,7 @@ from .waiting import wait_until
 HEAP_MEGABYTES = 512
 
 
-class EmbeddedCluster:
+class EmbeddedCluster(Enclosed):
     """So many Kafka brokers on 127.0.0.1 and a controller beside them, for as long as this process lives.
 
     Topics have a copy on each of up to three nodes; of three, two must have what is acknowledged. The controller is
@@ -95,15 +95,3 @@ class EmbeddedCluster:
         self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

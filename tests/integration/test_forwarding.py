@@ -22,9 +22,14 @@ async def schedule_all(client: SchedulerClient, application: Application) -> Non
     await asyncio.gather(*(client.schedule(key, topic=application.target, after="1h") for key in KEYS))
 
 
-def elsewhere(number: int, key: str, partitions: int) -> int:
-    """Return a partition that is not the key's own."""
-    return (partition_for(key.encode(), partitions) + 1 + number % (partitions - 1)) % partitions
+async def send_elsewhere(application: Application, headers: list[tuple[str, bytes]]) -> None:
+    """Send a command for each key, each to a partition that is not the key's own."""
+    partitions = application.settings.partitions
+    async with AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers) as producer:
+        for number, key in enumerate(KEYS):
+            ours = [*headers, ("schedule-correlation-id", key.encode())]
+            place = (partition_for(key.encode(), partitions) + 1 + number % (partitions - 1)) % partitions
+            await producer.send(application.settings.topics.commands, b"x", key.encode(), place, headers=ours)
 
 
 async def answered(application: Application) -> dict[str, Outcome]:
@@ -48,12 +53,8 @@ async def test_schedules_that_arrive_in_a_wrong_partition_are_kept_found_and_del
         ("schedule-target-topic", served.target.encode()),
         ("schedule-reply-topic", names.results.encode()),
     ]
-    async with served.client() as client, AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers) as producer:
-        for number, key in enumerate(KEYS):
-            ours = [*headers, ("schedule-correlation-id", key.encode())]
-            place = elsewhere(number, key, partitions)
-            await producer.send(names.commands, b"x", key.encode(), place, headers=ours)
-        await producer.flush()
+    async with served.client() as client:
+        await send_elsewhere(served, headers)
         assert await answered(served) == dict.fromkeys(KEYS, Outcome.SCHEDULED)
 
         gone, kept = KEYS[::2], KEYS[1::2]
@@ -69,15 +70,11 @@ async def test_schedules_that_arrive_in_a_wrong_partition_are_kept_found_and_del
 
 
 async def test_cancels_that_arrive_in_a_wrong_partition_find_their_schedules(served: Application) -> None:
-    names, partitions = served.settings.topics, served.settings.partitions
+    names = served.settings.topics
     headers = [("schedule-command", b"cancel"), ("schedule-reply-topic", names.results.encode())]
-    async with served.client() as client, AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers) as producer:
+    async with served.client() as client:
         await schedule_all(client, served)
-        for number, key in enumerate(KEYS):
-            ours = [*headers, ("schedule-correlation-id", key.encode())]
-            place = elsewhere(number, key, partitions)
-            await producer.send(names.commands, b"ignored", key.encode(), place, headers=ours)
-        await producer.flush()
+        await send_elsewhere(served, headers)
 
     assert await answered(served) == dict.fromkeys(KEYS, Outcome.CANCELLED)
     (worker,) = served.workers

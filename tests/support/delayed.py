@@ -13,7 +13,7 @@ from aiokafka.errors import ConsumerStoppedError
 from light_scheduler.client.connection import started_producer, stop_producer
 from light_scheduler.clock import SystemClock
 
-from .reading import Record
+from .reading import Record, committed_reader
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -69,13 +69,7 @@ class Sightings:
 
     @classmethod
     async def open(cls, bootstrap_servers: str, topic: str) -> Sightings:
-        consumer = AIOKafkaConsumer(
-            topic,
-            bootstrap_servers=bootstrap_servers,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=50,
-        )
+        consumer = committed_reader(bootstrap_servers, topic)
         await consumer.start()
         return cls(consumer)
 

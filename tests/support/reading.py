@@ -14,6 +14,17 @@ Record = Any
 """An aiokafka ConsumerRecord."""
 
 
+def committed_reader(bootstrap_servers: str, *topics: str) -> AIOKafkaConsumer:
+    """Return a consumer of committed records without a group, from the beginning on; it is not started."""
+    return AIOKafkaConsumer(
+        *topics,
+        bootstrap_servers=bootstrap_servers,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=50,
+    )
+
+
 async def read_until(
     bootstrap_servers: str,
     topics: Sequence[str],
@@ -21,13 +32,7 @@ async def read_until(
     timeout: float = READ_TIMEOUT_S,
 ) -> list[Record]:
     """Read topics from their beginning, read_committed, until the records are enough. Raises TimeoutError with them."""
-    consumer = AIOKafkaConsumer(
-        *topics,
-        bootstrap_servers=bootstrap_servers,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        fetch_max_wait_ms=50,
-    )
+    consumer = committed_reader(bootstrap_servers, *topics)
     records: list[Record] = []
     await consumer.start()
     try:
@@ -49,13 +54,7 @@ async def marks_passed(
 
     `timeout` is for each of them. Raises TimeoutError.
     """
-    consumer = AIOKafkaConsumer(
-        topic,
-        bootstrap_servers=bootstrap_servers,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        fetch_max_wait_ms=50,
-    )
+    consumer = committed_reader(bootstrap_servers, topic)
     await consumer.start()
     found = 0
     try:
@@ -72,13 +71,7 @@ async def marks_passed(
 
 async def read_all(bootstrap_servers: str, topic: str) -> list[Record]:
     """Read everything that is committed in a topic now."""
-    consumer = AIOKafkaConsumer(
-        topic,
-        bootstrap_servers=bootstrap_servers,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        fetch_max_wait_ms=50,
-    )
+    consumer = committed_reader(bootstrap_servers, topic)
     records: list[Record] = []
     await consumer.start()
     try:

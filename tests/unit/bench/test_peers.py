@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.contestants.arrivals import Arrival, WrittenArrivals
-from benchmarks.contestants.figures import UNITS, Count, summarised, summed
+from benchmarks.contestants.figures import UNITS, Count, summed
 from benchmarks.contestants.topics import topic_bytes
-from light_scheduler.bench.figures import Figure
+from light_scheduler.bench.figures import Figure, summarised
 from light_scheduler.bench.workload import Workload
 
 DUE = 1_900_000_000_000
@@ -69,7 +69,7 @@ class TestRounds:
 
     def test_a_figure_of_some_rounds_only_is_made_of_those(self) -> None:
         rounds = [{"killed_missing": 3.0, "burst_per_s": 10.0}, {"burst_per_s": 30.0}, {"burst_per_s": 20.0}]
-        found = summarised(rounds)
+        found = summarised(rounds, UNITS)
         assert found == {
             "burst_per_s": Figure(20.0, 10.0, 30.0, "1/s"),
             "killed_missing": Figure(3.0, 3.0, 3.0, "count"),
@@ -78,7 +78,7 @@ class TestRounds:
 
     def test_a_figure_that_nobody_declared_is_refused(self) -> None:
         with pytest.raises(KeyError, match="burst_rate"):
-            summarised([{"burst_rate": 1.0}])
+            summarised([{"burst_rate": 1.0}], UNITS)
 
 
 class TestWrittenArrivals:

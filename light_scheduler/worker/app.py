@@ -137,9 +137,8 @@ def create_app(
     )
     app.settings, app.clock = settings, clock
     targets = Targets(settings.bootstrap_servers)
-    room = asyncio.Event()
-    new_lane, new_standby = _factories(app, targets, new_timer, room)
-    app.lanes = Lanes(new_lane, new_standby, room, release=targets.close)
+    new_lane, new_standby = _factories(app, targets, new_timer)
+    app.lanes = Lanes(new_lane, new_standby, release=targets.close)
     transport = LaneTransport(app.conf.broker_consumer, app)
     transport.lanes = app.lanes
     transport.keeps_standbys = settings.standby_replicas > 0
@@ -149,7 +148,7 @@ def create_app(
 
 
 def _factories(
-    app: SchedulerApp, targets: Targets, new_timer: TimerFactory, room: asyncio.Event
+    app: SchedulerApp, targets: Targets, new_timer: TimerFactory
 ) -> tuple[Callable[[TopicPartition], Lane], Callable[[TopicPartition], Standby]]:
     settings, clock = app.settings, app.clock
     dialects = {source.name: dialect_named(source.dialect) for source in settings.inputs}
@@ -174,7 +173,7 @@ def _factories(
         confirm=lambda tp: consumer().confirm(tp),
         changelog_facts=changelog_facts,
         new_timer=make_timer,
-        make_room=room.set,
+        make_room=lambda: consumer().look_around(),
         fail=app.crash,
         max_clock_skew=settings.max_clock_skew,
     )

@@ -75,6 +75,7 @@ class Intake:
     def take(self, limit: int) -> list[CommandRecord]:
         """Take waiting commands, at most `limit`, in order."""
         taken: list[CommandRecord] = []
+        was_full = self.is_full
         while self._waiting and len(taken) < limit:
             batch = self._waiting.popleft()
             room = limit - len(taken)
@@ -84,7 +85,8 @@ class Intake:
             taken = taken + batch if taken else batch
         if taken:
             self._taken = taken[-1].offset + 1
-            self._make_room()
+            if was_full:
+                self._make_room()
         if not self.backlog_taken and self.is_open:
             arrived = self._reached if not self._waiting else self._taken
             self.backlog_taken = arrived >= self._backlog_end

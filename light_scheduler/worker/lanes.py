@@ -27,15 +27,14 @@ log = logging.getLogger(__name__)
 class Lanes:
     """Opens and closes lanes as assignments come.
 
-    `new_lane` makes the lane of a partition, `new_standby` what keeps a copy of another worker's; `room` is set when a
-    lane can take commands again; `release` lets go of what the lanes share, when all are closed for good.
+    `new_lane` makes the lane of a partition, `new_standby` what keeps a copy of another worker's;
+    `release` lets go of what the lanes share, when all are closed for good.
     """
 
     def __init__(
         self,
         new_lane: Callable[[TopicPartition], Lane],
         new_standby: Callable[[TopicPartition], Standby],
-        room: asyncio.Event,
         release: Callable[[], Awaitable[None]],
     ) -> None:
         self._new_lane = new_lane
@@ -44,7 +43,6 @@ class Lanes:
         self._lanes: dict[TopicPartition, Lane] = {}
         self._standbys: dict[TopicPartition, Standby] = {}
         self._closing: dict[TopicPartition, asyncio.Task[None]] = {}
-        self.room = room
         self.highwater: Callable[[TopicPartition], int | None] = lambda _: None
         """Where a commands partition ends, as far as the fetcher knows."""
 

@@ -14,6 +14,7 @@ What is overridden of Faust's aiokafka driver, and why:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from faust.assignor.partition_assignor import PartitionAssignor
 
 FETCH_TIMEOUT_S = 0.1
+IDLE_TIMEOUT_S = 1.0
+"""How long the fetcher waits for records before it looks what else there is to do; and how long while every lane is at
+rest, for then what there is to do ends the wait (`LaneConsumer.look_around`)."""
+
 FETCH_MAX_WAIT_MS = 100
 """How long a fetch may wait in the broker. A partition whose records were just taken is fetched again only when the
 broker has answered the fetch under way, so this bounds how late a command arrives. The shorter, the more an
@@ -63,6 +68,8 @@ class _Feed:
 
 
 class _Thread(driver.AIOKafkaConsumerThread):
+    _may_wait = True
+
     def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         consumer._isolation_level = "read_committed"
@@ -81,8 +88,21 @@ class _Thread(driver.AIOKafkaConsumerThread):
         if consumer._closed or consumer._fetcher._closed:
             raise ConsumerStoppedError
         topics = cast(LaneTransport, self.transport).command_topics
+        timeout, self._may_wait = timeout if self._may_wait else None, True
         with consumer._fetcher._subscriptions.fetch_context():
             return await fetched_commands(consumer._fetcher, active_partitions, topics, timeout or 0)
+
+    def end_wait(self) -> None:
+        """Have the fetch that waits, or else the next one, return with what there is; from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            self.thread_loop.call_soon_threadsafe(self._end_wait)
+
+    def _end_wait(self) -> None:
+        if self._consumer is not None:
+            fetcher = self._consumer._fetcher
+            self._may_wait = bool(fetcher._fetch_waiters)
+            for waiter in list(fetcher._fetch_waiters):
+                fetcher._notify(waiter)
 
     def fetch_position(self, tp: TP) -> int | None:
         """Return the offset before which everything of a partition has been handed out; None before the first seek."""
@@ -115,6 +135,7 @@ class LaneConsumer(driver.Consumer):
         self._command_topics = cast(LaneTransport, self.transport).command_topics
         self._keeps_standbys = cast(LaneTransport, self.transport).keeps_standbys
         self._feeds: dict[TopicPartition, _Feed] = {}
+        self._is_wanted = asyncio.Event()
 
     def _new_consumer_thread(self) -> _Thread:
         return _Thread(self, loop=self.loop, beacon=self.beacon)
@@ -131,6 +152,12 @@ class LaneConsumer(driver.Consumer):
         await super().perform_seek()
         for lane in self.lanes:
             lane.intake.needs_seek = True
+        self.look_around()
+
+    def look_around(self) -> None:
+        """Look after the lanes now: one wants commands, or to read on elsewhere."""
+        self._is_wanted.set()
+        self._thread.end_wait()
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Lanes watch over themselves."""
@@ -169,11 +196,17 @@ class LaneConsumer(driver.Consumer):
                 tp for tp in self._get_active_partitions() if tp.topic not in self._command_topics or tp in epochs
             }
             if not active:
-                self.lanes.room.clear()
-                await self.wait_first(self.lanes.room.wait(), timeout=FETCH_TIMEOUT_S)
+                self._is_wanted.clear()
+                await self.wait_first(self._is_wanted.wait(), timeout=FETCH_TIMEOUT_S)
                 continue
             generation = self.app.consumer_generation_id
-            for tp, records in (await self._getmany(active, FETCH_TIMEOUT_S)).items():
+            timeout = IDLE_TIMEOUT_S if self._all_rest() else FETCH_TIMEOUT_S
+            try:
+                fetched = await self._getmany(active, timeout)
+            except asyncio.CancelledError:
+                self._thread.end_wait()  # else it would take what comes next, for nobody
+                raise
+            for tp, records in fetched.items():
                 is_stale = not self.flow_active or self.app.consumer_generation_id != generation
                 if tp.topic in self._command_topics:
                     await self._hand_on(tp, records, epochs.get(tp), is_stale)
@@ -181,6 +214,16 @@ class LaneConsumer(driver.Consumer):
                     for record in records:
                         await self.callback(self._to_message(tp, record))
             self._note_positions(epochs)
+
+    def _all_rest(self) -> bool:
+        """Tell whether every lane has all that was fetched for it, and waits for more."""
+        return all(
+            lane.intake.is_open
+            and lane.intake.backlog_taken
+            and not lane.intake.needs_seek
+            and self._feeds[lane.tp].fetched_to == lane.intake.next_offset
+            for lane in self.lanes
+        )
 
     async def _seek_lanes(self) -> None:
         """Go where lanes want to read on, be it for a new one or since a batch was lost on the way."""

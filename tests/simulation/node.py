@@ -201,7 +201,7 @@ class Node:
         self._feeds: dict[Lane, _Feed] = {}
         self._rebalances: asyncio.Queue[tuple[int, set[TopicPartition], set[TopicPartition]]] = asyncio.Queue()
         self._commands = dialect_named("native")
-        self.lanes = Lanes(self._new_lane, self._new_standby, self._room, release=self._release)
+        self.lanes = Lanes(self._new_lane, self._new_standby, release=self._release)
         self._tasks = [asyncio.create_task(self._follow_group()), asyncio.create_task(self._fetch())]
         world.group.join(self)
 

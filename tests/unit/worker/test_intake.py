@@ -151,15 +151,16 @@ def test_a_batch_wakes_the_lane_and_a_refused_one_does_not() -> None:
     assert calls.woken == 1
 
 
-def test_taking_and_opening_make_room_and_taking_nothing_does_not() -> None:
+def test_opening_makes_room_and_so_does_taking_of_what_was_full() -> None:
     calls = Calls()
     calls.intake.open(10, 10)
     assert calls.room == 1
-    calls.intake.take(5)
-    assert calls.room == 1
-    calls.intake.offer(calls.intake.epoch, 10, records(10))
-    calls.intake.take(5)
+    for offset in range(10, 10 + MAX_WAITING_BATCHES):
+        calls.intake.offer(calls.intake.epoch, offset, records(offset))
+    calls.intake.take(2)
     assert calls.room == 2
+    calls.intake.take(2)
+    assert calls.room == 2, "there was room"
 
 
 # -- the backlog ------------------------------------------------------------------------------------------------------

@@ -240,10 +240,10 @@ class Settings:
     )
     tick: int = _setting(1_000, _duration(10), "Longest time between two scans of a partition.", "DURATION")
     stage_ahead: int = _setting(
-        0,
+        70,
         _duration(0),
         "How long before a full second its firings are prepared, so that only a commit is left to do; 0: not at all. "
-        "Consumers that read uncommitted records, and the time of the log's append, are so much early.",
+        "Consumers that read uncommitted records see them so much early.",
         "DURATION",
     )
     session_timeout: int = _setting(

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.settings import Settings
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -25,7 +26,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pending: Annotated[int, Meta(description="Schedules that are pending besides, and not due.")] = 0
     rate: Annotated[int, Meta(description="Schedules that are due in a second.")] = 0
     grid_ms: Annotated[int, Meta(description="Due times are multiples of it, in ms.")] = 0
-    stage_ahead_ms: Annotated[int, Meta(description="The worker's `stage_ahead`, in ms.")] = 0
+    stage_ahead_ms: Annotated[int, Meta(description="The worker's `stage_ahead`, in ms.")] = Settings.stage_ahead
     seconds: Annotated[int, Meta(description="For so long something is due.")] = 0
     workers: Annotated[int, Meta(description="Workers that share the partitions.")] = 0
     brokers: Annotated[int, Meta(description="Brokers; of three, each has a copy of all, and two must have it.")] = 0

@@ -61,7 +61,7 @@ class Stage:
         return None if self._broker is None else self._broker.data_dir
 
     @contextmanager
-    def application(self, stage_ahead_ms: int = 0) -> Iterator[BenchApplication]:
+    def application(self, stage_ahead_ms: int = Settings.stage_ahead) -> Iterator[BenchApplication]:
         """Make an application; on leaving, its worker is stopped and its topics and state are removed.
 
         Its settings are the defaults, whatever the environment says, except for `stage_ahead_ms`.

@@ -377,33 +377,40 @@ class Lane:
         may_stage = self.intake.backlog_taken and not (self._isolation.is_under_way or self.context.shares.has_caps)
         staging = self.context.staging if may_stage else NO_STAGING
         instant = staging.instant(next_turn, now)
-        if instant is not None:
-            await self._stage(instant, table, producer)
+        if instant is None:
+            self._timer.arm(staging.waking_time(next_turn))
+        elif await self._stage(instant, table, producer):
             return
-        self._timer.arm(staging.waking_time(next_turn))
+        else:
+            self._timer.arm(next_turn)
         await self._wake.wait()
 
-    async def _stage(self, instant: int, table: ScheduleTable, producer: LaneProducer) -> None:
+    async def _stage(self, instant: int, table: ScheduleTable, producer: LaneProducer) -> bool:
         """Steps 1 to 4 for what is due at an instant ahead, as if it were there; the commit waits for it.
 
         A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
+        Returns False if it may not be prepared, since a topic would stamp the messages with a time before they are due.
         """
         overlay, batches = Overlay(table), RecordBatches(instant)
         cycle = Cycle(self.context, overlay, batches, instant)
         most = self._most(table)
         due = overlay.due(instant, most, MAX_FIRING_BYTES, self._fair)  # 1.
-        await self.context.targets.resolve({entry.schedule.target.topic for entry in due.entries})
+        topics = {entry.schedule.target.topic for entry in due.entries}
+        await self.context.targets.resolve(topics)
+        if any(self.context.targets[topic].stamps_appends for topic in topics):
+            return False
         cycle.fire_due(due, {}, most, MAX_FIRING_BYTES)  # 2.
         staged = frozenset(identity_of(entry) for entry in due.entries)
         begun = self._services.clock.now()
         ends = await producer.commit_when(batches, lambda: self._comes(instant, staged))  # 3.
         if ends is None:
             self.counters.unstaged += 1
-            return
+            return True
         overlay.apply(changelog_offset=ends[self.context.changelog], complete_at=instant)  # 4.
         self.next_due = due.next_due
         self._observe_skew(begun, batches)
         self._count(cycle, 0, instant)
+        return True
 
     def _observe_skew(self, begun: int, batches: RecordBatches) -> None:
         if batches.appended_at is not None:

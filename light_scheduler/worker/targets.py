@@ -24,7 +24,7 @@ FRESH_S = 60.0
 ABSENT_FRESH_S = 2.0
 TIMEOUT_S = 5.0
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
-_CONFIGS = ("max.message.bytes", "cleanup.policy")
+_CONFIGS = ("max.message.bytes", "cleanup.policy", "message.timestamp.type")
 
 _REFUSALS = {
     UnknownTopicOrPartitionError: "topic {topic} does not exist",
@@ -36,7 +36,7 @@ _REFUSALS = {
 class TargetTopic(NamedTuple):
     """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
 
-    One that is compacted takes no record without a key.
+    One that is compacted takes no record without a key. One that `stamps_appends` replaces timestamps by its own clock.
     """
 
     partitions: int
@@ -44,6 +44,7 @@ class TargetTopic(NamedTuple):
     refusal: str | None
     asked_at: float
     is_compacted: bool = False
+    stamps_appends: bool = False
 
 
 def refusal_of(topic: str, error: KafkaError) -> str:
@@ -118,9 +119,15 @@ class Targets:
                 refusal, until = self._denied[name]
                 self._known[name] = TargetTopic(0, 0, refusal, min(now, until - ABSENT_FRESH_S))
             elif name in configs:
-                size = int(configs[name].get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
-                is_compacted = "compact" in configs[name].get("cleanup.policy", "").split(",")
-                self._known[name] = TargetTopic(len(topic["partitions"]), size, None, now, is_compacted)
+                config = configs[name]
+                self._known[name] = TargetTopic(
+                    len(topic["partitions"]),
+                    int(config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)),
+                    None,
+                    now,
+                    is_compacted="compact" in config.get("cleanup.policy", "").split(","),
+                    stamps_appends=config.get("message.timestamp.type") == "LogAppendTime",
+                )
             elif error in _REFUSALS:
                 self._known[name] = TargetTopic(0, 0, _REFUSALS[error].format(topic=name), now)
             else:  # for instance a leader election: it passes

@@ -69,7 +69,8 @@ class Sender:
                 time.sleep(ahead)
             headers = command.headers
             if command.soon is not None:
-                headers = [*headers, ("schedule-at", b"%d" % (self._clock.now() + command.soon))]
+                due = self._clock.now() + command.soon
+                headers = [*headers, ("schedule-at", b"%d" % (due + -due % command.grid_ms))]
             self.send(command.key, command.value, headers, wants_answer=command.wants_answer)
             count += 1
             if not count % 100:

@@ -30,7 +30,8 @@ _DRAIN_S = 8.0
 
 
 class Command(NamedTuple):
-    """A command, `at` seconds after the run began; a header `at-ms` in `soon` ms from when it is sent."""
+    """A command, `at` seconds after the run began; due in `soon` ms from when it is sent, or at the next multiple of
+    `grid_ms` after that."""
 
     at: float
     key: bytes
@@ -38,6 +39,7 @@ class Command(NamedTuple):
     headers: Headers
     soon: int | None = None
     wants_answer: bool = True
+    grid_ms: int = 1
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,11 @@ class Workload:
     def _plain(self, at: float) -> Iterator[Command]:
         draw = self._random.random()
         soon: int | None = None
+        grid_ms = 1
         time: Headers = []
         if draw < 0.55:
             soon = round((self._random.choice(self._bursts) - at) * 1_000)
+            grid_ms = 1_000 if draw < 0.25 else 1  # what is due at full seconds is prepared before
         elif draw < 0.8:
             soon = self._random.randint(-200, 8_000)
         elif draw < 0.95:
@@ -128,7 +132,7 @@ class Workload:
             if self._random.random() < 0.02 and (time or soon is not None)
             else self._payload(0, self._payload_bytes)
         )
-        yield Command(at, key, value, headers, soon, wants_answer=self._random.random() < 0.1)
+        yield Command(at, key, value, headers, soon, wants_answer=self._random.random() < 0.1, grid_ms=grid_ms)
 
     def _churn(self, at: float) -> Iterator[Command]:
         """A command for a schedule that has been there before, or a new one."""

@@ -20,6 +20,7 @@ from light_scheduler.bench.stage import BenchApplication, Stage
 from light_scheduler.bench.workload import Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
+from light_scheduler.settings import Settings
 
 _WARM_UP_MS = 1_000  # between the consumer's start and the first schedule
 
@@ -76,4 +77,7 @@ def cost(before: Look, after: Look | None) -> dict[str, float]:
     return {"worker_cpu_us_per_event": (after.cpu_s - before.cpu_s) * 1e6 / (after.firings - before.firings)}
 
 
-SCENARIO = Scenario(play, defaults={"rate": 1_000, "seconds": 30, "grid_ms": 1, "pending": 0, "stage_ahead_ms": 0})
+SCENARIO = Scenario(
+    play,
+    defaults={"rate": 1_000, "seconds": 30, "grid_ms": 1, "pending": 0, "stage_ahead_ms": Settings.stage_ahead},
+)

@@ -13,9 +13,9 @@ from light_scheduler.worker.targets import Targets, refusal_of
 
 
 class Cluster:
-    """Answers what an admin client asks; topics are those of the dict, with their cleanup policy."""
+    """Answers what an admin client asks; topics are those of the dict, with their configuration."""
 
-    def __init__(self, topics: dict[str, str]) -> None:
+    def __init__(self, topics: dict[str, dict[str, str]]) -> None:
         self.topics = topics
         self.asked = 0
 
@@ -30,7 +30,7 @@ class Cluster:
 
     async def describe_configs(self, resources: list[Any]) -> list[Any]:
         rows = [
-            (0, "", 2, resource.name, [("max.message.bytes", "1000"), ("cleanup.policy", self.topics[resource.name])])
+            (0, "", 2, resource.name, [("max.message.bytes", "1000"), *self.topics[resource.name].items()])
             for resource in resources
         ]
         return [SimpleNamespace(resources=rows)]
@@ -46,7 +46,12 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def cluster() -> Cluster:
-    return Cluster({"plain": "delete", "latest": "compact,delete"})
+    return Cluster(
+        {
+            "plain": {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"},
+            "latest": {"cleanup.policy": "compact,delete", "message.timestamp.type": "LogAppendTime"},
+        }
+    )
 
 
 @pytest.fixture
@@ -56,10 +61,11 @@ def targets(cluster: Cluster) -> Targets:
     return targets
 
 
-async def test_a_topic_is_known_by_partitions_size_and_whether_it_is_compacted(targets: Targets) -> None:
+async def test_a_topic_is_known_by_partitions_size_and_what_it_does_with_records(targets: Targets) -> None:
     await targets.resolve({"plain", "latest", "missing"})
     assert targets["plain"][:3] == (2, 1_000, None)
     assert (targets["plain"].is_compacted, targets["latest"].is_compacted) == (False, True)
+    assert (targets["plain"].stamps_appends, targets["latest"].stamps_appends) == (False, True)
     assert targets["missing"].refusal == "topic missing does not exist"
 
 
@@ -71,7 +77,7 @@ async def test_a_topic_that_is_missing_is_asked_for_soon_and_one_that_is_there_s
     await targets.resolve({"plain", "missing"})
     assert cluster.asked == 1
     passed.append(1_002.0)
-    cluster.topics["missing"] = "delete"
+    cluster.topics["missing"] = {}
     await targets.resolve({"plain", "missing"})
     assert (cluster.asked, targets["missing"].refusal) == (2, None)
     passed.append(1_061.9)

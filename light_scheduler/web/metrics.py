@@ -56,6 +56,7 @@ _COUNTERS: Counters[LaneStatus] = (
     ("lost_results", "Answers whose reply topic is missing or refuses them.", lambda lane: lane.lost_results),
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),
     ("transactions", "Transactions committed.", lambda lane: lane.transactions),
+    ("staged", "Transactions prepared ahead of time and committed at it.", lambda lane: lane.staged),
     ("unstaged", "Transactions prepared ahead of time and dropped for a command.", lambda lane: lane.unstaged),
     ("state_rebuilds", "Times a local copy was thrown away, to be built anew.", lambda lane: lane.rebuilds),
     ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),

@@ -129,6 +129,7 @@ class LaneCounters:
     lateness: Lateness
     transactions: int = 0
     restarts: int = 0
+    staged: int = 0
     unstaged: int = 0
     lost_results: int = 0
     throttled: int = 0
@@ -410,6 +411,7 @@ class Lane:
         self.next_due = due.next_due
         self._observe_skew(begun, batches)
         self._count(cycle, 0, instant)
+        self.counters.staged += 1
         return True
 
     def _observe_skew(self, begun: int, batches: RecordBatches) -> None:

@@ -131,6 +131,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
         transactions=counters.transactions,
+        staged=counters.staged,
         unstaged=counters.unstaged,
         restarts=counters.restarts,
         clock_skew=lane.skew.ms,

@@ -83,6 +83,7 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     lost_results: Annotated[int, Meta(description="Answers whose reply topic is missing or refuses them.")] = 0
     forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
     transactions: Annotated[int, Meta(description="Transactions committed.")] = 0
+    staged: Annotated[int, Meta(description="Transactions prepared ahead of time and committed at it.")] = 0
     unstaged: Annotated[int, Meta(description="Transactions prepared ahead of time and dropped for a command.")] = 0
     clock_skew: Annotated[
         int | None,

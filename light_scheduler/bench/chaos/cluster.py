@@ -25,7 +25,7 @@ from light_scheduler.worker.topic_admin import create_topic, create_topics
 
 from .proxy import Proxies
 from .reading import ends_of
-from .workload import COMPLETED, NARROW, NARROW_BYTES, PLAIN, Topics
+from .workload import AHEAD, COMPLETED, NARROW, NARROW_BYTES, PLAIN, Topics
 
 SESSION_TIMEOUT_MS = 3_000
 TRANSACTION_TIMEOUT_MS = 5_000
@@ -104,7 +104,7 @@ class Cluster:
     def __init__(self, folder: Path, partitions: int, workers: int, brokers: int) -> None:
         self.app_id = "chaos"
         self.topics = Topics(self.app_id)
-        self.partitions = {self.topics.target(name): partitions for name in (PLAIN, COMPLETED, NARROW)}
+        self.partitions = {self.topics.target(name): partitions for name in (PLAIN, AHEAD, COMPLETED, NARROW)}
         self._count = partitions
         self._folder = folder
         self._stack = ExitStack()
@@ -219,5 +219,6 @@ class Cluster:
         when_appended = {"message.timestamp.type": "LogAppendTime"}
         for name, partitions in self.partitions.items():
             narrow = {"max.message.bytes": str(NARROW_BYTES)} if name == self.topics.target(NARROW) else {}
-            create_topic(self.bootstrap_servers, name, partitions, configs={**when_appended, **narrow})
+            stamps = {} if name == self.topics.target(AHEAD) else when_appended
+            create_topic(self.bootstrap_servers, name, partitions, configs={**stamps, **narrow})
         create_topic(self.bootstrap_servers, self.topics.answers, self._count, configs=when_appended)

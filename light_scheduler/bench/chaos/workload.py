@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from .checker.records import PROMISE, Headers
@@ -16,10 +17,15 @@ from .checker.records import PROMISE, Headers
 ACK = "chaos-ack"
 """A header that tells the consumer what to do about a message: see `completions`."""
 
-PLAIN, COMPLETED, NARROW, MISSING = "plain", "completed", "narrow", "missing"
-"""Target topics, less their prefix: for most, for what is completed, for small records only; the last is not there."""
+PLAIN, AHEAD, COMPLETED, NARROW, MISSING = "plain", "ahead", "completed", "narrow", "missing"
+"""Target topics, less their prefix: for most, for what may be prepared ahead of its time, for what is completed, for
+small records only; the last is not there."""
 
 NARROW_BYTES = 4_000
+FULL_SECOND_MS = 1_000
+_QUIET_S = 2.0
+"""In the second half of a run one-shots are due at full seconds, series by cron, and now and then few commands are sent
+for so long: firings are prepared ahead while nothing else is to be done."""
 
 _STEP_S = 0.05
 _TENANTS = ("default", "acme", "globex", "initech")
@@ -88,14 +94,14 @@ class Workload:
 
     def commands(self) -> Iterator[Command]:
         """Yield commands in the order in which they are sent."""
-        steps = int(self._seconds / _STEP_S)
+        steps = [step * _STEP_S for step in range(int(self._seconds / _STEP_S))]
+        shares = list(accumulate(0.02 if self._is_quiet(at) else 1.0 for at in steps))
         sent = 0
-        for step in range(steps):
-            at = step * _STEP_S
+        for at, share in zip(steps, shares, strict=True):
             self._bursts = [burst for burst in self._bursts if burst > at + 0.5]
             while len(self._bursts) < 2:
                 self._bursts.append(at + self._random.uniform(1.0, 6.0))
-            while sent < self._messages * (step + 1) // steps:
+            while sent < int(self._messages * share / shares[-1]):
                 for command in self._one(at):
                     yield command
                     sent += 1
@@ -111,18 +117,18 @@ class Workload:
     def _plain(self, at: float) -> Iterator[Command]:
         draw = self._random.random()
         soon: int | None = None
-        grid_ms = 1
         time: Headers = []
+        is_ahead = self._is_ahead(at)
         if draw < 0.55:
             soon = round((self._random.choice(self._bursts) - at) * 1_000)
-            grid_ms = 1_000 if draw < 0.25 else 1  # what is due at full seconds is prepared before
-        elif draw < 0.8:
+        elif draw < 0.8 or is_ahead:
             soon = self._random.randint(-200, 8_000)
         elif draw < 0.95:
             time = [("schedule-after", b"%d" % self._random.randint(0, 6_000))]
         id = self._new_id("p")
         key = id.encode() if self._random.random() < 0.8 else b"entity-%d" % self._random.randrange(50)
-        headers = [("schedule-id", id.encode()), *time, *self._to(PLAIN), *self._own_headers()]
+        target = AHEAD if is_ahead else PLAIN
+        headers = [("schedule-id", id.encode()), *time, *self._to(target), *self._own_headers()]
         if self._random.random() < 0.1:
             headers.append(("schedule-target-partition", b"%d" % self._random.randrange(self._partitions)))
         if self._random.random() < 0.05:
@@ -132,7 +138,8 @@ class Workload:
             if self._random.random() < 0.02 and (time or soon is not None)
             else self._payload(0, self._payload_bytes)
         )
-        yield Command(at, key, value, headers, soon, wants_answer=self._random.random() < 0.1, grid_ms=grid_ms)
+        wants_answer = self._random.random() < 0.1
+        yield Command(at, key, value, headers, soon, wants_answer, grid_ms=FULL_SECOND_MS if is_ahead else 1)
 
     def _churn(self, at: float) -> Iterator[Command]:
         """A command for a schedule that has been there before, or a new one."""
@@ -164,22 +171,34 @@ class Workload:
 
     def _defined(self, at: float, id: str) -> Command:
         conflict = self._random.choices((None, b"replace", b"keep", b"fail"), (80, 5, 8, 7))[0]
-        headers = [self._tenant_of(id), *self._to(PLAIN), *self._own_headers()]
+        is_ahead = self._is_ahead(at)
+        headers = [self._tenant_of(id), *self._to(AHEAD if is_ahead else PLAIN), *self._own_headers()]
         if conflict is not None:
             headers.append(("schedule-on-conflict", conflict))
-        return Command(at, id.encode(), self._payload(0, 200), headers, self._random.randint(50, 6_000))
+        soon = self._random.randint(50, 6_000)
+        grid_ms = FULL_SECOND_MS if is_ahead else 1
+        return Command(at, id.encode(), self._payload(0, 200), headers, soon, grid_ms=grid_ms)
+
+    def _is_ahead(self, at: float) -> bool:
+        return at >= self._seconds / 2
+
+    def _time_left(self, at: float) -> float:
+        return (self._seconds if self._is_ahead(at) else self._seconds / 2) - at
+
+    def _is_quiet(self, at: float) -> bool:
+        return self._is_ahead(at) and at // _QUIET_S % 2 == 1
 
     def _on_churned(self, at: float, id: str, *control: tuple[str, bytes]) -> Command:
         return Command(at, id.encode(), b"", [self._tenant_of(id), *control])
 
     def _series(self, at: float) -> Iterator[Command]:
-        if at > self._seconds - _DRAIN_S:
+        if self._time_left(at) < _DRAIN_S:
             return
         id = self._new_id("s")
         most = self._random.randint(2, 60)
-        span = self._random.uniform(1.0, max(2.0, min(30.0, self._seconds - at)))
+        span = self._random.uniform(1.0, max(2.0, min(30.0, self._time_left(at))))
         headers: Headers = [("schedule-id", id.encode()), self._tenant_of(id)]
-        if self._random.random() < 0.7:
+        if self._random.random() < 0.7 and not self._is_ahead(at):
             interval = max(20, round(span / most * 1_000))
             headers.append(("schedule-every", b"%d" % interval))
             if self._random.random() < 0.2:
@@ -202,7 +221,7 @@ class Workload:
             ("schedule-max-firings", b"%d" % most),
             ("schedule-misfire", misfire),
             ("schedule-misfire-grace", b"%d" % grace),
-            *self._to(PLAIN),
+            *self._to(AHEAD if self._is_ahead(at) else PLAIN),
             *self._own_headers(),
         ]
         size = 3_000 if self._random.random() < 0.3 else 200  # the larger ones are split in the table
@@ -211,7 +230,7 @@ class Workload:
             yield Command(at, id.encode(), b"", [self._tenant_of(id), ("schedule-command", b"cancel")])
 
     def _acknowledged(self, at: float) -> Iterator[Command]:
-        if at > self._seconds - _DRAIN_S:
+        if self._time_left(at) < _DRAIN_S:
             return
         headers: Headers = [
             ("schedule-ack-timeout", b"%d" % self._random.randint(500, 3_000)),
@@ -223,7 +242,7 @@ class Workload:
         yield Command(at, id.encode(), self._payload(0, 100), [*headers, *self._to(COMPLETED)], soon)
 
     def _fixed_delay(self, at: float) -> Iterator[Command]:
-        if at > self._seconds - _DRAIN_S:
+        if self._time_left(at) < _DRAIN_S:
             return
         headers: Headers = [
             ("schedule-every", b"%d" % self._random.randint(100, 1_000)),
@@ -235,7 +254,7 @@ class Workload:
         yield Command(at, self._new_id("d").encode(), self._payload(0, 100), [*headers, *self._to(COMPLETED)])
 
     def _backoff(self, at: float) -> Iterator[Command]:
-        if at > self._seconds - _DRAIN_S:
+        if self._time_left(at) < _DRAIN_S:
             return
         steps = [self._random.randint(50, 500) << attempt for attempt in range(self._random.randint(2, 5))]
         headers: Headers = [

@@ -17,7 +17,7 @@ from light_scheduler.bench.figures import FAULT_KINDS
 
 
 def workload(seed: int) -> Workload:
-    return Workload(seed=seed, seconds=30.0, messages=3_000, payload_bytes=200, partitions=4, topics=Topics("chaos"))
+    return Workload(seed=seed, seconds=60.0, messages=6_000, payload_bytes=200, partitions=4, topics=Topics("chaos"))
 
 
 def test_the_same_seed_sends_the_same_commands() -> None:
@@ -52,12 +52,21 @@ def test_of_several_brokers_one_fails_and_the_network_to_one_or_to_all() -> None
 def test_commands_of_every_kind_come_in_order_over_the_whole_time() -> None:
     commands = list(workload(1).commands())
     assert all(earlier.at <= later.at for earlier, later in pairwise(commands))
-    assert 2_900 < len([command for command in commands if command.at < 30.0]) < 3_100
+    assert 5_900 < len([command for command in commands if command.at < 60.0]) < 6_100
     seen = Counter(name for command in commands for name, _ in command.headers)
     for header in ("every", "cron", "backoff", "ack-timeout", "jitter", "after", "command", "on-conflict", "mode"):
         assert seen[f"schedule-{header}"] > 0, header
     assert seen[PROMISE] > 0
     assert max(len(command.value or b"") for command in commands) > 100_000
+
+
+def test_in_the_second_half_most_is_due_at_full_seconds_and_some_time_is_quiet() -> None:
+    plain = [command for command in workload(1).commands() if command.soon is not None and command.wants_answer]
+    assert {command.grid_ms for command in plain if command.at < 30.0} == {1}
+    grids = Counter(command.grid_ms for command in plain if 30.0 <= command.at < 60.0)
+    assert grids[1_000] > 2 * grids[1]
+    per_second = Counter(int(command.at) for command in plain)
+    assert min(per_second[second] for second in range(30)) > 10 * per_second[31]
 
 
 class _Worker:

@@ -74,6 +74,9 @@ refused record is sought. Else see `pace`."""
 MAX_LOOKED_AT = 200
 """Commands that may wait while firings are staged: with more, they come first whatever they say."""
 
+TOUCH_MS = 3_600_000
+"""So often a lane with nothing to do commits that nothing happened: its local copy would count as too old otherwise."""
+
 CLOSE_TIMEOUT_S = 3.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
 OUTAGE_RETRY_S = 1.0
@@ -358,8 +361,10 @@ class Lane:
         cycle.fire_due(due, isolation.refusals, turns, MAX_FIRING_BYTES, traced=is_isolating)  # 2.
         lost_results = cycle.answer(isolation.refusals)
         if position is None and not due.entries and not is_sweeping:
-            await self._rest(now, self._next_turn(due, now), table, producer)
-            return
+            if now - table.checkpoint.complete_at < TOUCH_MS:
+                await self._rest(now, self._next_turn(due, now), table, producer)
+                return
+            cycle.moved_to(table.checkpoint.position)
         cycle.keep_sweeps()
         if position is not None:
             cycle.moved_to(position)

@@ -316,6 +316,7 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
         with (
             patch.object(lane_module, "MAX_SWEPT", 1),
             patch.object(standby_module, "TOUCH_MS", 5_000),
+            patch.object(lane_module, "TOUCH_MS", 15_000),
             patch.object(Lane, "_most", lambda *_: history.most),
             mutation() as lane_type,
         ):

@@ -19,6 +19,7 @@ from light_scheduler.devkit.cluster import EmbeddedCluster
 from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.properties import SideDoor
 from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.errors import BrokerError
 from light_scheduler.settings import Settings
 from light_scheduler.worker.life import LaneState
 from light_scheduler.worker.topic_admin import create_topic, create_topics
@@ -171,7 +172,10 @@ class Cluster:
         """Wait until no command waits and no schedule is pending; return what still is after some minutes."""
         deadline = time.monotonic() + _SETTLE_S
         while True:
-            left = self._left(ends_of(self.bootstrap_servers, self.commands_topic))
+            try:
+                left = self._left(ends_of(self.bootstrap_servers, self.commands_topic))
+            except BrokerError as error:  # it may have come back a moment ago
+                left = str(error)
             if left is None or time.monotonic() > deadline:
                 return left
             time.sleep(_POLL_S)

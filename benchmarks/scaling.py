@@ -1,0 +1,155 @@
+"""What an event costs when two workers share the partitions, compared with one that has all of them.
+
+    python benchmarks/scaling.py
+
+The same schedules, in turns, with one worker and with two: all are accepted as they arrive, then all are due at one
+instant. Processor time of the workers, from the first command sent to the last accepted, and from just before the
+instant to the last firing, by schedule. On a machine with cores to spare the same cost for each is twice the rate.
+Prints one JSON document: the median, least and greatest of all trials, and the ratio of two workers to one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import msgspec
+from rich.console import Console
+
+from light_scheduler.bench.figures import Figure
+from light_scheduler.bench.looks import INTERVAL_S, Look, info_of, look
+from light_scheduler.bench.machine import machine, versions
+from light_scheduler.bench.producing import produce
+from light_scheduler.bench.progress import Progress
+from light_scheduler.bench.stage import BenchApplication, Stage
+from light_scheduler.bench.workload import Workload
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.ports import free_port
+from light_scheduler.devkit.waiting import wait_until
+from light_scheduler.devkit.worker_process import WorkerProcess
+
+PARTITIONS = 4
+PAYLOAD_BYTES = 200
+LEAD_MS = 4_000
+ASSUMED_PER_MS = 8
+"""Commands that are sent and accepted in a millisecond, at the least."""
+
+QUIET_MS = 500
+TIMEOUT_S = 120.0
+
+
+class Crew:
+    """Workers that share the partitions of an application."""
+
+    def __init__(self, workers: list[WorkerProcess]) -> None:
+        self._workers = workers
+
+    def start(self) -> None:
+        """Start all and wait until each runs its part."""
+        for worker in self._workers:
+            worker.start()
+        for worker in self._workers:
+            worker.wait_ready()
+        wait_until(self._is_shared_out, timeout=TIMEOUT_S, what="each worker with its part of the partitions")
+
+    def _is_shared_out(self) -> bool:
+        infos = [info_of(worker) for worker in self._workers]
+        part = PARTITIONS // len(self._workers)
+        return all(info is not None and [lane.state for lane in info.lanes] == ["running"] * part for info in infos)
+
+    def until(self, counted: Callable[[Look], int], count: int) -> None:
+        """Wait until all together have done so many events."""
+        wait_until(
+            lambda: sum(map(counted, self._looks())) >= count,
+            timeout=TIMEOUT_S,
+            what=f"{count} events",
+            interval=INTERVAL_S,
+        )
+
+    def cpu_s(self) -> float:
+        """Return the processor time that all have used."""
+        return sum(seen.cpu_s or 0.0 for seen in self._looks())
+
+    def _looks(self) -> list[Look]:
+        return [seen for worker in self._workers if (seen := look(worker)) is not None]
+
+
+@contextmanager
+def crew_of(application: BenchApplication, count: int) -> Iterator[Crew]:
+    """Give an application so many workers, and stop those that it did not have."""
+    folder = application.settings.data_dir.parent
+    others = [
+        WorkerProcess(
+            replace(
+                application.settings,
+                data_dir=folder / f"state-{number}",
+                web_port=free_port(),
+                instance_id=f"{application.settings.app_id}-worker-{number}",
+            ),
+            folder / f"worker-{number}.log",
+            remove_when_orphaned=folder,
+        )
+        for number in range(1, count)
+    ]
+    try:
+        yield Crew([application.worker, *others])
+    finally:
+        for worker in others:
+            worker.stop()
+
+
+def cost(stage: Stage, workers: int, messages: int) -> dict[str, float]:
+    """Return what accepting and firing took of the workers' processor time, in us an event."""
+    with stage.application() as application, crew_of(application, workers) as crew:
+        crew.start()
+        clock = SystemClock()
+        due = clock.now() + LEAD_MS + messages // ASSUMED_PER_MS
+        workload = Workload(messages=messages, payload_bytes=PAYLOAD_BYTES, seed=1, target=application.target, due=due)
+        begun = crew.cpu_s()
+        with Progress(Console(quiet=True)) as progress:
+            produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
+        crew.until(lambda seen: seen.accepted, messages)
+        accepted = crew.cpu_s()
+        wait_ms = due - QUIET_MS - clock.now()
+        if wait_ms < 0:
+            raise TimeoutError(f"{messages} schedules were not accepted before they were due: use fewer --messages")
+        time.sleep(wait_ms / 1_000)
+        before = crew.cpu_s()
+        crew.until(lambda seen: seen.firings, messages)
+        return {
+            "accepting_us": (accepted - begun) * 1e6 / messages,
+            "firing_us": (crew.cpu_s() - before) * 1e6 / messages,
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--trials", type=int, default=3)
+    options = parser.parse_args()
+    found_on = machine()
+    found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    with Stage(PARTITIONS) as stage:
+        for trial in range(options.trials):
+            for workers in found:
+                sys.stderr.write(f"trial {trial + 1} of {options.trials}: {workers} workers\n")
+                found[workers].append(cost(stage, workers, options.messages))
+    figures = {
+        f"{name}_{workers}": Figure(statistics.median(values), min(values), max(values), "us")
+        for workers, trials in found.items()
+        for name in trials[0]
+        for values in [[trial[name] for trial in trials]]
+    }
+    ratios = {name: figures[f"{name}_2"].median / figures[f"{name}_1"].median for name in found[1][0]}
+    document = {"messages": options.messages, "trials": options.trials, "machine": found_on, "versions": versions()}
+    whole = {**document, "figures": figures, "two_workers_to_one": ratios}
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -120,7 +120,8 @@ def draw(seed: int) -> History:
         kind = random.choices(KINDS, (8, 3, 2, 5, 6, 4, 2, 3, 2))[0]
         longest = {"stall": 12.0, "outage": 12.0}.get(kind, random.choice((1.0, 9.0, 9.0, 20.0, 60.0)))
         faults.append((random.randint(1, random.choice((30, 80, 160))), Fault(kind, random.random() * longest)))
-    compactions = tuple(random.random() * 60 for _ in range(random.choice((0, 0, 1, 3))))
+    cleanings = [random.random() * 60 for _ in range(random.choice((0, 0, 1, 3)))]
+    compactions = tuple(at + later for at in cleanings for later in (0.0, TOMBSTONES_KEPT_MS / 1_000 + 1.0))
     machines, most, shares = random.choice((1, 2, 2)), random.choice((MOST, MOST, 1, 2)), random.choice(SHARES)
     stage_ahead_ms = random.choice((0, 40, 400))
     faults.sort()
@@ -134,7 +135,8 @@ def draw_frozen_standby(seed: int) -> History:
     sends = (Send(0.5, 0, "schedule", "a", int(1_000 * fires_at) - 500, b"x", None),)
     freeze = Fault("freeze", TOMBSTONES_KEPT_MS / 1_000 + fires_at + random.random() * 10)
     frozen_at = random.randint(25, 60)
-    return History(3 * seed, 2, 1, sends, ((frozen_at, freeze),), (fires_at + TOMBSTONES_KEPT_MS / 1_000 + 1,))
+    compactions = (fires_at + 0.5, fires_at + TOMBSTONES_KEPT_MS / 1_000 + 1)
+    return History(3 * seed, 2, 1, sends, ((frozen_at, freeze),), compactions)
 
 
 class World:
@@ -232,7 +234,7 @@ class World:
     def _compact(self) -> None:
         for tp in self.partitions:
             log = self.kafka.log((NAMES.changelog(COMMANDS), tp.partition))
-            log.compact(self.clock.now() - TOMBSTONES_KEPT_MS)
+            log.compact(self.clock.now(), TOMBSTONES_KEPT_MS)
 
     # -- judgement ----------------------------------------------------------------------------------------------------
 

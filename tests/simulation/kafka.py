@@ -70,6 +70,7 @@ class Log:
         self.entries: dict[int, tuple[Transaction | None, Record]] = {}  # neither markers nor what was compacted
         self.end = 0
         self.open: dict[Transaction, int] = {}  # transaction -> its first offset here
+        self._cleaned_at: dict[int, int] = {}  # tombstone -> when what it supersedes was removed (ms)
 
     @property
     def last_stable(self) -> int:
@@ -97,14 +98,19 @@ class Log:
                 visible.append(entry[1])
         return visible
 
-    def compact(self, forget_tombstones_before: int) -> None:
-        """Keep the last committed record of each key; of tombstones, those written after an instant (ms)."""
+    def compact(self, now: int, tombstones_kept: int) -> None:
+        """Keep the last committed record of each key, at an instant (ms).
+
+        Tombstones are kept for so long (ms) after what they supersede was removed: who has read that can read them.
+        """
         stable = self.last_stable
         last = {record.key: record.offset for record in self.committed(0, stable)}
         for offset in [offset for offset in self.entries if offset < stable]:
             _, record = self.entries[offset]
             superseded = last.get(record.key) != offset
-            if superseded or (record.value is None and record.timestamp < forget_tombstones_before):
+            if superseded or (
+                record.value is None and now - self._cleaned_at.setdefault(offset, now) > tombstones_kept
+            ):
                 del self.entries[offset]
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from support.ledger import Ledger
+from support.ordering import ordered_producer
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.devkit.pytest_plugin import Kafka
@@ -115,7 +115,7 @@ def flowing(kafka: Kafka, topics: list[str], count: int, kills: int) -> Iterator
     share = max(1, count // (100 * max(1, kills)))
 
     def produce() -> None:
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        producer = ordered_producer(kafka.bootstrap_servers)
         for number in range(count):
             value = None if number % 13 == 0 else bytes([number % 256]) * (number % 200)
             headers: list[tuple[str, Any]] = [("number", b"%d" % number), ("none", None), ("number", b"\xff")]

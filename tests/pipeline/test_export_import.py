@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from support.application import Application
 from support.kafka_records import committed_records
+from support.ordering import ordered_producer
 from support.reading import read_until
 
 from light_scheduler.client import ScheduleRequest
@@ -80,7 +80,7 @@ ALL = [BACKOFF, CRON, ONCE, RATE]
 @pytest.fixture
 def write(kafka: Kafka) -> Write:
     """Write records to a partition of a changelog: values by key."""
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = ordered_producer(kafka.bootstrap_servers)
 
     def write(settings: Settings, partition: int, *records: tuple[bytes, bytes | None]) -> None:
         changelog = settings.topics.changelog(settings.topics.commands)

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
+from support.ordering import ordered_producer
 
 from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.pipeline.kafka import FORMAT
@@ -89,7 +90,7 @@ def produce(kafka: Kafka, topic: str) -> Callable[..., None]:
     """Send values to a partition of the topic, each `{value}` as text."""
 
     def produce(partition: int, values: Iterator[int] | range) -> None:
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})  # which knows the partitions of today
+        producer = ordered_producer(kafka.bootstrap_servers)  # which knows the partitions of today
         for value in values:
             producer.produce(topic, b"%d" % value, b"key", partition=partition)
         assert producer.flush(TIMEOUT_S) == 0
@@ -150,7 +151,7 @@ class TestRows:
     def test_keys_values_headers_and_times_come_untouched(
         self, read: Callable[..., DataFrame], kafka: Kafka, topic: str
     ) -> None:
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        producer = ordered_producer(kafka.bootstrap_servers)
         headers: list[tuple[str, Any]] = [("a", b"\x00\xff"), ("b", None), ("a", b"")]
         producer.produce(topic, b"\x00\xff", b"\xfe", partition=1, headers=headers, timestamp=1_767_225_600_123)
         producer.produce(topic, None, None, partition=1)
@@ -210,7 +211,7 @@ class TestRanges:
         assert values(read(startingOffsets=starts, endingOffsets=ends)) == [8, 9, 10, 11]
 
     def test_an_instant_bounds_what_is_read(self, read: Callable[..., DataFrame], kafka: Kafka, topic: str) -> None:
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        producer = ordered_producer(kafka.bootstrap_servers)
         for at in range(1_000, 1_010):
             producer.produce(topic, b"%d" % at, partition=0, timestamp=1_767_225_600_000 + at)
         for partition in (1, 2):  # else there is no record as late as that, which Spark's connector refuses

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
+from support.ordering import ordered_producer
 
 from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.pipeline.kafka import FORMAT
@@ -107,7 +108,7 @@ def test_a_micro_batch_that_is_run_again_is_written_once(
 ) -> None:
     source = f"{prefix}-source"
     create_topic(kafka.bootstrap_servers, source, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = ordered_producer(kafka.bootstrap_servers)
     for number in range(40):
         producer.produce(source, b"%d" % number, partition=number % 2)
     producer.flush()

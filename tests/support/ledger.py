@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from light_scheduler.engine import FiringRules, Limits
@@ -21,6 +20,8 @@ from light_scheduler.wire import dialect_named, partition_for
 from light_scheduler.worker.context import LaneContext
 from light_scheduler.worker.cycle import Cycle
 from light_scheduler.worker.targets import TargetTopic
+
+from .ordering import ordered_producer
 
 FLUSH_TIMEOUT_S = 120.0
 MOST = 5_000
@@ -165,7 +166,7 @@ class Ledger:
         admin = AdminClient({"bootstrap.servers": bootstrap_servers})
         for made in admin.create_topics(new).values():
             made.result(FLUSH_TIMEOUT_S)
-        producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 20})
+        producer = ordered_producer(bootstrap_servers)
         for log in (log for (topic, _), log in self.records.items() if topic in topics):
             for record in log:
                 while True:

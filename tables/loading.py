@@ -7,6 +7,7 @@ for the first time, and go into the store without a look at what they might repl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice, repeat
 from typing import Protocol
 
 import msgspec
@@ -105,27 +106,29 @@ class BulkLoad:
     def _write_new(self, schedules: dict[bytes, bytes | None], known: dict[bytes, bytes | None]) -> Iterator[None]:
         """Write schedules that the table does not have; what concerns one that it has goes to `known`."""
         table, is_first = self._table, self._table.is_empty
-        stored = table.store.get
         entries: dict[bytes, bytes] = {}
         primaries: dict[bytes, bytes] = {}
-        for number, (key, value) in enumerate(schedules.items(), 1):
-            identity = key[1:]
-            primary = PRIMARY + identity
-            if not is_first and stored(primary) is not None:
-                known[key] = value
-            elif value is not None:
-                index_key = layout.index_key_of(decode_place(value), identity)
-                entries[index_key] = value
-                primaries[primary] = index_key
-            if number % STEP_RECORDS == 0:
-                yield
+        rest = iter(schedules.items())
+        while step := list(islice(rest, STEP_RECORDS)):
+            keys = [PRIMARY + key[1:] for key, _ in step]
+            stored = repeat(None) if is_first else table.store.get_many(keys)
+            for primary, record, there in zip(keys, step, stored, strict=False):
+                key, value = record
+                if there is not None:
+                    known[key] = value
+                elif value is not None:
+                    index_key = layout.index_key_of(decode_place(value), key[1:])
+                    entries[index_key] = value
+                    primaries[primary] = index_key
+            yield
         for rows in (primaries, entries):
             ordered = sorted(rows)
             yield
             for start in range(0, len(ordered), STEP_RECORDS):
-                step = {key: rows[key] for key in ordered[start : start + STEP_RECORDS]}
-                counted = len(step) if rows is primaries else 0  # what an error has done again counts once
-                table.load(step, msgspec.structs.replace(table.checkpoint, pending=table.pending + counted))
+                keys = ordered[start : start + STEP_RECORDS]
+                counted = len(keys) if rows is primaries else 0  # what an error has done again counts once
+                part = dict(zip(keys, map(rows.__getitem__, keys), strict=True))
+                table.load(part, msgspec.structs.replace(table.checkpoint, pending=table.pending + counted))
                 yield
 
     def _replay(self, records: dict[bytes, bytes | None]) -> Iterator[None]:

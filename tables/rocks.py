@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,13 @@ class RocksStore:
             return self._get(key)
         except Exception as error:
             raise _translated(error, self.path) from error
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        try:
+            found: Any = self._db.get(list(keys))
+        except Exception as error:
+            raise _translated(error, self.path) from error
+        return list(found)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         # The bound is checked here: one that is set in RocksDB's read options is read from memory it does not own.

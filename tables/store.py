@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,10 @@ class Store(Protocol):
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key, or None."""
+        ...
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return the values of keys, each or None: faster than one by one."""
         ...
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -64,6 +68,9 @@ class MemoryStore:
     def get(self, key: bytes) -> bytes | None:
         value: bytes | None = self._items.get(key)
         return value
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        return list(map(self.get, keys))
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         return iter([(key, self._items[key]) for key in self._items.irange(start, end, inclusive=(True, False))])

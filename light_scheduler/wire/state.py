@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -104,12 +104,8 @@ def decode_entry(value: bytes) -> Entry:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
 
 
-class Place(NamedTuple):
-    """Where a schedule stands in the order of waking (ms), then priority, then arrival."""
-
-    wakes_at: int
-    priority: int
-    arrival: int
+Place = tuple[int, int, int]
+"""Where a schedule stands in the order of waking: when (UTC epoch ms), then priority, then arrival."""
 
 
 def decode_place(value: bytes) -> Place:
@@ -120,7 +116,7 @@ def decode_place(value: bytes) -> Place:
         order, waking = _decode_place(value[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
-    return Place(waking.due if waking.wake is None else waking.wake, order.priority, waking.arrival)
+    return waking.due if waking.wake is None else waking.wake, order.priority, waking.arrival
 
 
 def encode_progress(progress: Progress) -> bytes:

@@ -134,6 +134,7 @@ class Store:
         self._node = node
         self._path = path
         self.get = memory.get
+        self.get_many = memory.get_many
         self.scan: Callable[[bytes, bytes], Iterator[tuple[bytes, bytes]]] = memory.scan
 
     def write(self, changes: Any) -> None:

@@ -95,7 +95,9 @@ class RocksStore:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._db = Rdict(str(path), _options())
+            options = _options()
+            # By name: else rocksdict takes what RocksDB has noted in a folder, which is neither filter nor cache.
+            self._db = Rdict(str(path), options, column_families={"default": options})
         except OSError as error:
             raise StateError(f"cannot make the state folder {path}: {error}") from error
         except Exception as error:

@@ -26,6 +26,16 @@ def test_contents_outlive_the_store(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_store_that_was_there_before_has_the_filter_and_the_cache_of_all(tmp_path: Path) -> None:
+    for _ in range(3):
+        store = RocksStore(tmp_path)
+        assert store._db.property_int_value("rocksdb.block-cache-capacity") == rocks.MEMORY_BYTES
+        store.write({b"a": b"1"})
+        store.close()
+        newest = max(tmp_path.glob("OPTIONS-*"))
+        assert "filter_policy=bloomfilter" in newest.read_text()
+
+
 def test_a_scan_ends_at_its_bound_whatever_memory_is_freed_meanwhile(tmp_path: Path) -> None:
     store = RocksStore(tmp_path)
     keys = [b"%06d" % number for number in range(2_000)]

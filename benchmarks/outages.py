@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -86,9 +87,16 @@ def longest_gap(sights: list[Sight], begun: float, ended: float) -> float:
     return max(later - earlier for earlier, later in pairwise(times))
 
 
-def late_until(sights: list[Sight], since: float) -> float:
-    """Return how long after an instant (s) the last late record came."""
-    return max((sight.at - since for sight in sights if sight.late_ms > ON_TIME_MS and sight.at > since), default=0.0)
+def late_until(sights: list[Sight], since: float) -> tuple[float, int]:
+    """Return how long after an instant (s) records were on time again, and how many were late after that.
+
+    They are when of those of each second that follows no more than a hundredth is late.
+    """
+    late = [sight.at - since for sight in sights if sight.late_ms > ON_TIME_MS and sight.at > since]
+    seconds, late_in = Counter(int(sight.at - since) for sight in sights), Counter(map(int, late))
+    last = max((second for second, count in late_in.items() if count > seconds[second] / 100), default=-1)
+    caught_up = [at for at in late if int(at) <= last]
+    return max(caught_up, default=0.0), len(late) - len(caught_up)
 
 
 class Trials:
@@ -134,9 +142,11 @@ class Trials:
         returned = self._now()
         self._until(begun + BROKER_DOWN_S)
         lanes = [self._watch.between(returned, self._now(), {lane}) for lane in range(PARTITIONS)]
+        late = [late_until(sights, returned) for sights in lanes]
         return {
             "first_firing_s": max(sights[0].at - returned for sights in lanes),
-            "on_time_again_s": max(late_until(sights, returned) for sights in lanes),
+            "on_time_again_s": max(until for until, _ in late),
+            "late_afterwards": sum(count for _, count in late),
         }
 
     def _load(self) -> float:
@@ -221,7 +231,12 @@ def main() -> None:
             for worker in workers:
                 worker.kill()
     figures = {
-        name: {"median": statistics.median(values), "min": min(values), "max": max(values), "unit": "s"}
+        name: {
+            "median": statistics.median(values),
+            "min": min(values),
+            "max": max(values),
+            "unit": "s" if name.endswith("_s") else "count",
+        }
         for name in found[0]
         for values in [[round(trial[name], 2) for trial in found]]
     }

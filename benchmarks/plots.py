@@ -30,7 +30,7 @@ RATES = {
 }
 """Result -> the rate that it is about."""
 
-LATENESS = ("steady", "steady-grid", "steady-grid-staged", "steady-pending", "fair", "recurring")
+LATENESS = ("steady", "steady-grid", "steady-grid-unstaged", "steady-10m", "fair", "recurring")
 PERCENTILES = {"p50": "lateness_p50_ms", "p99": "lateness_p99_ms", "max": "lateness_max_ms"}
 COMPARED = {
     "accepted_per_s": "accepted, 1/s",

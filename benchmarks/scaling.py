@@ -5,12 +5,18 @@
 The same schedules, in turns, with one worker and with two: all are accepted as they arrive, then all are due at one
 instant. Processor time of the workers, from the first command sent to the last accepted, and from just before the
 instant to the last firing, by schedule. On a machine with cores to spare the same cost for each is twice the rate.
+
+The workers have one core, one or two of them, and the broker and the measurement have the others: on a small machine
+two workers would else get more into the way of the broker than one does, and what is measured would be that. With
+`--crowded` each may run everywhere. Linux only.
+
 Prints one JSON document: the median, least and greatest of all trials, and the ratio of two workers to one.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -49,10 +55,11 @@ class Crew:
     def __init__(self, workers: list[WorkerProcess]) -> None:
         self._workers = workers
 
-    def start(self) -> None:
-        """Start all and wait until each runs its part."""
-        for worker in self._workers:
-            worker.start()
+    def start(self, cores: set[int]) -> None:
+        """Start all on some cores and wait until each runs its part."""
+        with on_cores(cores):
+            for worker in self._workers:
+                worker.start()
         for worker in self._workers:
             worker.wait_ready()
         wait_until(self._is_shared_out, timeout=TIMEOUT_S, what="each worker with its part of the partitions")
@@ -80,6 +87,17 @@ class Crew:
 
 
 @contextmanager
+def on_cores(cores: set[int]) -> Iterator[None]:
+    """Start processes that run on some cores only."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
 def crew_of(application: BenchApplication, count: int) -> Iterator[Crew]:
     """Give an application so many workers, and stop those that it did not have."""
     folder = application.settings.data_dir.parent
@@ -103,10 +121,10 @@ def crew_of(application: BenchApplication, count: int) -> Iterator[Crew]:
             worker.stop()
 
 
-def cost(stage: Stage, workers: int, messages: int) -> dict[str, float]:
+def cost(stage: Stage, workers: int, messages: int, cores: set[int]) -> dict[str, float]:
     """Return what accepting and firing took of the workers' processor time, in us an event."""
     with stage.application() as application, crew_of(application, workers) as crew:
-        crew.start()
+        crew.start(cores)
         clock = SystemClock()
         due = clock.now() + LEAD_MS + messages // ASSUMED_PER_MS
         workload = Workload(messages=messages, payload_bytes=PAYLOAD_BYTES, seed=1, target=application.target, due=due)
@@ -131,14 +149,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--crowded", action="store_true", help="workers and broker may run on every core")
     options = parser.parse_args()
+    everywhere = os.sched_getaffinity(0)
+    workers_on = everywhere if options.crowded else {min(everywhere)}
+    others_on = everywhere if options.crowded else everywhere - workers_on or everywhere
     found_on = machine()
     found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
-    with Stage(PARTITIONS) as stage:
+    with on_cores(others_on), Stage(PARTITIONS) as stage:
         for trial in range(options.trials):
             for workers in found:
                 sys.stderr.write(f"trial {trial + 1} of {options.trials}: {workers} workers\n")
-                found[workers].append(cost(stage, workers, options.messages))
+                found[workers].append(cost(stage, workers, options.messages, workers_on))
     figures = {
         f"{name}_{workers}": Figure(statistics.median(values), min(values), max(values), "us")
         for workers, trials in found.items()
@@ -146,7 +168,8 @@ def main() -> None:
         for values in [[trial[name] for trial in trials]]
     }
     ratios = {name: figures[f"{name}_2"].median / figures[f"{name}_1"].median for name in found[1][0]}
-    document = {"messages": options.messages, "trials": options.trials, "machine": found_on, "versions": versions()}
+    settings = {"messages": options.messages, "trials": options.trials, "crowded": options.crowded}
+    document = {**settings, "machine": found_on, "versions": versions()}
     whole = {**document, "figures": figures, "two_workers_to_one": ratios}
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n")
 

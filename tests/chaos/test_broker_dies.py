@@ -85,8 +85,9 @@ async def test_an_outage_while_refused_firings_are_due_again_spends_none_of_thei
         await application.create_topic(small, partitions=1, **{"max.message.bytes": "20000"})
         history, dead_letters = application.settings.topics.history, application.settings.topics.dead_letters
         try:
-            clock = application.drive_clock(behind=2 * MINUTE)
+            clock = application.drive_clock(behind=3 * MINUTE)
             await application.start_worker()
+            clock.let_minute_end_in(0)  # a whole minute is left for what follows
             due = clock.now() + 2_000
             async with application.sender() as send:
                 await send("k", b"x", id="unknown", at=due, target_topic=f"{application.target}-missing")

@@ -25,8 +25,8 @@ RATES = {
     "ingest": "accepted_per_s",
     "burst": "firings_per_s",
     "burst-million": "firings_per_s",
-    "scan-cost": "firings_per_s",
-    "recovery": "recovered_per_s",
+    "scan-cost-10m": "firings_per_s",
+    "recovery-10m": "recovered_per_s",
 }
 """Result -> the rate that it is about."""
 

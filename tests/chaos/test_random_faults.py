@@ -31,7 +31,7 @@ def test_no_promise_is_broken_by_random_faults(request: pytest.FixtureRequest, b
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.returncode == 0, ran.stderr + ran.stdout
     figures = {name: figure["median"] for name, figure in json.loads(ran.stdout)["figures"].items()}
     assert {name: figures[name] for name in PROMISES} == dict.fromkeys(PROMISES, 0)
     assert figures["firings"] > seconds * MESSAGES_PER_S // 2, "the workload was not what it should be"

@@ -120,6 +120,15 @@ def triggered_twice_and_replaced(log: Log) -> None:
     log.fire(log.schedule({"at": AT + 500}, "updated", at=20, version=2), 500, version=2)
 
 
+def triggered_twice_and_rescheduled(log: Log) -> None:
+    first = log.schedule({"at": AT + 9_000})
+    log.send({"command": "trigger"}, "triggered", at=10)
+    log.send({"command": "trigger"}, "triggered", at=10)
+    log.fire(first, 10)
+    log.send({"command": "reschedule", "at": AT + 500}, "rescheduled", at=20, version=2)
+    log.fire(first, 500, version=2)
+
+
 def fixed_rate(log: Log) -> None:
     source = log.schedule({"every": 100, "max-firings": 3, "misfire": "all"})
     for sequence in (1, 2, 3):
@@ -170,6 +179,7 @@ KEPT = [
     update_and_cancel,
     pause_trigger_reschedule,
     triggered_twice_and_replaced,
+    triggered_twice_and_rescheduled,
     fixed_rate,
     coalesced_rate,
     cron,
@@ -288,6 +298,20 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
         lambda log: log.fire(0, 11, sequence=2),
         "wrong",
     ),
+    (
+        "fired as often as triggered, then said to be rescheduled",
+        triggered_twice_and_rescheduled,
+        lambda log: log.fire(0, 11, sequence=2),
+        "wrong",
+    ),
+    (
+        "fired at its old time after a reschedule",
+        triggered_twice_and_rescheduled,
+        lambda log: log.fire(0, 9_000),
+        "wrong",
+    ),
+    ("not fired at its new time", triggered_twice_and_rescheduled, lost(1), "missing"),
+    ("fired twice at its new time", triggered_twice_and_rescheduled, doubled(1), "duplicate"),
     ("fired while paused", pause_trigger_reschedule, altered(0, timestamp=AT + 100), "wrong"),
     ("fired at the time before a reschedule", pause_trigger_reschedule, told(1, "schedule-version", 1), "wrong"),
     ("due before it was triggered", pause_trigger_reschedule, told(1, "schedule-due", AT + 219), "wrong"),

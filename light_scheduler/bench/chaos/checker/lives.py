@@ -1,14 +1,14 @@
 """What each accepted schedule command promises, and whether what was delivered keeps it.
 
-A life begins with a command that defined a schedule and ends when it was replaced, cancelled, or had nothing left to
-do. Times are UTC epoch ms.
+A life begins with a command that defined a schedule, or gave it another time, and ends when it was replaced, cancelled,
+or had nothing left to do. Times are UTC epoch ms.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -51,7 +51,7 @@ class Life:
 
     `grid` is how a series' times come about: (anchor, interval); `steps` are the intervals of a backoff series, or the
     delay of a fixed-delay one. `quiet` are spans in which it was paused, `triggers` when it was asked to fire at once.
-    `gone_at` is when an answer said that it had nothing left to do.
+    `gone_at` is when an answer said that it had nothing left to do. `former` is what it was before it was rescheduled.
     """
 
     place: Place
@@ -78,6 +78,7 @@ class Life:
     quiet: list[tuple[int, int | None]] | None = None
     completions: list[Completion] | None = None
     deliveries: list[Delivery] = field(default_factory=list)
+    former: Life | None = None
 
     @property
     def name(self) -> str:
@@ -88,8 +89,24 @@ class Life:
         self.end = end
         self.ended_at = 0 if answer is None else answer.at
 
+    def rescheduled(self, due: int, answer: Answer) -> Life:
+        """End the life, and return the one that follows: the same schedule with another time and the next version."""
+        self.finish("replaced", answer)
+        return replace(
+            self, version=answer.version, due=due, triggers=(), end="open", ended_at=0, deliveries=[], former=self
+        )
+
+    def of_version(self, version: int) -> Life:
+        """Return the life, this one or a former, that delivered as a version."""
+        life = self
+        while life.former is not None and life.version is not None and version < life.version:
+            life = life.former
+        return life
+
     def troubles(self) -> Iterator[Trouble]:
-        """Say what of its promises was not kept."""
+        """Say what of its promises was not kept, and of those before it was rescheduled."""
+        if self.former is not None:
+            yield from self.former.troubles()
         yield from self._early()
         if self.refused:
             if self.deliveries:

@@ -144,7 +144,8 @@ class Replay:
             case "reschedule":
                 if life.version is not None and answer.version != life.version + 1:
                     yield "wrong", life.name, f"version {answer.version} follows {life.version}"
-                life.version, life.due, life.triggers = answer.version, int(control["at"] or 0), ()
+                new = life.rescheduled(int(control["at"] or 0), answer)
+                self.lives[life.place] = self._current[life.tenant, life.id] = new
             case "complete":
                 due = int((control["firing-id"] or "").rpartition("@")[2])
                 attempt, succeeded = int(control["attempt"] or 0), control.get("completion") != "failure"

@@ -134,6 +134,7 @@ def _attach(record: Record, lives: Mapping[Place, Life], order: _Order) -> Itera
     if life is None:
         yield "wrong", where, f"comes of command {place[0]}:{place[1]}, which asked for no message"
         return
+    life = life.of_version(delivery.version)
     life.deliveries.append(delivery)
     if digest(record.key, record.value, user_headers(record)) != life.contents:
         yield "wrong", life.name, f"key, payload or headers at {where} are not what was asked for"

@@ -267,6 +267,13 @@ class Settings:
         "Warm copies of each partition's state that other workers keep, so that they can take over at once.",
         "N",
     )
+    rebuild_processes: int = _setting(
+        2,
+        _integer(0, 64),
+        "Partitions whose lost state is rebuilt at a time, each by a process of its own if there is much of it; 0: the "
+        "worker does it itself, beside its other work.",
+        "N",
+    )
     instance_id: str | None = _setting(
         None,
         _optional_kafka_name,

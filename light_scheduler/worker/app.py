@@ -24,7 +24,8 @@ from .context import LaneContext
 from .lane import Lane, LaneServices, Timer
 from .lanes import Lanes
 from .logs import logging_config
-from .recovery import ChangelogFacts
+from .rebuilding import Rebuilding
+from .recovery import MAX_LOADS, ChangelogFacts
 from .staging import Staging
 from .standby import Standby
 from .targets import Targets
@@ -166,8 +167,10 @@ def _factories(
     async def changelog_facts(topic: str) -> ChangelogFacts:
         return await asyncio.to_thread(_changelog_facts, settings.bootstrap_servers, topic)
 
+    clients = KafkaClients(settings.bootstrap_servers, settings.transaction_timeout)
+    processes = settings.rebuild_processes
     services = LaneServices(
-        clients=KafkaClients(settings.bootstrap_servers, settings.transaction_timeout),
+        clients=clients,
         group=app.conf.id,
         clock=clock,
         confirm=lambda tp: consumer().confirm(tp),
@@ -176,6 +179,8 @@ def _factories(
         make_room=lambda: consumer().look_around(),
         fail=app.crash,
         max_clock_skew=settings.max_clock_skew,
+        loads=asyncio.Semaphore(processes or MAX_LOADS),
+        rebuilding=Rebuilding(clients, settings.log_level, settings.log_format) if processes else None,
     )
 
     def new_lane(tp: TopicPartition) -> Lane:

@@ -60,6 +60,7 @@ from .isolation import Isolation
 from .life import LaneState
 from .pace import MOST, Pace
 from .producer import LaneProducer
+from .rebuilding import Rebuilding
 from .recovery import MAX_LOADS, ChangelogFacts, Restoration, flaw_of, open_table, restore
 from .skew import ClockSkew
 from .staging import NO_STAGING
@@ -107,7 +108,8 @@ class LaneServices:
     accepted heartbeat has shown that a partition is ours, `changelog_facts` looks a changelog up, `make_room` tells the
     fetcher that commands are wanted, and `fail` ends the worker with an error. A clock that is off by more than
     `max_clock_skew` (ms) is warned of. `loads` bounds how many tables are filled from nothing at a time, and so the
-    memory: while one waits for the broker, another one has work to do.
+    memory: while one waits for the broker, another one has work to do. `rebuilding` starts processes that fill large
+    ones; None: lanes do it themselves.
     """
 
     clients: LaneClients
@@ -121,6 +123,7 @@ class LaneServices:
     stores: Stores = RocksStore
     max_clock_skew: int = 1_000
     loads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LOADS))
+    rebuilding: Rebuilding | None = None
 
 
 @dataclass
@@ -266,6 +269,7 @@ class Lane:
         if self.table is None:
             self.table = open_table(self._services.stores, self._state_path, self._facts, now, self._count_rebuild)
         async with self._services.loads if self.table.is_new else nullcontext():
+            begun = await self._rebuild(changelog, self._facts) if self.table.is_empty else None
             restored = await restore(
                 self.table,
                 self._facts,
@@ -275,6 +279,7 @@ class Lane:
                 self._services.clock,
                 self.is_closing,
                 self._watch_restoration,
+                begun,
             )
         if self.is_closing():
             return
@@ -291,6 +296,19 @@ class Lane:
         self.reason = None
         self.intake.open(position, restored.backlog_end)
         self._wake.set()
+
+    async def _rebuild(self, changelog: TopicPartition, facts: ChangelogFacts) -> Restoration | None:
+        """Have an empty table filled by a process of its own, if that is worth it; return how far it has come."""
+        services, path = self._services, self._state_path
+        if services.rebuilding is None or not await services.rebuilding.is_worth_it(changelog):
+            return None
+        self._close_table()
+        begun = await services.rebuilding.rebuild(
+            path, facts, changelog, self.tp, self.is_closing, self._watch_restoration
+        )
+        self._facts = facts
+        self.table = open_table(services.stores, path, facts, services.clock.now(), self._count_rebuild)
+        return begun
 
     def _watch_restoration(self, restoration: Restoration) -> None:
         self.restoration = restoration

@@ -47,6 +47,10 @@ class Restoration:
         self._ended: float | None = None
         self.records = 0
 
+    def extend(self, end: int) -> None:
+        """Go on to another end."""
+        self._end, self._ended = end, None
+
     def reached(self, at: int, records: int) -> None:
         """Note that everything before an offset was read, and how many records that was since the last time."""
         self._at = at
@@ -158,12 +162,13 @@ async def restore(
     clock: Clock,
     stopping: Callable[[], bool],
     watch: Callable[[Restoration], None],
+    begun: Restoration | None = None,
 ) -> Restored:
     """Apply the changelog from the table's checkpoint to its last stable offset, and look where the commands end.
 
     To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
-    `watch` is given the restoration as it begins. Raises BrokerError if the changelog stops answering, or ends before
-    the offset that the table has; StateStale if the table is too old before it is there.
+    `watch` is given the restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog
+    stops answering, or ends before the offset that the table has; StateStale if the table is too old before it is done.
     """
     consumer = clients.reader()
     loop = asyncio.get_running_loop()
@@ -182,7 +187,8 @@ async def restore(
                 )
             if at == 0:  # it has nothing yet, so it has nothing that is out of date
                 table.checkpoint = msgspec.structs.replace(table.checkpoint, complete_at=began)
-            restoration = Restoration(at, end, loop.time)
+            restoration = begun or Restoration(at, end, loop.time)
+            restoration.extend(end)
             watch(restoration)
             consumer.assign([changelog])
             consumer.seek(changelog, at)

@@ -124,6 +124,13 @@ class Standby:
         table = open_table(services.stores, self._state_path, facts, services.clock.now())
         self._table = table
         async with services.loads if table.is_new else nullcontext():
+            begun: Restoration | None = None
+            if table.is_empty and services.rebuilding and await services.rebuilding.is_worth_it(self._changelog):
+                self._close_table()
+                begun = await services.rebuilding.rebuild(
+                    self._state_path, facts, self._changelog, self.tp, self._stopping.is_set, self._watch_restoration
+                )
+                self._table = table = open_table(services.stores, self._state_path, facts, services.clock.now())
             await restore(
                 table,
                 facts,
@@ -133,6 +140,7 @@ class Standby:
                 services.clock,
                 self._stopping.is_set,
                 self._watch_restoration,
+                begun,
             )
         if self._stopping.is_set():
             return

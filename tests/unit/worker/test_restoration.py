@@ -39,6 +39,20 @@ def test_a_restoration_that_is_finished_has_come_to_the_end_and_stands_still() -
     assert str(Restoration(7, 7, watch).status()) == "0 of 0 changelog offsets (100 %), 0/s"
 
 
+def test_a_restoration_that_goes_on_to_another_end_counts_all_of_it() -> None:
+    watch = Watch()
+    restoration = Restoration(0, 100, watch)
+    restoration.reached(100, 90)
+    watch.now += 2
+    restoration.finish()
+    restoration.extend(150)
+    assert (restoration.status().done, restoration.status().total, restoration.records) == (100, 150, 90)
+    watch.now += 3
+    restoration.reached(150, 50)
+    restoration.finish()
+    assert (restoration.status().done, restoration.records, restoration.status().seconds) == (150, 140, 5)
+
+
 def test_a_restoration_has_news_every_five_seconds() -> None:
     watch = Watch()
     restoration = Restoration(0, 100, watch)

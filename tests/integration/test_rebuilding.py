@@ -1,0 +1,146 @@
+"""Lost state that is rebuilt by processes of their own, which are killed, or lose their worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import TopicPartition
+from rich.console import Console
+from support.application import Application, WorkerProcess
+from support.reading import header, read_until
+
+from light_scheduler.bench.producing import produce
+from light_scheduler.bench.progress import Progress
+from light_scheduler.bench.workload import Workload
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.tables import ScheduleTable, layout
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.worker import rebuilding
+from light_scheduler.worker.clients import KafkaClients
+from light_scheduler.worker.rebuilding import Rebuilding
+from light_scheduler.worker.recovery import ChangelogFacts, Restoration, open_table
+from light_scheduler.worker.topic_admin import topic_id
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+COUNT = rebuilding.MANY_OFFSETS + 5_000
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+
+
+@pytest.fixture
+async def application(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application]:
+    """An application of one partition with so many schedules that its state is worth a process."""
+    application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions="1")
+    workload = Workload(
+        messages=COUNT, payload_bytes=20, seed=1, target=application.target, due=SystemClock().now() + HOUR_MS
+    )
+    commands = application.settings.topics.commands
+    await asyncio.to_thread(produce, kafka.bootstrap_servers, commands, workload, Progress(Console(quiet=True)))
+    worker = await application.start_worker()
+    await settled(worker)
+    yield application
+    application.close()
+
+
+async def settled(worker: WorkerProcess) -> None:
+    """Wait until a worker runs and has every schedule."""
+    await worker.ready()
+    async with asyncio.timeout(90):
+        while sum(lane["pending"] for lane in (await worker.get("/info"))["lanes"]) < COUNT:
+            await asyncio.sleep(0.1)
+
+
+async def rebuilder_of(worker: WorkerProcess) -> int:
+    """Wait until a process rebuilds a table for a worker; return its id."""
+    async with asyncio.timeout(30):
+        while (pid := next(rebuilders(worker.pid), None)) is None:
+            await asyncio.sleep(0.01)
+    return pid
+
+
+def rebuilders(parent: int) -> Iterator[int]:
+    for children in Path(f"/proc/{parent}/task").glob("*/children"):
+        for pid in map(int, children.read_text().split()):
+            if "rebuild_process" in Path(f"/proc/{pid}/cmdline").read_text():
+                yield pid
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process is no more."""
+    async with asyncio.timeout(10):
+        while is_there(pid):
+            await asyncio.sleep(0.01)
+
+
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def test_a_worker_that_lost_its_state_has_it_rebuilt_whoever_is_killed_meanwhile(
+    application: Application,
+) -> None:
+    application.workers[0].kill()
+    worker = application.new_worker()
+    worker.start()
+    os.kill(await rebuilder_of(worker), signal.SIGKILL)
+    await settled(worker)
+    assert "ended with -9: the worker does it itself" in worker.log.read_text()
+    worker.kill()
+
+    other = application.new_worker()
+    other.start()
+    pid = await rebuilder_of(other)
+    other.kill()
+    await gone(pid)
+    other.start()
+    await gone(await rebuilder_of(other))
+    await settled(other)
+    assert "the worker does it itself" not in other.log.read_text()
+    (lane,) = (await other.get("/info"))["lanes"]
+    assert lane["restore"]["done"] == lane["restore"]["total"] >= lane["restore"]["records"] > COUNT
+
+    async with application.client() as client:
+        await client.schedule("now", b"now", topic=application.target, after=0)
+    (record,) = await read_until(application.bootstrap_servers, [application.target], bool)
+    assert header(record, "schedule-id") == "now"
+
+
+async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_finish_is_thrown_away(
+    application: Application, tmp_path: Path
+) -> None:
+    (worker,) = application.workers
+    assert await worker.stop() == 0
+    names, servers = application.settings.topics, application.bootstrap_servers
+    commands, changelog = TopicPartition(names.commands, 0), TopicPartition(names.changelog(names.commands), 0)
+    facts = ChangelogFacts(await asyncio.to_thread(topic_id, servers, changelog.topic), DAY_MS)
+    rebuild = Rebuilding(KafkaClients(servers, 10_000), "INFO", "text")
+    assert await rebuild.is_worth_it(changelog)
+    assert not await rebuild.is_worth_it(TopicPartition(names.dead_letters, 0))
+
+    folder = tmp_path / "rebuilt"
+    seen: list[Restoration] = []
+    assert await rebuild.rebuild(folder, facts, changelog, commands, lambda: bool(seen), seen.append) is None
+    table = open_table(RocksStore, folder, facts, SystemClock().now())
+    assert table.is_empty
+    table.close()
+
+    done = await rebuild.rebuild(folder, facts, changelog, commands, lambda: False, seen.append)
+    assert done is seen[-1]
+    assert done.records > COUNT
+    had = RocksStore(worker.data_dir / application.settings.app_id / f"{commands.topic}-0")
+    has = RocksStore(folder)
+    assert rows(has) == rows(had)
+    assert ScheduleTable(has).pending == COUNT
+    had.close()
+    has.close()
+
+
+def rows(store: RocksStore) -> dict[bytes, bytes]:
+    """Return all that a store holds but its checkpoint, which says when it was made."""
+    return {key: value for key, value in store.scan(b"", b"\xff") if key != layout.CHECKPOINT_KEY}

@@ -10,6 +10,7 @@ Exit code: 0 if the table is there and closed.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging.config
 import os
 import signal
@@ -37,6 +38,7 @@ log = logging.getLogger("light_scheduler.worker.rebuild_process")
 def main() -> int:
     """Do the job that standard input brings; return the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the worker decides
+    gc.set_threshold(1_000_000, 20, 100)  # as in the worker: nearly everything goes by its references alone
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     threading.Thread(target=_end_with_worker, daemon=True).start()
     logging.config.dictConfig(logging_config(job.log_level, job.log_format))

@@ -11,6 +11,7 @@ from .properties import HOST
 # finds its port still free.
 _LOWEST, _HIGHEST = 20_000, 31_999
 _ATTEMPTS = 200
+_given: set[int] = set()
 
 
 def port_is_free(port: int, host: str = HOST) -> bool:
@@ -26,10 +27,11 @@ def port_is_free(port: int, host: str = HOST) -> bool:
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on at the moment."""
+    """Return a port that nothing listens on; another one each time, since who gets it may begin to listen later."""
     numbers = random.SystemRandom()
     for _ in range(_ATTEMPTS):
         port = numbers.randint(_LOWEST, _HIGHEST)
-        if port_is_free(port):
+        if port not in _given and port_is_free(port):
+            _given.add(port)
             return port
     raise OSError(f"no free port found between {_LOWEST} and {_HIGHEST}")

@@ -84,3 +84,8 @@ def test_log_end_is_the_last_lines_only(tmp_path: Path) -> None:
 
 def test_a_free_port_can_be_bound() -> None:
     assert port_is_free(free_port())
+
+
+def test_a_port_is_given_once_though_nobody_listens_on_it_yet() -> None:
+    ports = [free_port() for _ in range(500)]
+    assert len(set(ports)) == len(ports)

@@ -103,6 +103,7 @@ class Planted:
             self.expected[id] = kind
         self._fake("s-10", "after_cancel")
         self._fake("s-20", "superseded")
+        self._fake(next(ids), "unexpected", too_soon=7)
         self.expected["late"] = "late"
         ledger.send("late", M + 2 * HOUR + MINUTE, ("at", M + 2 * HOUR + MINUTE))
         ledger.run(M + 2 * HOUR + 10 * MINUTE)
@@ -119,10 +120,10 @@ class Planted:
     def _change(self, record: Record) -> None:
         self._ledger.change(record, record)
 
-    def _fake(self, id: str, kind: str) -> None:
-        """Add a firing of a schedule's first version, at its first time."""
+    def _fake(self, id: str, kind: str, too_soon: int = 0) -> None:
+        """Add a firing of a schedule's first version, due at its first time or so many ms before."""
         like = next(iter(self._firings.values()))
-        due = M + HOUR + int(id.removeprefix("s-"))
+        due = M + HOUR + int(id.removeprefix("s-")) - too_soon
         for name, value in {"id": id, "due": due, "fired-at": due}.items():
             like = like.with_header(f"schedule-{name}", str(value).encode())
         like = like.with_header("schedule-source-partition", b"%d" % self._ledger.lane_of(id))

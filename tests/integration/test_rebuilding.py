@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -82,6 +83,7 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell whose child a process is")
 async def test_a_worker_that_lost_its_state_has_it_rebuilt_whoever_is_killed_meanwhile(
     application: Application,
 ) -> None:

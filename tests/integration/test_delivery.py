@@ -408,14 +408,15 @@ async def test_a_header_whose_name_is_not_utf_8_is_rejected_and_what_follows_is_
     single = f"{served.target}-single"
     await served.create_topic(single, partitions=1)
     headers = [("schedule-after", b"100ms"), ("schedule-target-topic", single.encode())]
+    before, bad, after = ([("schedule-id", name), *headers] for name in (b"before", b"bad", b"after"))
     garbled = GarbledBatch(100_000, 0, is_transactional=0)
-    garbled.append(timestamp=None, key=b"before", value=b"before", headers=headers)
-    garbled.append(timestamp=None, key=b"bad", value=b"bad", headers=[*headers, ("garbled", b"")])
+    garbled.append(timestamp=None, key=b"entity", value=b"before", headers=before)
+    garbled.append(timestamp=None, key=b"entity", value=b"bad", headers=[*bad, ("garbled", b"")])
     producer = AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers, enable_idempotence=False)
     await producer.start()
     try:
         await (await producer.send_batch(garbled, commands, partition=0))
-        await producer.send_and_wait(commands, b"after", b"after", headers=headers, partition=0)
+        await producer.send_and_wait(commands, b"after", b"entity", headers=after, partition=0)
     finally:
         await producer.stop()
 

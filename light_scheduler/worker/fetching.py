@@ -178,7 +178,7 @@ async def _fetched(
                 records = result._partition_records
                 if isinstance(records, PartitionRecords):
                     result._partition_records = reader(records)
-        drained: Mapping[TopicPartition, list[Any]] = await fetcher.fetched_records(partitions, timeout=0)
+        drained = _drained(fetcher, partitions)
         if drained or not may_wait:
             return drained
         waiter = fetcher._create_fetch_waiter()
@@ -188,3 +188,28 @@ async def _fetched(
             return {}
         waiter.result()  # an authorization error is raised here
     return {}
+
+
+def _drained(fetcher: Fetcher, partitions: set[TopicPartition]) -> Mapping[TopicPartition, list[Any]]:
+    """Take what has been fetched, as aiokafka's `fetched_records` does, but without waiting for a rebalance to end.
+
+    Another member may have a partition by then; a lane is fenced in that case, and what it reads comes to nothing.
+    """
+    drained: dict[TopicPartition, list[Any]] = {}
+    for tp, result in list(fetcher._records.items()):
+        if partitions and tp not in partitions:
+            if not fetcher._subscriptions.is_assigned(tp):
+                del fetcher._records[tp]
+            continue
+        is_error = not isinstance(result, FetchResult)
+        if is_error and drained:
+            break  # it is raised next time
+        records = [] if is_error else result.getall()
+        if is_error or not result.has_more():
+            del fetcher._records[tp]
+            fetcher._notify(fetcher._wait_consume_future)  # it may be fetched again
+        if is_error:
+            result.check_raise()
+        if records:
+            drained[tp] = records
+    return drained

@@ -3,11 +3,12 @@
 What is overridden of Faust's aiokafka driver, and why:
 
     Consumer.on_partitions_assigned  fences new lanes before Faust, or anything else, goes on with an assignment
-    Consumer.perform_seek            a lane's partition is read from the position in its state, not from the group's
-    Consumer._drain_messages         hands on whole batches of a partition; the loop that fetches is the one that seeks
+    Consumer._drain_messages         hands on whole batches of a partition; the loop that fetches is the one that seeks,
+                                     and it goes on for lanes while the group rebalances
     Consumer.on_stop                 closes the lanes before the worker leaves the group
     Consumer.verify_event_path       Faust's livelock detector knows nothing of lanes
     thread._create_worker_consumer   reads committed records only
+    thread.seek_to_committed         a lane's partition is read from the position in its state, not from the group's
     thread._fetch_records            makes commands of what was fetched
 """
 
@@ -17,6 +18,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -45,7 +47,8 @@ broker has answered the fetch under way, so this bounds how late a command arriv
 idle worker has to do."""
 
 LOST_BATCH_S = 1.0
-"""A batch that has not reached its lane after this long was lost on the way: an agent that fails loses its event."""
+"""A batch that has not reached its lane after this long was lost on the way: an agent that fails loses its event. A
+rebalance empties the agents' queues, so then nothing is on the way."""
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +64,9 @@ class CommandBatch(NamedTuple):
 
 @dataclass
 class _Feed:
-    """How far the commands of a lane have been handed on."""
+    """How far the commands of a lane have been handed on, and in which assignment the reading goes on from there."""
 
+    assignment: object = None
     fetched_to: int = 0
     handed_at: float = 0.0
 
@@ -83,8 +87,6 @@ class _Thread(driver.AIOKafkaConsumerThread):
         timeout: float | None = None,
         max_records: int | None = None,  # noqa: ARG002 - all that was fetched is taken
     ) -> Any:
-        if not self.consumer.flow_active:
-            return {}
         if consumer._closed or consumer._fetcher._closed:
             raise ConsumerStoppedError
         topics = cast(LaneTransport, self.transport).command_topics
@@ -104,12 +106,17 @@ class _Thread(driver.AIOKafkaConsumerThread):
             for waiter in list(fetcher._fetch_waiters):
                 fetcher._notify(waiter)
 
-    def fetch_position(self, tp: TP) -> int | None:
-        """Return the offset before which everything of a partition has been handed out; None before the first seek."""
-        assignment = self._ensure_consumer()._subscription.subscription.assignment
-        state = assignment.state_value(tp) if assignment is not None else None
-        position: int | None = state._position if state is not None else None
-        return position
+    @property
+    def assigned(self) -> Any:
+        """The assignment in force, an object of its own each time, with the positions in its partitions; or None."""
+        return self._ensure_consumer()._subscription.subscription.assignment
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Seek in the partitions that are not lanes'."""
+        topics = cast(LaneTransport, self.transport).command_topics
+        consumer = self._ensure_consumer()
+        others = [tp for tp in consumer.assignment() if tp.topic not in topics]
+        return await self.call_thread(consumer.seek_to_committed, *others) if others else {}
 
     async def is_member(self) -> bool:
         """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
@@ -141,18 +148,13 @@ class LaneConsumer(driver.Consumer):
         return _Thread(self, loop=self.loop, beacon=self.beacon)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self.look_around()
         standbys = cast("PartitionAssignor", self.app.assignor).assigned_standbys() if self._keeps_standbys else set()
         await self.lanes.assign(self._command_partitions(assigned), self._command_partitions(standbys))
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _command_partitions(self, partitions: set[TP]) -> set[TopicPartition]:
         return {TopicPartition(tp.topic, tp.partition) for tp in partitions if tp.topic in self._command_topics}
-
-    async def perform_seek(self) -> None:
-        await super().perform_seek()
-        for lane in self.lanes:
-            lane.intake.needs_seek = True
-        self.look_around()
 
     def look_around(self) -> None:
         """Look after the lanes now: one wants commands, or to read on elsewhere."""
@@ -182,24 +184,23 @@ class LaneConsumer(driver.Consumer):
             await asyncio.sleep(0.1)
 
     async def _drain_messages(self, fetcher: Any) -> None:
+        """Fetch and hand on: for lanes at any time, for Faust's agents while commands flow between two rebalances.
+
+        The group rebalances for as long as a dead member may come back; lanes that stay read on in what they had.
+        """
         while not (self.should_stop or fetcher.should_stop):
-            if not self.flow_active:
-                await self.wait_first(self.can_resume_flow.wait(), timeout=1.0)
-                continue
-            await self._seek_lanes()
+            assignment = self._thread.assigned
+            await self._seek_lanes(assignment)
             epochs = {
                 lane.tp: lane.intake.epoch
                 for lane in self.lanes
                 if lane.intake.is_open and not lane.intake.needs_seek and not lane.intake.is_full
             }
-            active = {
-                tp for tp in self._get_active_partitions() if tp.topic not in self._command_topics or tp in epochs
-            }
+            active = self._to_fetch(epochs)
             if not active:
                 self._is_wanted.clear()
                 await self.wait_first(self._is_wanted.wait(), timeout=FETCH_TIMEOUT_S)
                 continue
-            generation = self.app.consumer_generation_id
             timeout = IDLE_TIMEOUT_S if self._all_rest() else FETCH_TIMEOUT_S
             try:
                 fetched = await self._getmany(active, timeout)
@@ -207,13 +208,18 @@ class LaneConsumer(driver.Consumer):
                 self._thread.end_wait()  # else it would take what comes next, for nobody
                 raise
             for tp, records in fetched.items():
-                is_stale = not self.flow_active or self.app.consumer_generation_id != generation
+                is_stale = self._thread.assigned is not assignment
                 if tp.topic in self._command_topics:
                     await self._hand_on(tp, records, epochs.get(tp), is_stale)
-                elif not is_stale:
+                elif self.flow_active and not is_stale:
                     for record in records:
                         await self.callback(self._to_message(tp, record))
-            self._note_positions(epochs)
+            self._note_positions(epochs, assignment)
+
+    def _to_fetch(self, epochs: Mapping[TopicPartition, int]) -> set[TP]:
+        if not self.flow_active:
+            return {cast(TP, tp) for tp in epochs}
+        return {tp for tp in self._get_active_partitions() if tp.topic not in self._command_topics or tp in epochs}
 
     def _all_rest(self) -> bool:
         """Tell whether every lane has all that was fetched for it, and waits for more."""
@@ -225,12 +231,14 @@ class LaneConsumer(driver.Consumer):
             for lane in self.lanes
         )
 
-    async def _seek_lanes(self) -> None:
-        """Go where lanes want to read on, be it for a new one or since a batch was lost on the way."""
+    async def _seek_lanes(self, assignment: Any) -> None:
+        """Go where lanes want to read on: in a new assignment, for a new one, or since a batch was lost on the way."""
         for lane in self.lanes:
             feed, intake = self._feeds.setdefault(lane.tp, _Feed()), lane.intake
+            intake.needs_seek |= feed.assignment is not assignment
             if intake.is_open and feed.fetched_to != intake.next_offset:
-                intake.needs_seek |= time.monotonic() - feed.handed_at > LOST_BATCH_S
+                under_way_s = time.monotonic() - feed.handed_at
+                intake.needs_seek |= not self.flow_active or under_way_s > LOST_BATCH_S
             if intake.is_open and intake.needs_seek:
                 offset = intake.next_offset
                 try:
@@ -238,7 +246,7 @@ class LaneConsumer(driver.Consumer):
                 except (TimeoutError, IllegalStateError) as error:
                     log.info("cannot seek in %s-%d yet: %r", *lane.tp, error)
                     continue
-                feed.fetched_to, intake.needs_seek = offset, intake.next_offset != offset
+                feed.assignment, feed.fetched_to, intake.needs_seek = assignment, offset, intake.next_offset != offset
 
     async def _hand_on(self, tp: TP, records: list[Any], epoch: int | None, is_stale: bool) -> None:
         lane = self.lanes.get(tp)
@@ -250,6 +258,9 @@ class LaneConsumer(driver.Consumer):
         feed, last = self._feeds[lane.tp], records[-1]
         batch = CommandBatch(lane, epoch, feed.fetched_to, records)
         feed.fetched_to, feed.handed_at = last.offset + 1, time.monotonic()
+        if not self.flow_active:  # agents stand still until the rebalance is over
+            lane.intake.offer(batch.epoch, batch.first, batch.records)
+            return
         await self.callback(
             ConsumerMessage(
                 tp.topic,
@@ -268,14 +279,14 @@ class LaneConsumer(driver.Consumer):
             )
         )
 
-    def _note_positions(self, epochs: dict[TopicPartition, int]) -> None:
+    def _note_positions(self, epochs: Mapping[TopicPartition, int], assignment: Any) -> None:
         for lane in self.lanes:
             intake = lane.intake
             if intake.backlog_taken or epochs.get(lane.tp) != intake.epoch or intake.needs_seek:
                 continue
             if self._feeds[lane.tp].fetched_to == intake.next_offset:  # nothing is under way to the lane
-                position = self._thread.fetch_position(cast(TP, lane.tp))
-                if position is not None:
+                position = assignment.state_value(lane.tp)._position
+                if position is not None:  # else it is being asked for: the log does not reach back so far any more
                     intake.reached(position)
 
 

@@ -79,9 +79,9 @@ def test_a_cluster_goes_on_without_one_of_three_nodes_which_catches_up_when_it_i
     with EmbeddedCluster(3, heap_megabytes=256) as cluster:
         address = cluster.bootstrap_servers
         create_topic(address, "kept")
-        assert in_sync(address, "kept") == {1, 2, 3}
+        wait_until(lambda: in_sync(address, "kept") == {1, 2, 3}, timeout=10, what="all nodes to know the copies")
         create_topic(address, "single", copies=1)
-        assert single_copies(address) == ["single"]
+        wait_until(lambda: single_copies(address) == ["single"], timeout=10, what="all nodes to know the single copy")
         cluster.nodes[1].kill()
         wait_until(lambda: in_sync(address, "kept") == {1, 3}, timeout=30, what="the others to go on")
         produce(address, "kept")

@@ -67,9 +67,17 @@ async def rebuilder_of(worker: WorkerProcess) -> int:
 
 def rebuilders(parent: int) -> Iterator[int]:
     for children in Path(f"/proc/{parent}/task").glob("*/children"):
-        for pid in map(int, children.read_text().split()):
-            if "rebuild_process" in Path(f"/proc/{pid}/cmdline").read_text():
+        for pid in map(int, told(children).split()):
+            if "rebuild_process" in told(Path(f"/proc/{pid}/cmdline")):
                 yield pid
+
+
+def told(file: Path) -> str:
+    """Return what a file of /proc says; nothing, if its process or thread has ended meanwhile."""
+    try:
+        return file.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 async def gone(pid: int) -> None:

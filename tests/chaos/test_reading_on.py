@@ -1,0 +1,58 @@
+"""A worker that died without a word is waited for by the group; lanes of the others read on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+from support.application import Application, WorkerProcess
+from support.reading import read_until
+
+pytestmark = [pytest.mark.integration, pytest.mark.chaos]
+
+SESSION_TIMEOUT_S = 15
+WAITING = "PreparingRebalance"
+
+
+async def group_state(application: Application) -> str:
+    admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
+    await admin.start()
+    try:
+        (response,) = await admin.describe_consumer_groups([application.settings.app_id])
+        _, _, state, *_ = response.groups[0]
+        return str(state)
+    finally:
+        await admin.close()
+
+
+async def partitions_of(worker: WorkerProcess) -> set[int]:
+    lanes = (await worker.get("/info"))["lanes"]
+    return {int(lane["partition"]) for lane in lanes if lane["state"] == "running"}
+
+
+async def test_lanes_that_stay_take_commands_while_the_group_waits_for_a_dead_worker(application: Application) -> None:
+    alive, dying, guest = (application.new_worker(session_timeout=f"{SESSION_TIMEOUT_S}s") for _ in range(3))
+    for worker in (alive, dying):
+        worker.start()
+    await asyncio.gather(alive.ready(), dying.ready())
+    async with asyncio.timeout(60):
+        while len(own := await partitions_of(alive)) != 2 or len(await partitions_of(dying)) != 2:
+            await asyncio.sleep(0.05)
+
+    dying.kill()
+    guest.start()
+    async with asyncio.timeout(SESSION_TIMEOUT_S):
+        while await group_state(application) != WAITING:
+            await asyncio.sleep(0.05)
+    async with application.sender() as send:
+        sent = [await send(f"s-{number}", b"", target_topic=application.target, after=0) for number in range(40)]
+    expected = {f"s-{number}".encode() for number, record in enumerate(sent) if record.partition in own}
+    records = await read_until(
+        application.bootstrap_servers, [application.target], lambda records: len(records) >= len(expected)
+    )
+
+    assert {record.key for record in records} == expected
+    assert await group_state(application) == WAITING
+    records = await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= 40)
+    assert len({record.key for record in records}) == len(records) == 40

@@ -21,11 +21,12 @@ from light_scheduler.wire import dialect_named
 
 from .clients import KafkaClients
 from .context import LaneContext
-from .lane import Lane, LaneServices, Timer
+from .lane import Lane
 from .lanes import Lanes
 from .logs import logging_config
 from .rebuilding import Rebuilding
 from .recovery import MAX_LOADS, ChangelogFacts
+from .services import LaneServices, Timer
 from .staging import Staging
 from .standby import Standby
 from .targets import Targets

@@ -24,17 +24,13 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from light_scheduler.clock import Clock
 from light_scheduler.engine import ALL, FairQueue, Throttle
 from light_scheduler.errors import (
     BrokerError,
@@ -47,21 +43,18 @@ from light_scheduler.errors import (
 )
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
-from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.tables.store import Stores
 from light_scheduler.wire.state import identity_of
 
 from .batches import RecordBatches, RecordsRefusedError
-from .clients import LaneClients
 from .context import LaneContext, origin_key
 from .cycle import Cycle
 from .intake import Intake
 from .isolation import Isolation
 from .life import LaneState
+from .local_copy import LocalCopy
 from .pace import MOST, Pace
 from .producer import LaneProducer
-from .rebuilding import Rebuilding
-from .recovery import MAX_LOADS, ChangelogFacts, Restoration, flaw_of, open_table, restore
+from .services import LaneServices
 from .skew import ClockSkew
 from .staging import NO_STAGING
 from .status import Lateness
@@ -88,44 +81,6 @@ late, and an attempt costs next to nothing."""
 log = logging.getLogger(__name__)
 
 
-class Timer(Protocol):
-    """Wakes a lane when its next schedule is due."""
-
-    def arm(self, due: int | None) -> None:
-        """Tick at an instant (UTC epoch ms), or sooner; None: nothing is pending."""
-        ...
-
-    def cancel(self) -> None:
-        """Tick no more."""
-        ...
-
-
-@dataclass(frozen=True)
-class LaneServices:
-    """What the lanes of a worker share.
-
-    `clients` makes a lane's own Kafka clients and `stores` opens what is under its table. `confirm` returns when an
-    accepted heartbeat has shown that a partition is ours, `changelog_facts` looks a changelog up, `make_room` tells the
-    fetcher that commands are wanted, and `fail` ends the worker with an error. A clock that is off by more than
-    `max_clock_skew` (ms) is warned of. `loads` bounds how many tables are filled from nothing at a time, and so the
-    memory: while one waits for the broker, another one has work to do. `rebuilding` starts processes that fill large
-    ones; None: lanes do it themselves.
-    """
-
-    clients: LaneClients
-    group: str
-    clock: Clock
-    confirm: Callable[[TopicPartition], Awaitable[None]]
-    changelog_facts: Callable[[str], Awaitable[ChangelogFacts]]
-    new_timer: Callable[[Callable[[], None]], Timer]
-    make_room: Callable[[], None]
-    fail: Callable[[BaseException], Awaitable[None]]
-    stores: Stores = RocksStore
-    max_clock_skew: int = 1_000
-    loads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LOADS))
-    rebuilding: Rebuilding | None = None
-
-
 @dataclass
 class LaneCounters:
     """What a lane has done since this worker took the partition over."""
@@ -139,7 +94,6 @@ class LaneCounters:
     unstaged: int = 0
     lost_results: int = 0
     throttled: int = 0
-    rebuilds: int = 0
     forwarded: int = 0
 
 
@@ -152,14 +106,11 @@ class Lane:
         self.state = LaneState.CREATED
         self.reason: str | None = None
         self.fenced = asyncio.Event()
-        self.table: ScheduleTable | None = None
-        self.restoration: Restoration | None = None
+        self.copy = LocalCopy(self.tp, TopicPartition(*context.changelog), state_path, services, self.is_closing)
         self.next_due: int | None = None
         self.skew = ClockSkew(f"{self.tp.topic}-{self.tp.partition}", services.max_clock_skew, time.monotonic)
         self.counters = LaneCounters(Counter(), Counter(), Lateness())
         self._services = services
-        self._state_path = state_path
-        self._facts: ChangelogFacts | None = None
         self._producer: LaneProducer | None = None
         self._wake = asyncio.Event()
         self.intake = Intake(self._wake.set, services.make_room)
@@ -198,7 +149,7 @@ class Lane:
                 self._task.cancel()
                 await asyncio.wait([self._task])
         await self._discard_producer()
-        self._close_table()
+        self.copy.close()
         if self._warm is not None and (table := await self._warm) is not None:
             table.close()
         self._move(LaneState.CLOSED)
@@ -258,37 +209,18 @@ class Lane:
             return
         self._move(LaneState.FENCED)
         self._move(LaneState.RESTORING)
-        changelog = TopicPartition(*self.context.changelog)
         if self._warm is not None:
-            self.table, self._warm = await asyncio.shield(self._warm), None
-        if self.table is None or self._facts is None:
-            self._facts = await self._services.changelog_facts(changelog.topic)
-        now = self._services.clock.now()
-        if self.table is not None and flaw_of(self.table, self._facts, now) is not None:
-            self._close_table()
-        if self.table is None:
-            self.table = open_table(self._services.stores, self._state_path, self._facts, now, self._count_rebuild)
-        async with self._services.loads if self.table.is_new else nullcontext():
-            begun = await self._rebuild(changelog, self._facts) if self.table.is_empty else None
-            restored = await restore(
-                self.table,
-                self._facts,
-                changelog,
-                self.tp,
-                self._services.clients,
-                self._services.clock,
-                self.is_closing,
-                self._watch_restoration,
-                begun,
-            )
+            self.copy.adopt(await asyncio.shield(self._warm))
+            self._warm = None
+        table, restored = await self.copy.bring_up()
         if self.is_closing():
             return
-        position = self.table.checkpoint.position
+        position = table.checkpoint.position
         log.info(
             "lane %s-%d runs: %d changelog records applied, %d schedules pending, commands %d to %d waiting",
             *self.tp,
             restored.records,
-            self.table.pending,
+            table.pending,
             position,
             restored.backlog_end,
         )
@@ -296,22 +228,6 @@ class Lane:
         self.reason = None
         self.intake.open(position, restored.backlog_end)
         self._wake.set()
-
-    async def _rebuild(self, changelog: TopicPartition, facts: ChangelogFacts) -> Restoration | None:
-        """Have an empty table filled by a process of its own, if that is worth it; return how far it has come."""
-        services, path = self._services, self._state_path
-        if services.rebuilding is None or not await services.rebuilding.is_worth_it(changelog):
-            return None
-        self._close_table()
-        begun = await services.rebuilding.rebuild(
-            path, facts, changelog, self.tp, self.is_closing, self._watch_restoration
-        )
-        self._facts = facts
-        self.table = open_table(services.stores, path, facts, services.clock.now(), self._count_rebuild)
-        return begun
-
-    def _watch_restoration(self, restoration: Restoration) -> None:
-        self.restoration = restoration
 
     async def _recover(self, error: BaseException) -> None:
         """5. Drop what was begun; go on only as a member whose heartbeat is accepted.
@@ -326,27 +242,17 @@ class Lane:
         self.intake.close()
         await self._discard_producer()
         if isinstance(error, StateError | BrokerError):
-            self._close_table()
+            self.copy.close()
         if isinstance(error, StateCorrupt):
             log.warning("lane %s-%d builds its state anew", *self.tp)
-            self._services.stores.destroy(self._state_path)
-            self._count_rebuild()
+            self.copy.destroy()
         if not self.is_closing():
             await self._services.confirm(self.tp)
-
-    def _count_rebuild(self) -> None:
-        self.counters.rebuilds += 1
 
     async def _discard_producer(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.discard()
-
-    def _close_table(self) -> None:
-        table, self.table = self.table, None
-        self._facts = None
-        if table is not None:
-            table.close()
 
     def _move(self, target: LaneState) -> None:
         self.state = self.state.to(target)
@@ -356,7 +262,7 @@ class Lane:
     async def _cycle(self) -> None:
         """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
         self._wake.clear()
-        table, producer, targets, isolation = self.table, self._producer, self.context.targets, self._isolation
+        table, producer, targets, isolation = self.copy.table, self._producer, self.context.targets, self._isolation
         if table is None or producer is None:
             return  # closed meanwhile
         await targets.resolve(self.context.own_topics)

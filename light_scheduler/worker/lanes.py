@@ -90,9 +90,9 @@ class Lanes:
     def tables(self) -> Mapping[tuple[str, int], ScheduleTable]:
         """Return the tables of the lanes that run: (commands topic, partition) -> table."""
         return {
-            (lane.tp.topic, lane.tp.partition): lane.table
+            (lane.tp.topic, lane.tp.partition): lane.copy.table
             for lane in self._lanes.values()
-            if lane.state is LaneState.RUNNING and lane.table is not None
+            if lane.state is LaneState.RUNNING and lane.copy.table is not None
         }
 
     def status(self) -> list[LaneStatus]:
@@ -110,7 +110,7 @@ class Lanes:
 
 
 def _status(lane: Lane, end: int | None) -> LaneStatus:
-    counters, table = lane.counters, lane.table
+    counters, table = lane.counters, lane.copy.table
     position = None if table is None else table.checkpoint.position
     events = counters.events
     return LaneStatus(
@@ -118,7 +118,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         partition=lane.tp.partition,
         state=lane.state.value,
         reason=lane.reason,
-        restore=None if lane.restoration is None else lane.restoration.status(),
+        restore=None if lane.copy.restoration is None else lane.copy.restoration.status(),
         pending=0 if table is None else table.pending,
         position=position,
         lag=None if position is None or end is None else max(0, end - position),
@@ -135,6 +135,6 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         unstaged=counters.unstaged,
         restarts=counters.restarts,
         clock_skew=lane.skew.ms,
-        rebuilds=counters.rebuilds,
+        rebuilds=lane.copy.rebuilds,
         lateness=counters.lateness,
     )

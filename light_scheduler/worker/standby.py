@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from contextlib import nullcontext
 from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -22,8 +21,9 @@ from aiokafka.errors import KafkaError
 from light_scheduler.errors import FormatError, SchedulerError, StateCorrupt, StateFull
 from light_scheduler.tables import ScheduleTable
 
-from .lane import LaneServices
-from .recovery import ChangelogFacts, Replaying, Restoration, check_fresh, open_table, restore
+from .local_copy import LocalCopy
+from .recovery import Replaying, check_fresh
+from .services import LaneServices
 from .status import StandbyStatus
 
 PACE_S = 0.1
@@ -46,12 +46,10 @@ class Standby:
         self.tp = tp
         self._changelog = changelog
         self._services = services
-        self._state_path = state_path
-        self._table: ScheduleTable | None = None
         self._reason: str | None = None
-        self._restoration: Restoration | None = None
         self._end: int | None = None
         self._stopping = asyncio.Event()
+        self._copy = LocalCopy(tp, changelog, state_path, services, self._stopping.is_set)
         self._task: asyncio.Task[None] | None = None
 
     def start(self, predecessor: asyncio.Task[None] | None) -> None:
@@ -66,19 +64,18 @@ class Standby:
             if not done:
                 self._task.cancel()
                 await asyncio.wait([self._task])
-                self._close_table()
-        table, self._table = self._table, None
-        return table
+                self._copy.close()
+        return self._copy.give_away()
 
     async def close(self) -> None:
         """Stop, and close the table."""
-        table = await self.hand_over()
-        if table is not None:
+        if (table := await self.hand_over()) is not None:
             table.close()
 
     def status(self) -> StandbyStatus:
         """Return how warm the copy is."""
-        checkpoint = None if self._table is None else self._table.checkpoint
+        table, restoration = self._copy.table, self._copy.restoration
+        checkpoint = None if table is None else table.checkpoint
         at = None if checkpoint is None else checkpoint.changelog_offset
         return StandbyStatus(
             topic=self.tp.topic,
@@ -86,7 +83,7 @@ class Standby:
             reason=self._reason,
             pending=0 if checkpoint is None else checkpoint.pending,
             lag=None if at is None or self._end is None else max(0, self._end - at),
-            restore=None if self._restoration is None else self._restoration.status(),
+            restore=None if restoration is None else restoration.status(),
         )
 
     async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
@@ -97,13 +94,13 @@ class Standby:
             try:
                 await self._follow()
             except StateFull as error:
-                self._close_table()
+                self._copy.close()
                 await self._services.fail(error)
                 return
             except FormatError as error:  # trying again would meet the same bytes; the owner's lane says more
                 log.warning("no standby for %s-%d: %s", *self.tp, error)
                 self._reason = str(error)
-                self._close_table()
+                self._copy.close()
                 return
             except Exception as error:
                 expected = isinstance(error, SchedulerError | KafkaError | OSError)
@@ -111,52 +108,31 @@ class Standby:
                     "the standby for %s-%d starts again: %r", *self.tp, error, exc_info=None if expected else error
                 )
                 self._reason = str(error) or repr(error)
-                self._close_table()
+                self._copy.close()
                 if isinstance(error, StateCorrupt):
-                    self._services.stores.destroy(self._state_path)
+                    self._copy.destroy()
                 await self._pause(retry_s)
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
 
     async def _follow(self) -> None:
         """Catch up with the changelog, then keep up."""
-        services = self._services
-        facts = await services.changelog_facts(self._changelog.topic)
-        table = open_table(services.stores, self._state_path, facts, services.clock.now())
-        self._table = table
-        async with services.loads if table.is_new else nullcontext():
-            begun: Restoration | None = None
-            if table.is_empty and services.rebuilding and await services.rebuilding.is_worth_it(self._changelog):
-                self._close_table()
-                begun = await services.rebuilding.rebuild(
-                    self._state_path, facts, self._changelog, self.tp, self._stopping.is_set, self._watch_restoration
-                )
-                self._table = table = open_table(services.stores, self._state_path, facts, services.clock.now())
-            await restore(
-                table,
-                facts,
-                self._changelog,
-                self.tp,
-                services.clients,
-                services.clock,
-                self._stopping.is_set,
-                self._watch_restoration,
-                begun,
-            )
+        table, _ = await self._copy.bring_up()
         if self._stopping.is_set():
             return
         log.info("a standby for %s-%d is warm: %d schedules pending", *self.tp, table.pending)
         self._reason = None
-        reader = services.clients.reader()
+        reader = self._services.clients.reader()
         try:
             await reader.start()
             reader.assign([self._changelog])
             reader.seek(self._changelog, table.checkpoint.changelog_offset)
-            await self._keep_up(table, facts, reader)
+            await self._keep_up(table, reader)
         finally:
             await reader.stop()
 
-    async def _keep_up(self, table: ScheduleTable, facts: ChangelogFacts, reader: AIOKafkaConsumer) -> None:
-        clock, replaying = self._services.clock, Replaying(table)
+    async def _keep_up(self, table: ScheduleTable, reader: AIOKafkaConsumer) -> None:
+        clock, replaying, facts = self._services.clock, Replaying(table), self._copy.facts
+        assert facts is not None, "the table is open"
         looked_at = table.checkpoint.complete_at
         end: int | None = None  # where the changelog ended then, until that is reached
         while not self._stopping.is_set():
@@ -176,14 +152,6 @@ class Standby:
             if self._end is not None and at >= self._end:
                 self._end = table.checkpoint.changelog_offset  # what lies between are markers
             await self._pause(PACE_S)
-
-    def _watch_restoration(self, restoration: Restoration) -> None:
-        self._restoration = restoration
-
-    def _close_table(self) -> None:
-        table, self._table = self._table, None
-        if table is not None:
-            table.close()
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -22,6 +22,7 @@ from light_scheduler.tables import Overlay, layout
 from light_scheduler.wire.relay import Count
 from light_scheduler.worker import batches as batches_module
 from light_scheduler.worker import lane as lane_module
+from light_scheduler.worker import local_copy as local_copy_module
 from light_scheduler.worker import recovery as recovery_module
 from light_scheduler.worker import standby as standby_module
 from light_scheduler.worker import sweeping as sweeping_module
@@ -30,7 +31,7 @@ from light_scheduler.worker.cycle import Cycle
 from light_scheduler.worker.intake import Intake
 from light_scheduler.worker.lane import Lane
 from light_scheduler.worker.producer import LaneProducer
-from light_scheduler.worker.recovery import Restored, open_table, restore
+from light_scheduler.worker.recovery import Restored, restore
 from light_scheduler.worker.sweeping import Sweeps
 
 from .history import History, draw, draw_frozen_standby
@@ -103,7 +104,7 @@ def _known_overlays() -> Iterator[tuple[type[Lane], Callable[[LaneProducer], Ove
             lanes[self._producer] = self
 
     with _replaced(lane_module, "Overlay", Remembered):
-        yield Known, lambda producer: latest[lanes[producer].table]
+        yield Known, lambda producer: latest[lanes[producer].copy.table]
 
 
 def _apply(overlay: Overlay) -> None:
@@ -113,20 +114,26 @@ def _apply(overlay: Overlay) -> None:
 
 @_mutant(0, "The table is restored before the former owner is fenced.")
 def _read_before_fencing() -> Iterator[Any]:
-    fence = LaneProducer.fence
+    fence, take_over = LaneProducer.fence, Lane._take_over
 
-    async def restore_then_fence(*args: Any) -> Restored:
-        restored = await restore(*args)
-        await fence(producers[-1])
-        return restored
+    async def not_yet(_: LaneProducer) -> None:
+        """Nobody is fenced."""
 
-    producers: list[LaneProducer] = []
+    class Hasty(Lane):
+        async def _take_over(self) -> None:
+            bring_up = self.copy.bring_up
 
-    async def remember(self: LaneProducer) -> None:
-        producers.append(self)
+            async def and_then_fence() -> Any:
+                brought_up = await bring_up()
+                assert self._producer is not None
+                await fence(self._producer)
+                return brought_up
 
-    with _replaced(LaneProducer, "fence", remember), _replaced(lane_module, "restore", restore_then_fence):
-        yield None
+            with _replaced(self.copy, "bring_up", and_then_fence):
+                await take_over(self)
+
+    with _replaced(LaneProducer, "fence", not_yet):
+        yield Hasty
 
 
 @_mutant(0, "A restore ends when a fetch brings nothing, instead of at the end offset.")
@@ -170,7 +177,7 @@ def _no_replay() -> Iterator[Any]:
                 return await restore(table, *args)
         return await restore(table, *args)
 
-    with _replaced(lane_module, "restore", only_into_empty_tables):
+    with _replaced(local_copy_module, "restore", only_into_empty_tables):
         yield None
 
 
@@ -190,10 +197,10 @@ def _seek_to_the_groups_offset() -> Iterator[Any]:
 
 @_mutant(0, "A local copy is used however old it is.", within=6_000)
 def _stale_table() -> Iterator[Any]:
-    def never_stale(stores: Any, path: Any, facts: Any, now: int) -> Any:
-        return open_table(stores, path, facts._replace(delete_retention_ms=1 << 60), now)
+    def no_flaw(*_: Any) -> None:
+        """It is as good as ever."""
 
-    with _replaced(lane_module, "open_table", never_stale):
+    with _replaced(recovery_module, "flaw_of", no_flaw), _replaced(local_copy_module, "flaw_of", no_flaw):
         yield None
 
 
@@ -508,11 +515,11 @@ def _no_return_to_zero() -> Iterator[Any]:
 
     class Careless(Lane):
         async def _take_over(self) -> None:
-            if self.table is None or self._producer is None:
+            if self.copy.table is None or self._producer is None:
                 await take_over(self)
 
         async def _recover(self, error: BaseException) -> None:
-            if self.table is None or self._producer is None:
+            if self.copy.table is None or self._producer is None:
                 await recover(self, error)
             else:
                 self._producer._in_transaction = False

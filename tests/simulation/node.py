@@ -24,9 +24,10 @@ from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named
 from light_scheduler.worker.context import LaneContext
 from light_scheduler.worker.intake import Intake
-from light_scheduler.worker.lane import Lane, LaneServices, Timer
+from light_scheduler.worker.lane import Lane
 from light_scheduler.worker.lanes import Lanes
 from light_scheduler.worker.recovery import ChangelogFacts
+from light_scheduler.worker.services import LaneServices, Timer
 from light_scheduler.worker.staging import Staging
 from light_scheduler.worker.standby import Standby
 from light_scheduler.worker.targets import Targets, TargetTopic

@@ -10,7 +10,8 @@ from aiokafka import TopicPartition
 
 from light_scheduler.tables import ScheduleTable
 
-from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, open_table, restore
+from .rebuilding import MANY_OFFSETS
+from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, length, open_table, reading, restore
 from .services import LaneServices
 
 
@@ -71,9 +72,9 @@ class LocalCopy:
             self.close()
         table = self.table or self._open(facts)
         self.table, self.facts = table, facts
-        async with services.loads if table.is_new else nullcontext():
+        async with services.loads if table.is_new else nullcontext(), reading(services.clients) as reader:
             begun = None
-            if table.is_empty and services.rebuilding and await services.rebuilding.is_worth_it(self._changelog):
+            if table.is_empty and services.rebuilding and await length(self._changelog, reader) >= MANY_OFFSETS:
                 self.close()
                 begun = await services.rebuilding.rebuild(
                     self._path, facts, self._changelog, self._commands, self._stopping, self._watch
@@ -85,7 +86,7 @@ class LocalCopy:
                 facts,
                 self._changelog,
                 self._commands,
-                services.clients,
+                reader,
                 services.clock,
                 self._stopping,
                 self._watch,

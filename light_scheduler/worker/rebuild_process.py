@@ -28,7 +28,7 @@ from light_scheduler.tables.rocks import RocksStore
 
 from .logs import logging_config
 from .rebuilding import Job, Reached
-from .recovery import Restoration, open_table, restore
+from .recovery import Restoration, open_table, reading, restore
 
 TELL_S = 0.2
 
@@ -83,16 +83,17 @@ async def _rebuild(job: Job) -> None:
     table = open_table(RocksStore, Path(job.path), job.facts, clock.now())
     telling = asyncio.create_task(teller.run())
     try:
-        await restore(
-            table,
-            job.facts,
-            TopicPartition(job.changelog, job.partition),
-            TopicPartition(job.commands, job.partition),
-            job.clients,
-            clock,
-            lambda: False,
-            teller.watch,
-        )
+        async with reading(job.clients) as reader:
+            await restore(
+                table,
+                job.facts,
+                TopicPartition(job.changelog, job.partition),
+                TopicPartition(job.commands, job.partition),
+                reader,
+                clock,
+                lambda: False,
+                teller.watch,
+            )
     finally:
         telling.cancel()
         table.close()

@@ -23,8 +23,6 @@ from pathlib import Path
 import msgspec
 from aiokafka import TopicPartition
 
-from light_scheduler.errors import BrokerError
-
 from .clients import KafkaClients
 from .recovery import STALL_TIMEOUT_S, ChangelogFacts, Restoration
 
@@ -62,20 +60,6 @@ class Rebuilding:
         self._clients = clients
         self._log_level = log_level
         self._log_format = log_format
-
-    async def is_worth_it(self, changelog: TopicPartition) -> bool:
-        """Tell whether a changelog is so long that a process should read it. Raises BrokerError or KafkaError."""
-        consumer = self._clients.reader()
-        try:
-            async with asyncio.timeout(STALL_TIMEOUT_S):
-                await consumer.start()
-                begins = await consumer.beginning_offsets([changelog])
-                ends = await consumer.end_offsets([changelog])
-        except TimeoutError as error:
-            raise BrokerError(f"{changelog.topic} did not answer for {STALL_TIMEOUT_S:.0f} s") from error
-        finally:
-            await consumer.stop()
-        return bool(ends[changelog] - begins[changelog] >= MANY_OFFSETS)
 
     async def rebuild(
         self,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt, StateStale
@@ -153,12 +154,33 @@ def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
         raise StateStale(f"the local copy cannot be brought up to date: {flaw}")
 
 
+@asynccontextmanager
+async def reading(clients: LaneClients) -> AsyncIterator[AIOKafkaConsumer]:
+    """Give a started reader, and stop it. Raises BrokerError if the broker does not answer."""
+    reader = clients.reader()
+    try:
+        try:
+            async with asyncio.timeout(STALL_TIMEOUT_S):
+                await reader.start()
+        except TimeoutError as error:
+            raise BrokerError(f"the broker did not answer for {STALL_TIMEOUT_S:.0f} s") from error
+        yield reader
+    finally:
+        await reader.stop()
+
+
+async def length(changelog: TopicPartition, reader: AIOKafkaConsumer) -> int:
+    """Return how many offsets a changelog has. Raises KafkaError."""
+    begins, ends = await reader.beginning_offsets([changelog]), await reader.end_offsets([changelog])
+    return int(ends[changelog] - begins[changelog])
+
+
 async def restore(
     table: ScheduleTable,
     facts: ChangelogFacts,
     changelog: TopicPartition,
     commands: TopicPartition,
-    clients: LaneClients,
+    reader: AIOKafkaConsumer,
     clock: Clock,
     stopping: Callable[[], bool],
     watch: Callable[[Restoration], None],
@@ -170,14 +192,12 @@ async def restore(
     `watch` is given the restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog
     stops answering, or ends before the offset that the table has; StateStale if the table is too old before it is done.
     """
-    consumer = clients.reader()
     loop = asyncio.get_running_loop()
     to_table = _Loading(table) if table.is_new else Replaying(table)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
-            await consumer.start()
             began = clock.now()
-            ends = await consumer.end_offsets([changelog, commands])
+            ends = await reader.end_offsets([changelog, commands])
             end, at = ends[changelog], table.checkpoint.changelog_offset
             if at > end:
                 raise BrokerError(
@@ -190,11 +210,11 @@ async def restore(
             restoration = begun or Restoration(at, end, loop.time)
             restoration.extend(end)
             watch(restoration)
-            consumer.assign([changelog])
-            consumer.seek(changelog, at)
+            reader.assign([changelog])
+            reader.seek(changelog, at)
             # A position passes transaction markers and compacted holes, which no record stands for.
-            while not stopping() and (at := await consumer.position(changelog)) < end:
-                records = (await consumer.getmany(timeout_ms=200)).get(changelog)
+            while not stopping() and (at := await reader.position(changelog)) < end:
+                records = (await reader.getmany(timeout_ms=200)).get(changelog)
                 if records:
                     check_fresh(table, facts, clock.now())
                     await to_table.take(records)
@@ -211,8 +231,6 @@ async def restore(
         raise BrokerError(
             f"{changelog.topic}-{changelog.partition} did not answer for {STALL_TIMEOUT_S:.0f} s"
         ) from error
-    finally:
-        await consumer.stop()
     return Restored(restoration.records, ends[commands])
 
 

@@ -25,7 +25,7 @@ from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.worker import rebuilding
 from light_scheduler.worker.clients import KafkaClients
 from light_scheduler.worker.rebuilding import Rebuilding
-from light_scheduler.worker.recovery import ChangelogFacts, Restoration, open_table
+from light_scheduler.worker.recovery import ChangelogFacts, Restoration, length, open_table, reading
 from light_scheduler.worker.topic_admin import topic_id
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -129,9 +129,11 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
     names, servers = application.settings.topics, application.bootstrap_servers
     commands, changelog = TopicPartition(names.commands, 0), TopicPartition(names.changelog(names.commands), 0)
     facts = ChangelogFacts(await asyncio.to_thread(topic_id, servers, changelog.topic), DAY_MS)
-    rebuild = Rebuilding(KafkaClients(servers, 10_000), "INFO", "text")
-    assert await rebuild.is_worth_it(changelog)
-    assert not await rebuild.is_worth_it(TopicPartition(names.dead_letters, 0))
+    clients = KafkaClients(servers, 10_000)
+    rebuild = Rebuilding(clients, "INFO", "text")
+    async with reading(clients) as reader:
+        assert await length(changelog, reader) >= rebuilding.MANY_OFFSETS
+        assert await length(TopicPartition(names.dead_letters, 0), reader) == 0
 
     folder = tmp_path / "rebuilt"
     seen: list[Restoration] = []

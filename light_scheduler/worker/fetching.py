@@ -13,6 +13,7 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import Fetcher, FetchResult, PartitionRecords
 
+from light_scheduler.client.connection import end_fetches
 from light_scheduler.model import Headers
 
 UNREADABLE: Headers = [("schedule-unreadable", b"a header's name, here or earlier in the sender's batch, is not UTF-8")]
@@ -157,12 +158,17 @@ async def fetched_commands(
 
 
 class StateConsumer(AIOKafkaConsumer):  # type: ignore[misc]  # it comes without types
-    """A consumer whose `getmany` makes no more of records than `StateReader` does."""
+    """A consumer whose `getmany` makes no more of records than `StateReader` does, and that stops in an outage too."""
 
     async def getmany(self, *partitions: TopicPartition, timeout_ms: int = 0) -> Mapping[TopicPartition, list[Any]]:
         """Return the records that were fetched of some partitions (default: all); wait for them if need be."""
         with self._subscription.fetch_context():
             return await _fetched(self._fetcher, set(partitions), lambda _: StateReader, timeout_ms / 1_000)
+
+    async def stop(self) -> None:
+        """Let go of every connection."""
+        await end_fetches(self)
+        await super().stop()
 
 
 async def _fetched(

@@ -10,6 +10,7 @@ What is overridden of Faust's aiokafka driver, and why:
     thread._create_worker_consumer   reads committed records only
     thread.seek_to_committed         a lane's partition is read from the position in its state, not from the group's
     thread._fetch_records            makes commands of what was fetched
+    thread.on_thread_stop            stops in an outage as well
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 
+from light_scheduler.client.connection import end_fetches
 from light_scheduler.wire import CommandRecord
 
 from .fetching import fetched_commands
@@ -93,6 +95,11 @@ class _Thread(driver.AIOKafkaConsumerThread):
         timeout, self._may_wait = timeout if self._may_wait else None, True
         with consumer._fetcher._subscriptions.fetch_context():
             return await fetched_commands(consumer._fetcher, active_partitions, topics, timeout or 0)
+
+    async def on_thread_stop(self) -> None:
+        if self._consumer is not None:
+            await end_fetches(self._consumer)
+        await super().on_thread_stop()
 
     def end_wait(self) -> None:
         """Have the fetch that waits, or else the next one, return with what there is; from any thread."""

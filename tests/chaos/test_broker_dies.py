@@ -9,14 +9,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition
 from support.application import Application
 from support.clocks import MINUTE, end_of_minute
 from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit import EmbeddedCluster
+from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
+from light_scheduler.errors import BrokerError
 from light_scheduler.model import EventType
 from light_scheduler.wire import decode_history
+from light_scheduler.worker.clients import KafkaClients
+from light_scheduler.worker.recovery import reading
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
 
@@ -69,6 +73,42 @@ async def test_firings_survive_a_sigkill_of_the_broker_or_one_of_three(tmp_path:
     }
     assert all(int(header(record, "schedule-due") or 0) <= record.timestamp for record in records)
     assert dead == [], "an outage is no firing's failure"
+
+
+async def test_a_worker_ends_in_order_while_the_broker_is_away(tmp_path: Path) -> None:
+    with EmbeddedBroker() as broker:
+        application = await Application.create(broker.bootstrap_servers, tmp_path)
+        try:
+            worker = await application.start_worker()
+            await asyncio.to_thread(broker.kill)
+            async with asyncio.timeout(30):
+                while "Failed fetch messages" not in worker.log.read_text():
+                    await asyncio.sleep(0.05)
+            assert await worker.stop() == 0
+        finally:
+            await asyncio.to_thread(application.close)
+
+
+async def test_a_restore_that_ends_in_an_outage_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """And not that somebody cancelled it, for then its lane would end without a word."""
+    with EmbeddedBroker() as broker:
+        application = await Application.create(broker.bootstrap_servers, tmp_path)
+        names = application.settings.topics
+        changelog = TopicPartition(names.changelog(names.commands), 0)
+
+        async def read_into_the_outage() -> None:
+            async with reading(KafkaClients(broker.bootstrap_servers, 10_000)) as reader:
+                reader.assign([changelog])
+                assert await reader.position(changelog) == 0
+                await reader.getmany(timeout_ms=200)
+                await asyncio.to_thread(broker.kill)
+                async with asyncio.timeout(30):
+                    while "Failed fetch messages" not in caplog.text:
+                        await reader.getmany(timeout_ms=50)
+                raise BrokerError("it stands still")
+
+        with pytest.raises(BrokerError, match="stands still"):
+            await read_into_the_outage()
 
 
 @pytest.mark.soak

@@ -29,7 +29,7 @@ from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, D
 from light_scheduler.wire import encode_dead_letter
 from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
 from light_scheduler.worker.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError
-from light_scheduler.worker.clients import LaneClients
+from light_scheduler.worker.clients import LaneClients, no_stray_cancellation
 from light_scheduler.worker.fetching import UNREADABLE, Command
 from light_scheduler.worker.life import LaneState
 from light_scheduler.worker.producer import LaneProducer
@@ -141,7 +141,8 @@ class DelayLane:
     async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
         """No lane dies quietly: what it cannot recover from ends the worker."""
         try:
-            await self._live(predecessor)
+            with no_stray_cancellation():
+                await self._live(predecessor)
         except Exception as error:
             log.exception("delay %s gives up", self)
             await self._services.fail(error)
@@ -152,10 +153,11 @@ class DelayLane:
         retry_s = FIRST_RETRY_S
         while not self._is_closing():
             try:
-                producer, source = await self._take_over()
-                while not self._is_closing():
-                    await self._cycle(producer, source)
-                    retry_s = FIRST_RETRY_S
+                with no_stray_cancellation():
+                    producer, source = await self._take_over()
+                    while not self._is_closing():
+                        await self._cycle(producer, source)
+                        retry_s = FIRST_RETRY_S
             except Exception as error:
                 if self._narrow_down(error):
                     await self._recover(error)

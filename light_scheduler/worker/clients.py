@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from light_scheduler.errors import BrokerError
 
 from .batches import MAX_BATCH_BYTES
 from .fetching import StateConsumer
@@ -55,3 +60,18 @@ class KafkaClients:
             enable_auto_commit=False,
             max_partition_fetch_bytes=RESTORE_FETCH_BYTES,
         )
+
+
+@contextmanager
+def no_stray_cancellation() -> Iterator[None]:
+    """Raise BrokerError instead of a CancelledError that the running task was not sent.
+
+    aiokafka cancels tasks of its own and may let that out of a call: whoever awaits it would end without a word.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise BrokerError("the Kafka client broke off what it was asked to do") from error

@@ -46,6 +46,7 @@ from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.wire.state import identity_of
 
 from .batches import RecordBatches, RecordsRefusedError
+from .clients import no_stray_cancellation
 from .context import LaneContext, origin_key
 from .cycle import Cycle
 from .intake import Intake
@@ -160,7 +161,8 @@ class Lane:
     async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
         """No lane dies quietly: what it cannot recover from ends the worker."""
         try:
-            await self._live(predecessor)
+            with no_stray_cancellation():
+                await self._live(predecessor)
         except Exception as error:
             log.exception("lane %s-%d gives up", *self.tp)
             await self._services.fail(error)
@@ -171,10 +173,11 @@ class Lane:
         retry_s = FIRST_RETRY_S
         while not self.is_closing():
             try:
-                await self._take_over()
-                while not self.is_closing():
-                    await self._cycle()
-                    retry_s = FIRST_RETRY_S
+                with no_stray_cancellation():
+                    await self._take_over()
+                    while not self.is_closing():
+                        await self._cycle()
+                        retry_s = FIRST_RETRY_S
             except (FormatError, StateFull) as error:  # starting again would meet the same bytes, or as little room
                 await self._recover(error)
                 await self._services.fail(error)

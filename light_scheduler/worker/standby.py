@@ -21,8 +21,9 @@ from aiokafka.errors import KafkaError
 from light_scheduler.errors import FormatError, SchedulerError, StateCorrupt, StateFull
 from light_scheduler.tables import ScheduleTable
 
+from .clients import no_stray_cancellation
 from .local_copy import LocalCopy
-from .recovery import Replaying, check_fresh
+from .recovery import Replaying, check_fresh, reading
 from .services import LaneServices
 from .status import StandbyStatus
 
@@ -92,7 +93,8 @@ class Standby:
         retry_s = FIRST_RETRY_S
         while not self._stopping.is_set():
             try:
-                await self._follow()
+                with no_stray_cancellation():
+                    await self._follow()
             except StateFull as error:
                 self._copy.close()
                 await self._services.fail(error)
@@ -121,14 +123,10 @@ class Standby:
             return
         log.info("a standby for %s-%d is warm: %d schedules pending", *self.tp, table.pending)
         self._reason = None
-        reader = self._services.clients.reader()
-        try:
-            await reader.start()
+        async with reading(self._services.clients) as reader:
             reader.assign([self._changelog])
             reader.seek(self._changelog, table.checkpoint.changelog_offset)
             await self._keep_up(table, reader)
-        finally:
-            await reader.stop()
 
     async def _keep_up(self, table: ScheduleTable, reader: AIOKafkaConsumer) -> None:
         clock, replaying, facts = self._services.clock, Replaying(table), self._copy.facts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from unittest.mock import patch
 
 import pytest
@@ -15,7 +17,7 @@ from light_scheduler.worker.lane import Lane
 from simulation import loop as simulated
 from simulation.campaign import campaign
 from simulation.history import History, Send, World, draw, draw_frozen_standby, play
-from simulation.kafka import POISON
+from simulation.kafka import POISON, Reader
 from simulation.mutants import MUTANTS
 from simulation.node import COMMANDS, TARGET, Fault, Node
 
@@ -182,6 +184,24 @@ def test_a_lane_that_cannot_recover_ends_its_worker_instead_of_dying_quietly() -
     verdict = play(History(0, 1, 1, sends, ((2, Fault("lose", 0.0)),), ()), unanswerable)
 
     assert verdict.violation == "a lane gave up: ValueError('who is asking?')"
+
+
+def test_a_lane_whose_client_lets_a_cancellation_out_starts_again() -> None:
+    @contextmanager
+    def letting_out() -> Iterator[type[Lane]]:
+        stop, stops = Reader.stop, count()
+
+        async def let_out(self: Reader) -> None:
+            await stop(self)
+            if next(stops) == 0:
+                raise asyncio.CancelledError
+
+        with patch.object(Reader, "stop", let_out):
+            yield Lane
+
+    verdict = play(History(0, 1, 1, (Send(1.0, 0, "schedule", "a", 0, b"x", None),), (), ()), letting_out)
+
+    assert (verdict.violation, verdict.fired) == (None, 1)
 
 
 def test_a_tenant_at_its_cap_goes_on_when_there_is_a_token_and_nothing_happens_until_then() -> None:

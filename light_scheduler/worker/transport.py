@@ -116,7 +116,8 @@ class _Thread(driver.AIOKafkaConsumerThread):
     @property
     def assigned(self) -> Any:
         """The assignment in force, an object of its own each time, with the positions in its partitions; or None."""
-        return self._ensure_consumer()._subscription.subscription.assignment
+        subscription = self._ensure_consumer()._subscription.subscription
+        return None if subscription is None else subscription.assignment
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Seek in the partitions that are not lanes'."""

@@ -86,7 +86,7 @@ async def end_fetches(consumer: AIOKafkaConsumer) -> None:
         tasks = {fetcher._fetch_task, *fetcher._pending_tasks}
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT_S)
         fetcher._pending_tasks.clear()
 
 

@@ -18,8 +18,8 @@ from .services import LaneServices
 class LocalCopy:
     """What a lane, or a standby, has of a partition's state in its folder.
 
-    `table` is None while it is closed, and `facts` are those that it was opened with. `rebuilds` counts how often a
-    copy was thrown away. What takes long ends early when `stopping` says so.
+    `table` is None while it is closed, and `facts`, while it is open, those of the changelog that it was found to
+    belong to. `rebuilds` counts how often a copy was thrown away. What takes long ends early when `stopping` says so.
     """
 
     def __init__(
@@ -65,13 +65,11 @@ class LocalCopy:
         For a lane, to be called after fencing (see `recovery.restore`, which says what is raised).
         """
         services = self._services
-        facts = self.facts if self.table is not None else None
-        if facts is None:
-            facts = await services.changelog_facts(self._changelog.topic)
+        facts = self.facts or await services.changelog_facts(self._changelog.topic)
         if self.table is not None and flaw_of(self.table, facts, services.clock.now()) is not None:
             self.close()
-        table = self.table or self._open(facts)
-        self.table, self.facts = table, facts
+        table = self._open(facts) if self.table is None else self.table
+        self.facts = facts
         async with services.loads if table.is_new else nullcontext(), reading(services.clients) as reader:
             begun = None
             if table.is_empty and services.rebuilding and await length(self._changelog, reader) >= MANY_OFFSETS:
@@ -80,7 +78,6 @@ class LocalCopy:
                     self._path, facts, self._changelog, self._commands, self._stopping, self._watch
                 )
                 table = self._open(facts)
-                self.table, self.facts = table, facts
             restored = await restore(
                 table,
                 facts,
@@ -96,7 +93,9 @@ class LocalCopy:
 
     def _open(self, facts: ChangelogFacts) -> ScheduleTable:
         services = self._services
-        return open_table(services.stores, self._path, facts, services.clock.now(), self._count_rebuild)
+        self.table = open_table(services.stores, self._path, facts, services.clock.now(), self._count_rebuild)
+        self.facts = facts
+        return self.table
 
     def _watch(self, restoration: Restoration) -> None:
         self.restoration = restoration

@@ -1,4 +1,7 @@
-"""Where Faust hands over: the agents that commands arrive at, and the timers that make lanes scan for what is due."""
+"""The only place that knows Faust: the application, its transport, and where it hands over to lanes.
+
+Commands arrive at agents; timers make lanes scan for what is due.
+"""
 
 from .commands import attach_command_agents
 from .timer import DueTimer

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from faust import StreamT
 
 from light_scheduler.settings import Settings
-from light_scheduler.worker.transport import CommandBatch
+
+from .transport import CommandBatch
 
 if TYPE_CHECKING:
     from faust import App

@@ -23,8 +23,8 @@ from light_scheduler.bench.deliveries import Lateness
 from light_scheduler.bench.machine import machine, versions
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.settings import Settings
-from light_scheduler.worker.topic_admin import create_topic
 
 LANES = 4
 SECOND_MS = 1_000

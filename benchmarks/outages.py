@@ -34,10 +34,10 @@ from light_scheduler.bench.machine import machine, versions
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.broker import EmbeddedBroker
 from light_scheduler.devkit.cluster import EmbeddedCluster
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.settings import Settings
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
 PARTITIONS = 4
 TARGET = "outages-target"

@@ -15,7 +15,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
-from benchmarks.contestants.contestant import Contestant, Place
+from benchmarks.contestants.contestant import Contestant, Workspace
 from benchmarks.contestants.figures import UNITS
 from benchmarks.contestants.match import PAYLOAD_BYTES, RATE, SECONDS, Match
 from benchmarks.contestants.toolbox import Toolbox
@@ -53,7 +53,7 @@ Examples:
 class Meeting:
     """All rounds of all contestants: what each one found, and with what."""
 
-    def __init__(self, names: tuple[str, ...], place: Place, scale: float) -> None:
+    def __init__(self, names: tuple[str, ...], place: Workspace, scale: float) -> None:
         self._kinds = {name: contestant_named(name) for name in names}
         self._place = place
         self._scale = scale
@@ -140,7 +140,7 @@ def main(names: tuple[str, ...], rounds: int, scale: float, cache: Path, result:
     settings = {"payload_bytes": PAYLOAD_BYTES, "steady": {"rate": RATE, "seconds": SECONDS}}
     about = {"at": SystemClock().now(), "machine": machine(), "settings": settings}
     with Progress() as progress, Stage(PARTITIONS) as stage:
-        meeting = Meeting(names, Place(Path(), Toolbox(cache.absolute()), stage, progress), scale)
+        meeting = Meeting(names, Workspace(Path(), Toolbox(cache.absolute()), stage, progress), scale)
         for number in range(1, rounds + 1):
             meeting.play(number, rounds)
             document = {**about, "rounds": number, "contestants": meeting.results()}

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from benchmarks.costs import fired, loading, pending
-from benchmarks.costs.cost import Cost, Place
+from benchmarks.costs.cost import Cost, Workspace
 from benchmarks.costs.results import draw, kept, merged, write
 from light_scheduler.bench.machine import machine
 from light_scheduler.devkit.broker import EmbeddedBroker
@@ -26,7 +26,7 @@ from light_scheduler.pipeline.session import SessionOptions, spark_session
 RESULTS = Path(__file__).parent / "results"
 SIZES = (100, 10_000, 1_000_000, 5_000_000)
 
-Costs = Callable[[Place, int], Iterator[Cost]]
+Costs = Callable[[Workspace, int], Iterator[Cost]]
 
 
 @click.command()
@@ -47,7 +47,7 @@ def main(sizes: tuple[int, ...], only: tuple[str, ...], ingest: bool, memory: st
         for rows in sizes:
             for name in only or groups:
                 with EmbeddedBroker() as broker, tempfile.TemporaryDirectory() as folder:
-                    for cost in groups[name](Place(spark, broker.bootstrap_servers, Path(folder)), rows):
+                    for cost in groups[name](Workspace(spark, broker.bootstrap_servers, Path(folder)), rows):
                         print(cost, flush=True)
                         costs = merged(kept(document), [cost])
                         write(document, costs, {"memory": memory, "machine": machine()})

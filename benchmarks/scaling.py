@@ -35,9 +35,9 @@ from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.stage import BenchApplication, Stage
 from light_scheduler.bench.workload import Workload
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.host.ports import free_port
 
 PARTITIONS = 4
 PAYLOAD_BYTES = 200

@@ -30,11 +30,11 @@ from light_scheduler import SchedulerClient
 from light_scheduler.client import parse_firing
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedBroker
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.settings import Settings, load_settings
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
 TARGET = "demo-target"
 PARTITIONS = 4
@@ -63,7 +63,7 @@ class Message:
 
 
 @dataclass
-class Delivery:
+class Received:
     """What came, and how late (ms after due) it was there."""
 
     message: Message
@@ -73,15 +73,15 @@ class Delivery:
 
 
 @dataclass
-class Tally:
+class Report:
     """Deliveries by message id."""
 
     messages: dict[str, Message]
-    deliveries: list[Delivery] = field(default_factory=list)
+    deliveries: list[Received] = field(default_factory=list)
     strangers: int = 0
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def add(self, delivery: Delivery) -> None:
+    def add(self, delivery: Received) -> None:
         self.deliveries.append(delivery)
         arrived = {delivery.message.id for delivery in self.deliveries}
         if all(message.id in arrived for message in self.messages.values() if message.due is not None):
@@ -134,7 +134,7 @@ async def demonstrate(settings: Settings, worker: WorkerProcess) -> int:
         await asyncio.to_thread(worker.wait_ready)
     console.print(f"[bold]Worker[/] {worker.pid} is ready: faust -A light_scheduler worker")
     messages = planned(clock.now())
-    tally = Tally({message.id: message for message in messages})
+    tally = Report({message.id: message for message in messages})
     async with (
         SchedulerClient(settings.bootstrap_servers, app_id=settings.app_id) as client,
         reading(settings.bootstrap_servers) as consumer,
@@ -186,7 +186,7 @@ async def schedule(client: SchedulerClient, message: Message, at: int) -> str:
     return str(result.outcome)
 
 
-async def schedule_without_worker(client: SchedulerClient, tally: Tally) -> int:
+async def schedule_without_worker(client: SchedulerClient, tally: Report) -> int:
     """Send commands that nobody answers yet: the acknowledgement of the broker is enough."""
     now = clock.now()
     messages = [
@@ -222,7 +222,7 @@ async def reading(bootstrap_servers: str) -> AsyncIterator[AIOKafkaConsumer]:
         await consumer.stop()
 
 
-async def watch(consumer: AIOKafkaConsumer, tally: Tally) -> None:
+async def watch(consumer: AIOKafkaConsumer, tally: Report) -> None:
     """Print and count each delivery as it comes."""
     async for record in consumer:
         now = clock.now()
@@ -232,7 +232,7 @@ async def watch(consumer: AIOKafkaConsumer, tally: Tally) -> None:
             tally.strangers += 1
             continue
         intact = firing.payload == message.payload and firing.headers == [message.header]
-        delivery = Delivery(message, firing.due, now - firing.due, intact)
+        delivery = Received(message, firing.due, now - firing.due, intact)
         tally.add(delivery)
         console.print(f"  {message.kind:<14} {message.id:<18} [dim]{delivery.lateness:>7,} ms after due[/]")
 
@@ -241,7 +241,7 @@ async def until(instant: int) -> None:
     await asyncio.sleep(max(0, instant - clock.now()) / 1_000)
 
 
-async def everything(tally: Tally, watching: asyncio.Task[None], give_up_at: int) -> None:
+async def everything(tally: Report, watching: asyncio.Task[None], give_up_at: int) -> None:
     """Wait until everything promised has come, or it is plain that it will not."""
     complete = asyncio.create_task(tally.complete.wait())
     patience = max(0, give_up_at - clock.now()) / 1_000
@@ -251,7 +251,7 @@ async def everything(tally: Tally, watching: asyncio.Task[None], give_up_at: int
         watching.result()  # it never ends by itself: this raises what ended it
 
 
-def report(tally: Tally) -> int:
+def report(tally: Report) -> int:
     """Print expected against delivered; return the exit code."""
     table = Table(title="\nExpected against delivered, lateness in ms", title_justify="left", padding=0)
     table.add_column("Messages", no_wrap=True)
@@ -275,7 +275,7 @@ def report(tally: Tally) -> int:
     return 0
 
 
-def count(kind: str, tally: Tally) -> tuple[list[int], list[int]]:
+def count(kind: str, tally: Report) -> tuple[list[int], list[int]]:
     """Return (expected, delivered, missing, duplicate, early, wrong) and the lateness of each delivery of a kind."""
     messages = [message for message in tally.messages.values() if message.kind == kind]
     deliveries = [delivery for delivery in tally.deliveries if delivery.message.kind == kind]

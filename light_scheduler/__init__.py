@@ -6,22 +6,23 @@ Importing this package loads neither Faust nor Spark: every public name is resol
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from light_scheduler.agents.app import SchedulerApp
     from light_scheduler.client import SchedulerClient
+    from light_scheduler.connection import KafkaSecurity
     from light_scheduler.model import Firing, Outcome, Result
-    from light_scheduler.worker.app import SchedulerApp
 
     app: SchedulerApp
+    __version__: str
 
-__all__ = ["Firing", "Outcome", "Result", "SchedulerClient", "__version__", "app"]
-
-__version__ = metadata.version("light-scheduler")
+__all__ = ["Firing", "KafkaSecurity", "Outcome", "Result", "SchedulerClient", "__version__", "app"]
 
 _HOMES = {
     "Firing": "light_scheduler.model",
+    "KafkaSecurity": "light_scheduler.connection",
     "Outcome": "light_scheduler.model",
     "Result": "light_scheduler.model",
     "SchedulerClient": "light_scheduler.client",
@@ -31,6 +32,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "app":
         return import_module("light_scheduler.application").default_app()
+    if name == "__version__":
+        return import_module("importlib.metadata").version("light-scheduler")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""Durations as people write them: integer ms, `250ms` `90s` `15m` `2h` `7d`, or ISO 8601 (`PT15M`)."""
+"""Durations in text: `250ms` `90s` `15m` `2h` `7d`, or ISO 8601 (`PT15M`); in records and documents also integer ms."""
 
 from __future__ import annotations
 
@@ -14,22 +14,40 @@ _MAX_CHARACTERS = 64
 
 
 def parse_duration(text: str) -> int:
-    """Return a duration in ms.
+    """Return a duration in ms. A bare number is milliseconds: for headers and documents, which programs write.
 
     Raises ValueError, with what would be right, for anything else; a duration is never negative.
     """
+    if _is_bare(text):
+        return int(text)
+    return _with_unit(text, "milliseconds, ")
+
+
+def parse_typed_duration(text: str) -> int:
+    """Return a duration that a person typed, in ms. A bare number is refused, except 0: people mean different units.
+
+    Raises ValueError, with what would be right.
+    """
+    if not _is_bare(text):
+        return _with_unit(text)
+    if text.strip("0"):
+        raise ValueError(f"{text!r} has no unit: write {text}ms, {text}s, {text}m, {text}h or {text}d")
+    return 0
+
+
+def _is_bare(text: str) -> bool:
+    return len(text) <= _MAX_CHARACTERS and text.isascii() and text.isdigit()
+
+
+def _with_unit(text: str, also: str = "") -> int:
     if len(text) <= _MAX_CHARACTERS:
-        if text.isascii() and text.isdigit():
-            return int(text)
         if match := _SIMPLE.fullmatch(text):
             return _whole_ms(Fraction(match[1]) * _UNITS[match[2]], text)
         if text[-1:] not in ("P", "T") and (match := _ISO.fullmatch(text)):
             weeks, days, hours, minutes = (int(match[unit] or 0) for unit in "wdhm")
             seconds = Fraction((match["s"] or "0").replace(",", "."))
             return _whole_ms(((weeks * 7 + days) * 24 + hours) * 3_600_000 + minutes * 60_000 + seconds * 1_000, text)
-    raise ValueError(
-        f"{text[:_MAX_CHARACTERS]!r} is not a duration: use milliseconds, 250ms, 90s, 15m, 2h, 7d or PT15M"
-    )
+    raise ValueError(f"{text[:_MAX_CHARACTERS]!r} is not a duration: use {also}250ms, 90s, 15m, 2h, 7d or PT15M")
 
 
 def _whole_ms(ms: Fraction, text: str) -> int:

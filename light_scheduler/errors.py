@@ -1,4 +1,4 @@
-"""Every error that light-scheduler raises.
+"""Every error that light-scheduler raises. All but the last two are defined here.
 
     SchedulerError
     ├── ConfigurationError      a setting is unknown or bad; names it
@@ -13,24 +13,24 @@
     │   └── StateFull           ... because there is no room for more
     ├── LaneError               a partition's data path has to start again (retriable)
     │   ├── CycleTimeout        a transaction did not finish before its deadline
+    │   ├── TransactionStuck    a transaction could not begin, since the one before it does not end
     │   └── IllegalTransition   a lane was asked for a move its life does not have (a bug: not retriable)
     ├── BrokerError             the broker cannot be reached or lacks what is needed (retriable)
+    │   ├── BrokerUnreachable   ... because nothing answers at its address
+    │   ├── BrokerRefused       ... because TLS or the login fails (not retriable)
     │   └── BrokerStartError    the embedded broker did not come up (not retriable)
     ├── JobError                a job of the data pipeline cannot do what it was asked to
     └── ClientError
-        ├── ResultTimeout       no answer came in time; the command itself stands (retriable)
-        └── CommandRefused      the scheduler answered `rejected` or `conflict`; carries the result
+        ├── WorkerUnreachable   no worker answers at the address that was asked (retriable)
+        ├── ResultTimeout       no answer came in time; the command itself stands (retriable): in `client.errors`
+        └── CommandRefused      the scheduler answered `rejected` or `conflict`; carries the result: in `client.errors`
 
 Callers branch on classes, never on text. `retriable` says whether the same call may succeed later.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from light_scheduler.client import Receipt
-    from light_scheduler.model import Result
+from typing import ClassVar
 
 
 class SchedulerError(Exception):
@@ -99,6 +99,10 @@ class StateFull(StateError):
     """There is no room for local state."""
 
 
+class StateForeign(StateError):
+    """The state of a partition belongs to another application, or to another commands topic."""
+
+
 class LaneError(SchedulerError):
     """The data path of a partition has to start again from its last commit."""
 
@@ -107,6 +111,10 @@ class LaneError(SchedulerError):
 
 class CycleTimeout(LaneError):
     """A transaction did not finish before its deadline."""
+
+
+class TransactionStuck(LaneError):
+    """A transactional id begins no transaction: the one before it has not ended in all partitions that it touched."""
 
 
 class IllegalTransition(LaneError):
@@ -119,6 +127,29 @@ class BrokerError(SchedulerError):
     """The broker cannot be reached, or lacks a topic or right that is needed."""
 
     retriable = True
+
+
+class BrokerUnreachable(BrokerError):
+    """Nothing answers at the address of the broker."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(f"cannot reach Kafka at {bootstrap_servers}")
+        self.bootstrap_servers = bootstrap_servers
+
+
+class BrokerRefused(BrokerError):
+    """The broker answers and does not let us in: TLS or the login fails."""
+
+    retriable = False
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(f"Kafka at {server} does not let this client in: {reason}")
+        self.server = server
+        self.reason = reason
+
+
+class NoAnswer(BrokerError):
+    """The broker does not answer a question in time."""
 
 
 class BrokerStartError(BrokerError):
@@ -135,20 +166,11 @@ class ClientError(SchedulerError):
     """A client's call failed."""
 
 
-class ResultTimeout(ClientError):
-    """No answer came in time. The command is in the log, where `receipt` says, and will be carried out."""
+class WorkerUnreachable(ClientError):
+    """No worker answers at the address that was asked."""
 
     retriable = True
 
-    def __init__(self, reason: str, receipt: Receipt) -> None:
-        super().__init__(reason)
-        self.receipt = receipt
-
-
-class CommandRefused(ClientError):
-    """The scheduler refused a command."""
-
-    def __init__(self, result: Result) -> None:
-        where = f" ({result.field})" if result.field else ""
-        super().__init__(f"{result.command} {result.tenant}/{result.id}: {result.outcome}{where}: {result.reason}")
-        self.result = result
+    def __init__(self, url: str) -> None:
+        super().__init__(f"cannot reach a worker at {url}")
+        self.url = url

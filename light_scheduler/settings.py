@@ -6,16 +6,21 @@ default. An unknown name or a bad value is refused with its name.
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from light_scheduler.durations import format_duration, parse_duration
+from light_scheduler.connection import Connection, KafkaSecurity, Secret
+from light_scheduler.connection.security import MECHANISMS, PROTOCOLS
+from light_scheduler.durations import format_duration, parse_typed_duration
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model.delay import DelayRule, RuleError, check_rule, parse_rule
 from light_scheduler.model.tenant import MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
@@ -26,7 +31,12 @@ SETTINGS_FILE = "light-scheduler.toml"
 
 # Kafka's rule for topic names, and for the names of group members too.
 _KAFKA_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?")
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})", re.ASCII)
+
+COMPATIBLE_DIALECTS = ("karafka", "etf1", "skyuk", "light4j")
+DIALECTS = ("native", "json", *COMPATIBLE_DIALECTS)
+"""The forms that commands may come in; the compatible ones are those of other schedulers."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,43 @@ def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("must be a non-empty text")
     return value
+
+
+def _host(value: Any) -> str:
+    """Read a host name or an IP address; an IPv6 address may be in brackets."""
+    name = _text(value)
+    if name.startswith("[") and name.endswith("]"):
+        name = name[1:-1]
+    if not _HOST_NAME.fullmatch(name) and not _is_address(name):
+        raise ValueError(f"{value!r} must be a host name or an IP address, without a port")
+    return name
+
+
+def reachable_host(value: Any) -> str:
+    """Read a host that other workers can connect to. Raises ValueError."""
+    name = _host(value)
+    # As the system reads them: `0` and `0.0` are 0.0.0.0 too.
+    if name.strip("0.") == "" or (_is_address(name) and ip_address(name).is_unspecified):
+        raise ValueError(
+            f"{value!r} is not an address that other workers can reach; set the address or host name of this machine "
+            "that they connect to"
+        )
+    return name
+
+
+def _hosts(value: Any) -> tuple[str, ...]:
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError(f"{value!r} must be host,... or a list of such texts")
+    return tuple(_host(item.strip()) for item in items if item.strip())
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _kafka_name(value: Any) -> str:
@@ -64,7 +111,7 @@ def _integer(lowest: int, highest: int) -> Callable[[Any], int]:
 
 def _duration(lowest: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
-        duration = parse_duration(str(value))
+        duration = parse_typed_duration(str(value))
         if duration < lowest:
             raise ValueError(f"{value!r} must be at least {format_duration(lowest)}")
         return duration
@@ -79,6 +126,23 @@ def _choice(*choices: str) -> Callable[[Any], str]:
         return str(value)
 
     return parse
+
+
+def _optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Read a setting that an empty text leaves unset."""
+    return lambda value: None if value == "" else parse(value)
+
+
+def _secret(value: Any) -> Secret:
+    if not isinstance(value, str):  # what it is instead is not repeated: it may be a secret all the same
+        raise ValueError("must be a text")
+    return Secret(value)
+
+
+def _truth(value: Any) -> bool:
+    if str(value).lower() not in ("true", "false"):
+        raise ValueError(f"{value!r} must be true or false")
+    return str(value).lower() == "true"
 
 
 def _lookback(value: Any) -> int | None:
@@ -111,10 +175,32 @@ def _commands_topics(value: Any) -> tuple[CommandsTopic, ...]:
         name, colon, dialect = item.partition(":")
         if colon and not dialect:
             raise ValueError(f"{item!r} has no dialect after the colon")
-        topics.append(CommandsTopic(_kafka_name(name), dialect or "native"))
+        topics.append(CommandsTopic(_kafka_name(name), _dialect(item, dialect or "native")))
     if len({topic.name for topic in topics}) < len(topics):
         raise ValueError("names a topic twice")
     return tuple(topics)
+
+
+def _registry(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    address = _text(value)
+    try:
+        parts = urlsplit(address)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ValueError("must be http[s]://host:port of a schema registry")  # its password is not shown
+    return address.rstrip("/")
+
+
+def _dialect(item: str, name: str) -> str:
+    if name not in DIALECTS:
+        near = difflib.get_close_matches(name, DIALECTS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{item!r}: there is no dialect {name!r}{hint or '.'} Use one of {', '.join(DIALECTS)}")
+    return name
 
 
 def _optional_kafka_name(value: Any) -> str | None:
@@ -135,7 +221,7 @@ def _delays(value: Any) -> tuple[DelayRule, ...]:
         if name in rules:
             raise ValueError(f"names rule {name} twice")
         try:
-            rules[name] = parse_rule(name, source, delay, target)
+            rules[name] = parse_rule(name, source, delay, target, read=parse_typed_duration)
         except RuleError as error:
             raise ValueError(f"rule {name}: {error}") from None
     return tuple(rules.values())
@@ -200,6 +286,21 @@ def _setting(default: Any, parse: Callable[[Any], Any], help: str, syntax: str) 
     return field(default=default, metadata={"parse": parse, "help": help, "syntax": syntax})
 
 
+def is_secret(setting: Field[Any]) -> bool:
+    """Tell whether a setting holds a secret: it is no option, since anybody on the machine may list those (`ps`)."""
+    return bool(setting.metadata["syntax"] == SECRET)
+
+
+SECRET = "SECRET"
+
+KAFKA_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+"""Kafka's own: a client that writes to one of them does damage, or fails for ever."""
+
+
+SECURITY_SETTINGS = tuple(setting.name for setting in fields(KafkaSecurity))
+"""The settings that say how Kafka is logged in to."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings of a worker and of the tools around it. Durations are ms."""
@@ -210,13 +311,71 @@ class Settings:
     broker: str = _setting(
         "kafka://127.0.0.1:9092", _broker, "Kafka brokers to start from.", "kafka://HOST:PORT[,HOST:PORT...]"
     )
-    data_dir: Path = _setting(  # noqa: RUF009 (a dataclass field, as all of them)
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = _setting(
+        "PLAINTEXT",
+        _choice(*PROTOCOLS),
+        "How Kafka is reached: with TLS (SSL), with a login (SASL_PLAINTEXT), with both (SASL_SSL), or with neither.",
+        "|".join(PROTOCOLS),
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = _setting(
+        None, _optional(_choice(*MECHANISMS)), "How to log in to Kafka.", "|".join(MECHANISMS)
+    )
+    sasl_username: str | None = _setting(None, _optional(_text), "User for PLAIN and SCRAM.", "TEXT")
+    sasl_password: Secret | None = _setting(None, _optional(_secret), "Password for PLAIN and SCRAM.", SECRET)
+    sasl_password_file: Path | None = _setting(
+        None, _optional(_path), "File with the password for PLAIN and SCRAM; read again when it changes.", "PATH"
+    )
+    sasl_oauth_token_url: str | None = _setting(
+        None, _optional(_text), "Where OAUTHBEARER gets its tokens: https://...", "URL"
+    )
+    sasl_oauth_client_id: str | None = _setting(None, _optional(_text), "Client id for OAUTHBEARER.", "TEXT")
+    sasl_oauth_client_secret: Secret | None = _setting(
+        None, _optional(_secret), "Client secret for OAUTHBEARER.", SECRET
+    )
+    sasl_oauth_client_secret_file: Path | None = _setting(
+        None, _optional(_path), "File with the client secret for OAUTHBEARER; read again when it changes.", "PATH"
+    )
+    sasl_oauth_scope: str | None = _setting(
+        None, _optional(_text), "Scopes that tokens are asked for, with spaces between them.", "TEXT"
+    )
+    ssl_ca: Path | None = _setting(
+        None,
+        _optional(_path),
+        "File (PEM) with the certificates of the authorities that sign the brokers' certificates. Not set: those of "
+        "the system.",
+        "PATH",
+    )
+    ssl_certificate: Path | None = _setting(
+        None, _optional(_path), "File (PEM) with this client's certificate, for mutual TLS.", "PATH"
+    )
+    ssl_key: Path | None = _setting(
+        None, _optional(_path), "File (PEM) with the key of `ssl_certificate`, if that file does not hold it.", "PATH"
+    )
+    ssl_key_password: Secret | None = _setting(None, _optional(_secret), "Password of the key.", SECRET)
+    ssl_key_password_file: Path | None = _setting(None, _optional(_path), "File with the password of the key.", "PATH")
+    ssl_check_hostname: bool = _setting(
+        True,
+        _truth,
+        "Whether a broker's certificate must name the host that it is reached at.",
+        "true|false",
+    )
+    data_dir: Path = _setting(
         Path("light-scheduler-data"), _path, "Folder for local state; it can be rebuilt from Kafka at any time.", "PATH"
     )
     web_host: str = _setting(
-        "127.0.0.1", _text, "Address that the HTTP server binds to and that other workers reach it at.", "HOST"
+        "127.0.0.1",
+        reachable_host,
+        "Address that the HTTP server binds to. The other workers must be able to reach it: 0.0.0.0 does not work.",
+        "HOST",
     )
     web_port: int = _setting(6066, _integer(1, 65_535), "Port of the HTTP server.", "PORT")
+    web_allowed_hosts: tuple[str, ...] = _setting(
+        (),
+        _hosts,
+        "Further names that the HTTP server answers to, such as that of a proxy or a Kubernetes service. It always "
+        "answers to web_host, to localhost, and to the address at which a request arrives.",
+        "HOST,...",
+    )
     partitions: int = _setting(
         4, _integer(1, 10_000), "Partitions of topics that `topics create` makes; the bound of parallel work.", "N"
     )
@@ -243,7 +402,7 @@ class Settings:
         70,
         _duration(0),
         "How long before a full second its firings are prepared, so that only a commit is left to do; 0: not at all. "
-        "Consumers that read uncommitted records see them so much early.",
+        "Consumers that read uncommitted records see them so much early. At most half of `transaction_timeout`.",
         "DURATION",
     )
     session_timeout: int = _setting(
@@ -258,8 +417,16 @@ class Settings:
     commands_topics: tuple[CommandsTopic, ...] = _setting(
         (),
         _commands_topics,
-        "Topics that commands come in on, with their dialects (native, json). Empty: {app id}-commands, native.",
+        "Topics that commands come in on, each with its dialect: native, json, karafka, etf1, skyuk or light4j. Empty: "
+        "{app id}-commands, native.",
         "TOPIC[:DIALECT],...",
+    )
+    schema_registry: str | None = _setting(
+        None,
+        _registry,
+        "Address of the schema registry that holds the schemas of Avro commands (dialects skyuk, light4j). None: the "
+        "schemas that their projects publish count.",
+        "http[s]://[USER:PASSWORD@]HOST:PORT",
     )
     standby_replicas: int = _setting(
         0,
@@ -329,6 +496,22 @@ class Settings:
         return self.broker.removeprefix("kafka://")
 
     @property
+    def security(self) -> KafkaSecurity:
+        """How Kafka is logged in to. Raises ConfigurationError if the settings of that do not fit together."""
+        return KafkaSecurity(**{name: getattr(self, name) for name in SECURITY_SETTINGS})
+
+    @property
+    def connection(self) -> Connection:
+        """The brokers and how to log in to them: what Kafka clients are made with."""
+        return Connection(self.bootstrap_servers, self.security)
+
+    @property
+    def web_url(self) -> str:
+        """The address of the HTTP server: `http://host:port`, with brackets around an IPv6 address."""
+        host = f"[{self.web_host}]" if ":" in self.web_host else self.web_host
+        return f"http://{host}:{self.web_port}"
+
+    @property
     def inputs(self) -> tuple[CommandsTopic, ...]:
         """The topics that commands come in on."""
         return self.commands_topics or (CommandsTopic(self.topics.commands, "native"),)
@@ -340,17 +523,28 @@ class Settings:
 
     @property
     def internal_topics(self) -> frozenset[str]:
-        """The topics that only workers write: no schedule may aim at them."""
+        """The topics that only workers or brokers write: no schedule may aim at them."""
         names = self.topics
-        return frozenset(
+        return KAFKA_TOPICS | frozenset(
             {names.history, names.dead_letters, names.forecast, names.tenants, names.delays, names.delay_positions}
+            | {names.loads}
             | {names.changelog(source.name) for source in self.inputs}
         )
 
     @property
+    def answers_only(self) -> frozenset[str]:
+        """The internal topics that take results of commands: no schedule may aim at them."""
+        return frozenset({self.topics.idempotency})
+
+    @property
     def reserved_topics(self) -> frozenset[str]:
         """The application's own topics, those that it reads included: no delay rule may touch them."""
-        return self.internal_topics | {self.topics.results} | {source.name for source in self.inputs}
+        return self.internal_topics | self.answer_topics | {source.name for source in self.inputs}
+
+    @property
+    def answer_topics(self) -> frozenset[str]:
+        """The application's topics that commands may ask for their results in, and that take no commands."""
+        return frozenset({self.topics.results, self.topics.idempotency})
 
 
 def load_settings(
@@ -376,9 +570,17 @@ def load_settings(
         if value is not None:
             values[name] = _parse(known, name, value, origin=option_name(name))
     settings = Settings(**values)
+    _ = settings.security  # its error names the setting at fault
     for source in settings.inputs:
-        if source.name in settings.internal_topics | {settings.topics.results}:
+        if source.name in settings.internal_topics | settings.answer_topics:
             raise ConfigurationError("commands_topics", f"{source.name} is written by workers and takes no commands")
+    if settings.stage_ahead > settings.transaction_timeout // 2:
+        raise ConfigurationError(
+            "stage_ahead",
+            f"{format_duration(settings.stage_ahead)} is more than half of transaction_timeout "
+            f"({format_duration(settings.transaction_timeout)}): a transaction prepared so early would time out before "
+            "it is due",
+        )
     for rule in settings.delays:
         try:
             check_rule(rule, settings.delays, settings.reserved_topics)
@@ -390,6 +592,19 @@ def load_settings(
 def option_name(setting: str) -> str:
     """Return the command-line spelling of a setting."""
     return "--" + setting.replace("_", "-")
+
+
+def default_text(setting: Field[Any]) -> str | None:
+    """Return a setting's default as it would be given; None if it is not set."""
+    value: Any = setting.default
+    syntax = setting.metadata["syntax"]
+    if value is None:
+        return next((word for word in ("all", "unlimited") if word in syntax.split("|")), None)
+    if value == ():
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return format_duration(value) if syntax == "DURATION" else str(value)
 
 
 def _from_file(file: Path | None) -> Mapping[str, Any]:
@@ -404,7 +619,9 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
 
 def _parse(known: Mapping[str, Field[Any]], name: str, value: Any, *, origin: str) -> Any:
     if name not in known:
-        raise ConfigurationError(origin, f"is not known; there are {', '.join(sorted(known))}")
+        similar = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {similar[0]}? There" if similar else "there"
+        raise ConfigurationError(origin, f"is not known; {meant} are {', '.join(sorted(known))}")
     try:
         return known[name].metadata["parse"](value)
     except ValueError as error:

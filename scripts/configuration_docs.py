@@ -7,8 +7,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from light_scheduler.durations import format_duration
-from light_scheduler.settings import ENVIRONMENT_PREFIX, SETTINGS_FILE, Settings, option_name
+from light_scheduler.settings import ENVIRONMENT_PREFIX, SETTINGS_FILE, Settings, default_text, is_secret, option_name
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
@@ -28,7 +27,8 @@ An unknown name or a bad value is refused at the start, by its name: nothing is 
 `light-scheduler` would put variables like `{ENVIRONMENT_PREFIX}SERVICE_HOST` into every pod; set
 `enableServiceLinks: false` or give the Service another name.
 
-A *duration* is whole milliseconds, `250ms`, `90s`, `15m`, `2h`, `7d`, or ISO 8601 such as `PT15M`.
+A *duration* has a unit: `250ms`, `90s`, `15m`, `2h`, `7d`, or ISO 8601 such as `PT15M`. A bare number is
+refused, except `0`.
 
 """
 
@@ -52,7 +52,12 @@ def render() -> str:
 
 
 def _section(setting: Field[Any]) -> str:
-    syntax = setting.metadata["syntax"]
+    syntax = setting.metadata["syntax"].replace("|", chr(92) + "|")
+    option = (
+        "none: options are visible to everybody on the machine"
+        if is_secret(setting)
+        else f"`{option_name(setting.name)} {syntax}`"
+    )
     return f"""\
 ## `{setting.name}`
 
@@ -60,19 +65,15 @@ def _section(setting: Field[Any]) -> str:
 
 | | |
 |---|---|
-| Option | `{option_name(setting.name)} {syntax.replace("|", chr(92) + "|")}` |
+| Option | {option} |
 | Environment | `{ENVIRONMENT_PREFIX}{setting.name.upper()}` |
-| Default | {_default(setting.default, syntax)} |
+| Default | {_default(setting)} |
 """
 
 
-def _default(value: Any, syntax: str) -> str:
-    """Write a default as it would be given."""
-    if value is None and "all" in syntax.split("|"):
-        return "`all`"
-    if value in (None, ()):
-        return "not set"
-    return f"`{format_duration(value) if syntax == 'DURATION' else value}`"
+def _default(setting: Field[Any]) -> str:
+    text = default_text(setting)
+    return "not set" if text is None else f"`{text}`"
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = {"requirements.lock": ("dev", "broker"), "requirements-runtime.lock": ()}
+EXTRAS = {"requirements.lock": ("dev", "broker"), "requirements-runtime.lock": ("avro",)}
 
 
 def lock(name: str, extras: tuple[str, ...], build: list[str], options: list[str]) -> None:

@@ -7,10 +7,17 @@ from itertools import chain
 from typing import NamedTuple
 
 from light_scheduler.model import Entry
+from light_scheduler.model.place import Place
 from light_scheduler.wire.state import identity
 
 from . import layout
 from .table import stored_entry
+
+Waits = Callable[[Entry], Place | None]
+"""Says which place a schedule that is due waits for; None: it may be delivered."""
+
+HELD_COST = 0.25
+"""What it costs to pass over a schedule, where taking one costs 1: it is decoded, and nothing else."""
 
 
 class DueScan(NamedTuple):
@@ -33,7 +40,7 @@ class TenantScan:
 
     `items` are its (time-index key, value) in order, not read before they are asked for; `bound` lies above all that is
     due, and not more than `most` are taken. `unit` is the number of bytes that cost as much as a schedule. Primary keys
-    of what is taken are noted in `primaries`; `get` finds definitions.
+    of what is taken are noted in `primaries`; `get` finds definitions. What `waits` for a place is passed over.
     """
 
     def __init__(
@@ -45,6 +52,7 @@ class TenantScan:
         unit: float,
         primaries: dict[bytes, bytes | None],
         get: Callable[[bytes], bytes | None],
+        waits: Waits | None = None,
     ) -> None:
         self._primary = layout.PRIMARY + identity(tenant, "")
         self._items = items
@@ -54,13 +62,15 @@ class TenantScan:
         self._unit = unit
         self._primaries = primaries
         self._get = get
+        self._waits = waits
+        self.passed: list[tuple[Place, bytes]] = []
         self.is_open = False
         self.taken: list[Entry] = []
 
     def take(self, allowance: float) -> float:
         """Take schedules until they cost an allowance; return what they cost: less only if no more can be taken."""
         bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
-        primary, primaries, get = self._primary, self._primaries, self._get
+        primary, primaries, get, waits = self._primary, self._primaries, self._get, self._waits
         id_at = len(primary) + layout.TIME_BYTES  # in a time-index key
         cost = 0.0
         items = chain(self._head, self._items)
@@ -71,6 +81,10 @@ class TenantScan:
                 self._head = [item]
                 break
             entry = stored_entry(key, value, get)
+            if waits is not None and (place := waits(entry)) is not None:
+                self.passed.append((place, key))
+                cost += max(HELD_COST, len(value) / unit)
+                continue
             taken.append(entry)
             name = primary + key[id_at:]
             size = len(value)

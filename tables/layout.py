@@ -5,13 +5,14 @@
     primary      'p' | identity               -> its time-index key, with 0xff after it if it is split
     definition   'd' | identity               -> schedule record, if it is split
     checkpoint   'm'                          -> see `table.Checkpoint`
-    for many     'l' | changelog key          -> record of a command for many at work, or of a tally
+    bulk         'l' | changelog key          -> record of a bulk command at work, or of a total
 
-`identity` is `tenant | 0x00 | id` (see `wire.state`). The minute is the storage bucket: it never shows outside.
+`identity` is `tenant | 0x00 | id` (see `wire.state`). An arrival is stored with 2^63 added: one before all commands of
+the topic is negative. The minute is the storage bucket: it never shows outside.
 A tenant's due scan is one sequential read of its part of the time index; an update or a cancel is one get of the
 primary key. The time is the one at which a schedule wakes, and lies past the year 9999 for one that does not.
 
-A look for commands for many costs little where there are none: the checkpoint, which always is there, comes next, and
+A look for bulk commands costs little where there are none: the checkpoint, which always is there, comes next, and
 nothing that RocksDB has deleted and not compacted yet.
 
 A large schedule that moves on is split: its definition stays where it is, and only its progress is written anew.
@@ -22,10 +23,10 @@ from __future__ import annotations
 import struct
 
 from light_scheduler.model import Entry
-from light_scheduler.wire.state import Place, identity
+from light_scheduler.wire.state import IndexPlace, identity
 
 CHECKPOINT_KEY = b"m"
-FOR_MANY = b"l"
+BULK = b"l"
 INDEX_START = b"t"
 INDEX_END = b"u"
 PRIMARY = b"p"
@@ -48,21 +49,24 @@ TIME_BYTES = _TIME.size
 
 _DUE = struct.Struct(">IH")
 
+_ARRIVAL_ZERO = 1 << 63
+
 
 def index_key(entry: Entry, identity: bytes) -> bytes:
     """Return the time-index key of a pending schedule of this identity."""
     progress = entry.progress
     minute, ms = divmod(progress.wakes_at, MINUTE_MS)
     tenant, end, id = identity.partition(b"\0")
-    return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, entry.schedule.priority, progress.arrival), id))
+    arrival = progress.arrival + _ARRIVAL_ZERO
+    return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, entry.schedule.priority, arrival), id))
 
 
-def index_key_of(place: Place, identity: bytes) -> bytes:
+def index_key_of(place: IndexPlace, identity: bytes) -> bytes:
     """Return the time-index key of a pending schedule that stands at a place."""
     wakes_at, priority, arrival = place
     minute, ms = divmod(wakes_at, MINUTE_MS)
     tenant, end, id = identity.partition(b"\0")
-    return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, priority, arrival), id))
+    return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, priority, arrival + _ARRIVAL_ZERO), id))
 
 
 def primary_key(tenant: str, id: str) -> bytes:

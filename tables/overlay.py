@@ -13,28 +13,30 @@ import msgspec
 
 from light_scheduler.engine import FairQueue
 from light_scheduler.errors import FormatError
-from light_scheduler.model import NEVER, Entry, Sweep, Tally
+from light_scheduler.model import NEVER, BulkPart, BulkTotal, Entry
+from light_scheduler.model.place import Place
 from light_scheduler.wire.state import (
+    BULK_PART_KIND,
+    BULK_TOTAL_KIND,
     POSITION_KEY,
     PROGRESS_KIND,
     SCHEDULE_KIND,
-    SWEEP_KIND,
-    TALLY_KIND,
+    bulk_total_key,
+    decode_bulk_part,
+    decode_bulk_total,
+    decode_commands_log,
     decode_entry,
     decode_position,
     decode_progress,
-    decode_sweep,
-    decode_tally,
     identity_of,
-    tally_key,
 )
 
 from . import layout
-from .due_scan import DueScan, TenantScan
+from .due_scan import DueScan, TenantScan, Waits
 from .layout import PRIMARY
 from .table import Checkpoint, ScheduleTable, stored_entry
 
-_FOR_MANY = {SWEEP_KIND: decode_sweep, TALLY_KIND: decode_tally}
+_BULK = {BULK_PART_KIND: decode_bulk_part, BULK_TOTAL_KIND: decode_bulk_total}
 
 _NOT_ASKED = b""
 """Stands for what is not known here; no value is empty."""
@@ -57,7 +59,9 @@ class Overlay:
         self._primaries: dict[bytes, bytes | None] = {}  # what the store was asked already
         self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys of what was put here; records are in changes
         self._floors: dict[str, bytes | None] = {}  # those that `due` has moved
+        self._passed: dict[str, list[tuple[Place, bytes]]] = {}  # what `due` has passed over
         self.position = table.checkpoint.position
+        self.commands_log = table.checkpoint.commands_log
         self.pending = table.pending
 
     def get(self, identity: bytes) -> Entry | None:
@@ -121,19 +125,19 @@ class Overlay:
         for primary, _ in self._table.store.scan(start, PRIMARY + prefix + b"\xff"):
             yield primary[len(PRIMARY) :]
 
-    def sweeps(self) -> list[Sweep]:
-        """Return the commands for many that were at work before this cycle, in the order in which they arrived."""
-        stored = self._table.store.scan(layout.FOR_MANY + SWEEP_KIND, layout.FOR_MANY + TALLY_KIND)
-        return [decode_sweep(value) for _, value in stored]
+    def bulk_parts(self) -> list[BulkPart]:
+        """Return the bulk commands that were at work before this cycle, in the order in which they arrived."""
+        stored = self._table.store.scan(layout.BULK + BULK_PART_KIND, layout.BULK + BULK_TOTAL_KIND)
+        return [decode_bulk_part(value) for _, value in stored]
 
-    def tally(self, offset: int) -> Tally | None:
-        """Return the tally of a command for many by its offset, as it was before this cycle."""
-        record = self._stored(layout.FOR_MANY + tally_key(offset))
-        return None if record is None else decode_tally(record)
+    def bulk_total(self, offset: int) -> BulkTotal | None:
+        """Return the total of a bulk command by its offset, as it was before this cycle."""
+        record = self._stored(layout.BULK + bulk_total_key(offset))
+        return None if record is None else decode_bulk_total(record)
 
     def keep(self, key: bytes, record: bytes | None) -> None:
-        """Store the record of a command for many or of a tally by its changelog key; None removes it."""
-        self._changes[layout.FOR_MANY + key] = record
+        """Store the record of a bulk command or of a total by its changelog key; None removes it."""
+        self._changes[layout.BULK + key] = record
 
     def due(
         self,
@@ -142,6 +146,7 @@ class Overlay:
         max_bytes: int,
         fair: FairQueue | None = None,
         allowed: Callable[[str], int | None] = _any_number,
+        waits: Waits | None = None,
     ) -> DueScan:
         """Take what is due at or before `until` (ms), in order of (due, priority, arrival).
 
@@ -150,12 +155,14 @@ class Overlay:
         case. Every entry taken must be removed, put again, or left, in this same overlay: its tenant's floor moves past
         it. To be called once per overlay.
         """
-        scans, next_due = self._scans(until, max_bytes / max(1, limit), allowed)
+        scans, next_due = self._scans(until, max_bytes / max(1, limit), allowed, waits)
         (fair or FairQueue()).share({tenant: scan.take for tenant, scan in scans.items()}, limit)
         opened = {tenant: scan for tenant, scan in scans.items() if scan.is_open}
         held: dict[str, int] = {}
         for tenant, scan in opened.items():
             self._floors[tenant] = scan.left
+            if scan.passed:
+                self._passed[tenant] = scan.passed
             if scan.left is not None:
                 left_due = layout.due_of(scan.left)
                 if scan.is_held:
@@ -182,6 +189,7 @@ class Overlay:
         """Apply one changelog record. Raises FormatTooNew or FormatError."""
         if key == POSITION_KEY:
             self.position = decode_position(value or b"")
+            self.commands_log = decode_commands_log(value or b"")
         elif key[:1] == PROGRESS_KIND:
             if value is not None:
                 self._replay_progress(key[1:], value)
@@ -190,7 +198,7 @@ class Overlay:
                 self.remove(key[1:])
             else:
                 self.put(key[1:], decode_entry(value), value)
-        elif (decode := _FOR_MANY.get(key[:1])) is not None:
+        elif (decode := _BULK.get(key[:1])) is not None:
             if value is not None:
                 decode(value)  # a newer worker's is refused while the table is untouched
             self.keep(key, value)
@@ -206,19 +214,27 @@ class Overlay:
             self._changes,
             msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, complete_at=complete_at),
         )
-        floors = self._table.floors
-        for tenant, floor in self._floors.items():
-            floors.move(tenant, floor)
+        self.settle_floors()
         for tenant, fresh in self._fresh.items():
             if fresh:  # it may be due before all that was scanned
-                floors.lower(tenant, min(fresh))
+                self._table.floors.lower(tenant, min(fresh))
+
+    def settle_floors(self) -> None:
+        """Have the next scan begin where this one ended; for a cycle that has nothing to write, too."""
+        for tenant, floor in self._floors.items():
+            self._table.floors.move(tenant, floor)
+        for tenant, passed in self._passed.items():
+            for place, key in passed:
+                self._table.held.pass_over(place, tenant, key)
 
     def load(self) -> None:
         """Put everything into a table that is being filled (see `loading`): it need not survive a crash."""
         self._table.load(self._changes, self._checkpoint())
 
     def _checkpoint(self) -> Checkpoint:
-        return msgspec.structs.replace(self._table.checkpoint, position=self.position, pending=self.pending)
+        return msgspec.structs.replace(
+            self._table.checkpoint, position=self.position, pending=self.pending, commands_log=self.commands_log
+        )
 
     def _add_fresh(self, tenant: str, index_key: bytes) -> None:
         try:
@@ -227,7 +243,7 @@ class Overlay:
             self._fresh[tenant] = {index_key}
 
     def _scans(
-        self, until: int, unit: float, allowed: Callable[[str], int | None]
+        self, until: int, unit: float, allowed: Callable[[str], int | None], waits: Waits | None
     ) -> tuple[dict[str, TenantScan], int]:
         """Return a scan for each tenant of which something is due, and when (ms) the first other one put here is."""
         fresh_due: dict[str, list[bytes]] = {}
@@ -242,7 +258,9 @@ class Overlay:
         for tenant in dict.fromkeys((*self._table.floors.due(until), *fresh_due)):
             items = self._candidates(tenant, fresh_due.get(tenant, []))
             bound = layout.index_from(tenant, until + 1)
-            scans[tenant] = TenantScan(tenant, items, bound, allowed(tenant), unit, self._primaries, self._value_of)
+            scans[tenant] = TenantScan(
+                tenant, items, bound, allowed(tenant), unit, self._primaries, self._value_of, waits
+            )
         return scans, next_fresh
 
     def _first_due_put_here(self, tenants: Collection[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -157,8 +158,14 @@ class RocksStore:
 
     @staticmethod
     def destroy(path: Path) -> None:
-        """Delete a closed store."""
-        shutil.rmtree(path, ignore_errors=True)
+        """Delete a closed store, if there is one. Raises StateError if anything of it is left."""
+        try:
+            if os.path.lexists(path):
+                shutil.rmtree(path)
+        except OSError as error:
+            raise StateError(
+                f"cannot delete the state folder {path}, which must not be used again: {error}; delete it yourself"
+            ) from error
 
     def _write(self, *batch: Any) -> None:
         try:

@@ -55,7 +55,7 @@ class Stores(Protocol):
         ...
 
     def destroy(self, path: Path) -> None:
-        """Delete a closed store."""
+        """Delete a closed store, if there is one. Raises StateError if anything of it is left."""
         ...
 
 

@@ -8,14 +8,17 @@ import msgspec
 
 from light_scheduler.errors import FormatError, FormatTooNew, FormatTooOld
 from light_scheduler.model import Entry
-from light_scheduler.wire.state import decode_entry, decode_progress, identity
+from light_scheduler.model.place import Place
+from light_scheduler.wire.state import CommandsLog, decode_entry, decode_progress, identity
 
 from . import layout
 from .floors import Floors
+from .held import Held
 from .store import Changes, Store
 
-CHECKPOINT_VERSION = 2
-"""2: the time index is one for each tenant. A table of version 1 is built anew from its changelog."""
+CHECKPOINT_VERSION = 3
+"""2: the time index is one for each tenant. 3: arrivals in it may be negative. A table of an older version is built
+anew from its changelog."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
@@ -23,7 +26,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
 
     `changelog_offset` is the first changelog record not yet in the table, `position` the next command to read,
     `changelog_id` the identity of the changelog topic and `complete_at` the last time (UTC epoch ms) at which the table
-    is known to have had everything that was committed.
+    is known to have had everything that was committed. `commands_log` is where the position is; None: not known.
     """
 
     changelog_offset: int = 0
@@ -31,6 +34,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     pending: int = 0
     changelog_id: str = ""
     complete_at: int = 0
+    commands_log: CommandsLog | None = None
 
 
 _VERSION = bytes([CHECKPOINT_VERSION])
@@ -62,6 +66,7 @@ class ScheduleTable:
         self.store = store
         self.checkpoint = self._load_checkpoint()
         self.floors = self.find_floors()
+        self.held = Held()
 
     def _load_checkpoint(self) -> Checkpoint:
         raw = self.store.get(layout.CHECKPOINT_KEY)
@@ -122,13 +127,19 @@ class ScheduleTable:
 
     def by_due(self, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
         """Yield a tenant's (position, schedule) by (due, priority, arrival), from the first after a position."""
-        start = max(after + b"\0", self.floors.get(tenant) or layout.tenant_end(tenant))
+        firsts = (self.floors.get(tenant), self.held.first(tenant))
+        start = max(after + b"\0", min(filter(None, firsts), default=layout.tenant_end(tenant)))
         for key, value in self.store.scan(start, layout.tenant_end(tenant)):
             yield key, stored_entry(key, value, self.store.get)
 
     def position_at(self, tenant: str, due: int) -> bytes:
         """Return the position in `by_due` before everything that is due at or after an instant (ms)."""
         return layout.index_from(tenant, due)
+
+    def release(self, place: Place) -> None:
+        """Have the due scan go back to what was passed over for a place."""
+        for tenant, stretch in self.held.release(place).items():
+            self.floors.lower(tenant, stretch.first)
 
     def write(self, changes: Changes, checkpoint: Checkpoint) -> None:
         """Apply changes and the checkpoint they reach: all, or none."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, Protocol, get_args
 
 import msgspec
@@ -141,18 +141,26 @@ class Slice(msgspec.Struct, frozen=True):
     spent: int
 
 
-def scan(tables: Mapping[Lane, ReadableTable], query: Query, *, after: Mark | None, limit: int, budget: int) -> Slice:
+def scan(
+    tables: Mapping[Lane, ReadableTable],
+    query: Query,
+    *,
+    after: Mark | None,
+    limit: int,
+    budget: int,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Slice:
     """Return up to `limit` matching rows of these tables, in order, strictly after a mark.
 
     At least one row is read, so that repeated scans always get on. A row costs 1 of the budget, and 1 more for each
-    4 KiB of its payload, whether it matches or not.
+    4 KiB of its payload, whether it matches or not. The scan also stops once `is_over` says so.
     """
     read = _by_id if query.sort == "id" else _by_due
     merged = heapq.merge(*(read(lane, table, query, after) for lane, table in tables.items()), key=_mark_of)
     rows: list[tuple[Mark, Entry]] = []
     spent, reached = 0, after
     for mark, entry in merged:
-        if len(rows) >= limit or (spent and spent >= budget):
+        if len(rows) >= limit or (spent and (spent >= budget or is_over())):
             return Slice(rows, reached, spent)
         spent += 1 + len(entry.schedule.payload or b"") // _PAYLOAD_BYTES_PER_ROW
         reached = mark

@@ -1,6 +1,6 @@
 """How much is tried of what can be repeated without end, and how a run is divided between processes.
 
-One embedded broker and one Spark session per run: see `light_scheduler.devkit.pytest_plugin` for the one,
+One embedded broker and one Spark session per run: see `light_scheduler.testing` for the one,
 `tests/pipeline` for the other. With several processes (`--numprocesses 2`) the first process starts
 the broker for all of them, and one has all that needs Spark; of the rest, each file is run by whoever is free.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.devkit.pytest_plugin import BOOTSTRAP_VARIABLE
+from light_scheduler.testing import BOOTSTRAP_VARIABLE, OPTION, Kafka
 
 NEEDS_SPARK = "tests/pipeline/"
 
@@ -61,13 +61,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     shares = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
-    if not shares or config.getoption("--kafka-bootstrap") or BOOTSTRAP_VARIABLE in os.environ:
+    if not shares or config.getoption(OPTION) or BOOTSTRAP_VARIABLE in os.environ:
         return
     from light_scheduler.devkit import EmbeddedBroker
 
     broker = EmbeddedBroker().start()
     config.add_cleanup(broker.close)
     os.environ[BOOTSTRAP_VARIABLE] = broker.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def kafka(light_scheduler_kafka: Kafka) -> Kafka:
+    """The broker of this run."""
+    return light_scheduler_kafka
 
 
 @pytest.hookimpl(optionalhook=True)

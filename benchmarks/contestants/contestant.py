@@ -21,7 +21,7 @@ from .toolbox import Toolbox
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """Where one contestant plays: an empty folder of its own, what was installed, and the Kafka that some need."""
 
     folder: Path
@@ -45,7 +45,7 @@ class Contestant(ABC):
     patience_s: ClassVar[float] = 30.0
     """For so long nothing may come after a kill before the rest counts as lost."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Workspace) -> None:
         self._place = place
         self._running = ExitStack()
 

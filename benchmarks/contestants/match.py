@@ -15,7 +15,7 @@ from light_scheduler.bench.workload import Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 
-from .contestant import Contestant, Place
+from .contestant import Contestant, Workspace
 from .figures import Count, summed
 from .memory import settled_bytes
 
@@ -33,7 +33,7 @@ _AFTERWARDS_S = 3.0  # for duplicates that come when everything has been deliver
 class Match:
     """A round of one contestant. `scale`: how much of the usual numbers is played with."""
 
-    def __init__(self, make: type[Contestant], place: Place, scale: float) -> None:
+    def __init__(self, make: type[Contestant], place: Workspace, scale: float) -> None:
         self._make = make
         self._place = place
         self._progress = place.progress
@@ -61,7 +61,7 @@ class Match:
         folder = self._place.folder / name
         folder.mkdir(mode=0o755)
         self._progress.phase("starting")
-        return self._make(Place(folder, self._place.toolbox, self._place.stage, self._progress))
+        return self._make(Workspace(folder, self._place.toolbox, self._place.stage, self._progress))
 
     def _hold(self, contestant: Contestant) -> dict[str, float]:
         memory, store = settled_bytes(contestant.pid), contestant.store_bytes()

@@ -16,13 +16,13 @@ from light_scheduler.devkit.leash import Leash
 from light_scheduler.errors import SchedulerError
 
 from .arrivals import Arrivals, WrittenArrivals
-from .contestant import Contestant, Place, await_that
+from .contestant import Contestant, Workspace, await_that
 
 
 class Peer(Contestant):
     """A scheduler that is no part of ours. Its process says by a file that it takes work."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Workspace) -> None:
         super().__init__(place)
         self._arrivals = WrittenArrivals(self.file("arrivals"))
         self._process: Leash | None = None

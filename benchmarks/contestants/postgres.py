@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 from light_scheduler.devkit.leash import Leash
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.errors import SchedulerError
+from light_scheduler.host.ports import free_port
 
 from .contestant import await_that
 from .toolbox import PROGRAMS, Toolbox

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from light_scheduler.devkit.leash import Leash
-from light_scheduler.devkit.ports import free_port
+from light_scheduler.host.ports import free_port
 
 from .contestant import await_that
 

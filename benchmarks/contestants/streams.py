@@ -16,10 +16,10 @@ from confluent_kafka import Consumer, TopicPartition
 from light_scheduler.bench.footprint import disk_bytes
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.workload import Workload
-from light_scheduler.devkit.jars import KAFKA_VERSION
+from light_scheduler.host.jars import KAFKA_VERSION
 
 from .arrivals import ReadArrivals
-from .contestant import Place, await_that
+from .contestant import Workspace, await_that
 from .java_peer import JavaPeer
 from .toolbox import JVM_OPTIONS
 from .topics import topic_bytes
@@ -42,7 +42,7 @@ class KafkaStreams(JavaPeer):
     }
     settings: ClassVar[Mapping[str, object]] = {"partitions": PARTITIONS, **properties, "jvm": JVM_OPTIONS}
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Workspace) -> None:
         super().__init__(place)
         self._name = f"{place.folder.parent.name}-{place.folder.name}"
         self._commands = f"{self._name}-commands"

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
-from light_scheduler.devkit.jars import KAFKA_VERSION, Library, jars_of
 from light_scheduler.errors import SchedulerError
+from light_scheduler.host.jars import KAFKA_VERSION, Library, jars_of
 
 PROGRAMS = Path(__file__).parent / "programs"
 POSTGRES_VERSION = "18.6.0"

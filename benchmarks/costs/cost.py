@@ -23,7 +23,7 @@ PAYLOAD = b"x" * 200
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """Where jobs run: a session, an empty broker, and a folder for tables."""
 
     spark: SparkSession

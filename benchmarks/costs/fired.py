@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.engine import FiringRules
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.pipeline import archive, audit, report
 from light_scheduler.pipeline.job import configured
 from light_scheduler.pipeline.schedule_table import IN_PYTHON
 from light_scheduler.settings import Settings
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
-from .cost import PARTITIONS, TARGET, Cost, Place, cost_of
+from .cost import PARTITIONS, TARGET, Cost, Workspace, cost_of
 from .lanes import CHUNK, CHUNK_MS, LIMITS, SERIES, LaneTask
 
 
-def costs(place: Place, rows: int) -> Iterator[Cost]:
+def costs(place: Workspace, rows: int) -> Iterator[Cost]:
     """Yield what it costs to archive the commands of so many schedules, to audit them, and to report on them.
 
     An audit reads four records for each: its command, two lines of history, and its firing; a report reads two.
@@ -41,7 +41,7 @@ def costs(place: Place, rows: int) -> Iterator[Cost]:
     yield cost_of("report", rows, lambda: report.main(place.spark, reporting).firings - _series(rows))
 
 
-def _live_through(place: Place, settings: Settings, rows: int) -> None:
+def _live_through(place: Workspace, settings: Settings, rows: int) -> None:
     chunks = rows // (CHUNK * PARTITIONS) + 2
     task = LaneTask(place.bootstrap_servers, settings.topics, SystemClock().now() - chunks * CHUNK_MS)
     with configured(place.spark, IN_PYTHON):
@@ -49,7 +49,7 @@ def _live_through(place: Place, settings: Settings, rows: int) -> None:
     assert sum(lane.commands for lane in lanes) == rows, lanes
 
 
-def _audited(place: Place, options: audit.AuditOptions, rows: int) -> int:
+def _audited(place: Workspace, options: audit.AuditOptions, rows: int) -> int:
     summary = audit.main(place.spark, options)
     assert not summary.failed, summary.lines()
     assert (summary.firings, summary.expanded_by_spark) == (rows + _series(rows), _series(rows))

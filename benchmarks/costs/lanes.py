@@ -15,12 +15,12 @@ from confluent_kafka import Producer
 from pyspark import TaskContext
 
 from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import Headers, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import UnsentRecord, dialect_named, partition_for
-from light_scheduler.worker.context import LaneContext
-from light_scheduler.worker.cycle import Cycle
-from light_scheduler.worker.targets import TargetTopic
 
 from .cost import PARTITIONS, PAYLOAD, TARGET
 

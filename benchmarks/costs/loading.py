@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from light_scheduler.bench.looks import follow, span_of
 from light_scheduler.bench.progress import Progress
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.pipeline import load
 from light_scheduler.settings import Settings
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
-from .cost import PARTITIONS, PAYLOAD, TARGET, WORKER, Cost, Place, cost_of
+from .cost import PARTITIONS, PAYLOAD, TARGET, WORKER, Cost, Workspace, cost_of
 
 AT = 1_900_000_000_000
 
 
-def costs(place: Place, rows: int, *, ingest: bool) -> Iterator[Cost]:
+def costs(place: Workspace, rows: int, *, ingest: bool) -> Iterator[Cost]:
     """Yield the cost of a load, and with `ingest` that of a worker which takes the same commands in."""
     settings = Settings(
         broker=f"kafka://{place.bootstrap_servers}",
@@ -32,14 +32,18 @@ def costs(place: Place, rows: int, *, ingest: bool) -> Iterator[Cost]:
     table = place.table("commands")
     _write(place, table, rows)
     options = load.LoadOptions(
-        table=table, cluster=place.cluster, commands_topic=settings.topics.commands, name=str(rows)
+        table=table,
+        cluster=place.cluster,
+        commands_topic=settings.topics.commands,
+        marks_topic=settings.topics.loads,
+        name=str(rows),
     )
     yield cost_of("load", rows, lambda: load.main(place.spark, options).sent)
     if ingest:
         yield _ingest(settings, place, rows)
 
 
-def _ingest(settings: Settings, place: Place, rows: int) -> Cost:
+def _ingest(settings: Settings, place: Workspace, rows: int) -> Cost:
     """Measure from the first look at the worker that shows a command taken to the one that shows the last."""
     worker = WorkerProcess(settings, place.folder / "worker.log")
     worker.start()
@@ -53,7 +57,7 @@ def _ingest(settings: Settings, place: Place, rows: int) -> Cost:
     return Cost(WORKER, rows, round(span.seconds, 3), round(span.per_s), cpu_s, 0, load, SystemClock().now())
 
 
-def _write(place: Place, path: str, rows: int) -> None:
+def _write(place: Workspace, path: str, rows: int) -> None:
     table = place.spark.range(0, rows, 1, PARTITIONS).selectExpr(
         "format_string('order-%010d', id) as id",
         f"{AT} + id as at",

@@ -13,21 +13,21 @@ import pyarrow as pa
 from light_scheduler.clock import SystemClock
 from light_scheduler.engine import decide
 from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.model import Entry
-from light_scheduler.pipeline import export, forecast, restore
+from light_scheduler.pipeline import export, forecast, importing
 from light_scheduler.pipeline.job import configured
 from light_scheduler.pipeline.schedule_table import COLUMNS, IN_PYTHON, rows_of
 from light_scheduler.settings import Settings
 from light_scheduler.wire import UnsentRecord, partition_for
 from light_scheduler.wire.native import NATIVE
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
-from .cost import PARTITIONS, PAYLOAD, TARGET, Cost, Place, cost_of
+from .cost import PARTITIONS, PAYLOAD, TARGET, Cost, Workspace, cost_of
 
 DAY_MS = 86_400_000
 
 
-def costs(place: Place, rows: int) -> Iterator[Cost]:
+def costs(place: Workspace, rows: int) -> Iterator[Cost]:
     """Yield what it costs to import schedules into an empty application, to export them, and to look ahead a day."""
     settings = Settings(broker=f"kafka://{place.bootstrap_servers}", partitions=PARTITIONS)
     create_topics(settings)
@@ -39,8 +39,8 @@ def costs(place: Place, rows: int) -> Iterator[Cost]:
         )
         schedules.write.parquet(table)
     whose: dict[str, Any] = {"cluster": place.cluster, "app_id": settings.app_id, "commands_topics": (commands,)}
-    importing = restore.RestoreOptions(table=table, **whose)
-    yield cost_of("import", rows, lambda: restore.main(place.spark, importing).written)
+    imported = importing.ImportOptions(table=table, **whose)
+    yield cost_of("import", rows, lambda: importing.main(place.spark, imported).written)
     exporting = export.ExportOptions(table=place.table("exported"), **whose)
     yield cost_of("export", rows, lambda: export.main(place.spark, exporting).schedules)
     looking = forecast.ForecastOptions(

@@ -17,11 +17,11 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError
-from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.clients import KafkaClients
-from light_scheduler.worker.lane import MAX_FIRING_BYTES
-from light_scheduler.worker.pace import MOST
-from light_scheduler.worker.producer import LaneProducer
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.work import MAX_FIRING_BYTES
 
 from .progress import Progress
 from .records import BenchRecord, RecordMaker, Shape

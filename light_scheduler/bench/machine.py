@@ -26,7 +26,7 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions of everything on the hot path."""
-    from light_scheduler.devkit.jars import KAFKA_VERSION
+    from light_scheduler.host.jars import KAFKA_VERSION
 
     return {
         "python": platform.python_version(),

@@ -31,13 +31,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     workers: Annotated[int, Meta(description="Workers that share the partitions.")] = 0
     brokers: Annotated[int, Meta(description="Brokers; of three, each has a copy of all, and two must have it.")] = 0
     pause_ms: Annotated[int, Meta(description="Time between faults, on average, in ms.")] = 0
+    dialect: Annotated[str, Meta(description="Dialect of the commands.")] = "native"
 
 
 OF_EVERY_SCENARIO: Mapping[str, int] = {"partitions": 4, "payload_bytes": 200, "repeat": 3, "seed": 1}
 """The options that apply to all scenarios, and their defaults."""
 
 
-def chosen(scenario: str, defaults: Mapping[str, int], given: Mapping[str, int | None]) -> Options:
+def chosen(scenario: str, defaults: Mapping[str, int | str], given: Mapping[str, int | str | None]) -> Options:
     """Return a scenario's options: what was given (None: was not), else its defaults.
 
     Where the number of messages is no option, it follows from the rate. Raises ConfigurationError for an option that
@@ -53,8 +54,8 @@ def chosen(scenario: str, defaults: Mapping[str, int], given: Mapping[str, int |
             raise ConfigurationError(option_name(name), "must be longer than 0")
     values = {**known, **named}
     if "rate" in known and "messages" not in known:
-        values["messages"] = values["rate"] * values["seconds"]
-    return Options(**values)
+        values["messages"] = int(values["rate"]) * int(values["seconds"])
+    return msgspec.convert(values, Options)
 
 
 def option_name(field: str) -> str:

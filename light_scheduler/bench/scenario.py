@@ -31,4 +31,4 @@ class Scenario:
 
     play: Round
     ceiling: Ceiling | None = None
-    defaults: Mapping[str, int] = field(default_factory=lambda: {"messages": 200_000})
+    defaults: Mapping[str, int | str] = field(default_factory=lambda: {"messages": 200_000})

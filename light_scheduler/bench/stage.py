@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from light_scheduler.devkit.broker import EmbeddedBroker
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.worker_process import WorkerProcess
-from light_scheduler.settings import Settings
-from light_scheduler.worker.topic_admin import TIMEOUT_S, admin_client, awaited, create_topic, create_topics
-from light_scheduler.worker.topic_plan import topic_plan
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, awaited, create_topic, create_topics
+from light_scheduler.kafka.topic_plan import topic_plan
+from light_scheduler.settings import CommandsTopic, Settings
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,13 @@ class Stage:
         return None if self._broker is None else self._broker.data_dir
 
     @contextmanager
-    def application(self, stage_ahead_ms: int = Settings.stage_ahead) -> Iterator[BenchApplication]:
+    def application(
+        self, stage_ahead_ms: int = Settings.stage_ahead, dialect: str = "native"
+    ) -> Iterator[BenchApplication]:
         """Make an application; on leaving, its worker is stopped and its topics and state are removed.
 
-        Its settings are the defaults, whatever the environment says, except for `stage_ahead_ms`.
+        Its settings are the defaults, whatever the environment says, except for `stage_ahead_ms` and the dialect of its
+        commands topic.
         """
         app_id = f"bench-{next(self._numbers)}"
         folder = self._folder / app_id
@@ -76,6 +79,7 @@ class Stage:
             partitions=self._partitions,
             instance_id=f"{app_id}-worker",
             stage_ahead=stage_ahead_ms,
+            commands_topics=(CommandsTopic(f"{app_id}-commands", dialect),),
         )
         application = BenchApplication(
             settings,

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from light_scheduler.model import Headers
 
+from .dialects import WRITERS, Written
+
 _POOL_BYTES = 1 << 20
 _STRIDE = 7_919  # a prime: payloads begin all over the pool
 _DIGITS = 9
@@ -26,7 +28,7 @@ class Workload:
 
     `target` is the topic to deliver to, `due` when the first of them is due (UTC epoch ms). All are due then; or `rate`
     of them in each second, at multiples of `grid_ms` after it. `tenant` is whose they are, if not the default one's;
-    `prefix` tells the keys of several workloads apart.
+    `prefix` tells the keys of several workloads apart, and `dialect` says how commands are written.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class Workload:
         grid_ms: int = 1,
         tenant: str | None = None,
         prefix: str = "bench",
+        dialect: str = "native",
     ) -> None:
+        self._write = WRITERS[dialect]
         self.messages = messages
         self.due = due
         self._prefix = prefix.encode() + b"-"
@@ -49,27 +53,19 @@ class Workload:
         self._grid_ms = grid_ms
         self._payload_bytes = payload_bytes
         self._pool = random.Random(seed).randbytes(_POOL_BYTES + payload_bytes)
-        self._target = target.encode()
+        self._target = target
         self._whose: Headers = [] if tenant is None else [("schedule-tenant", tenant.encode())]
 
     def commands(self, first: int = 0, count: int | None = None) -> Iterator[WorkloadCommand]:
         """Yield `count` commands from number `first` on; default: all."""
         for number in range(first, self.messages if count is None else first + count):
-            yield WorkloadCommand(
-                b"%b%0*d" % (self._prefix, _DIGITS, number),
-                self.payload(number),
-                [
-                    self.trigger(number),
-                    *self._whose,
-                    ("schedule-target-topic", self._target),
-                    ("content-type", b"application/octet-stream"),
-                    ("trace-id", b"%016x" % number),
-                ],
-            )
+            key = b"%b%0*d" % (self._prefix, _DIGITS, number)
+            user: Headers = [("content-type", b"application/octet-stream"), ("trace-id", b"%016x" % number)]
+            yield WorkloadCommand(*self.written(number, key, [*self._whose, *user]))
 
-    def trigger(self, number: int) -> tuple[str, bytes]:
-        """Return the header that says when a schedule fires."""
-        return "schedule-at", b"%d" % self.due_of(number)
+    def written(self, number: int, key: bytes, headers: Headers) -> Written:
+        """Return the record of a command."""
+        return self._write(key, self.payload(number), headers, self._target, self.due_of(number))
 
     def due_of(self, number: int) -> int:
         """Return when a schedule is due."""
@@ -93,5 +89,6 @@ class Workload:
 class MinutelyWorkload(Workload):
     """Schedules that all fire at each full minute, by cron."""
 
-    def trigger(self, _number: int) -> tuple[str, bytes]:
-        return "schedule-cron", b"* * * * *"
+    def written(self, number: int, key: bytes, headers: Headers) -> Written:
+        key, value, (_at, *others) = super().written(number, key, headers)
+        return key, value, [("schedule-cron", b"* * * * *"), *others]

@@ -9,7 +9,8 @@ import sys
 
 import click
 
-from light_scheduler.errors import ConfigurationError, SchedulerError
+from light_scheduler.errors import BrokerUnreachable, ConfigurationError, SchedulerError, WorkerUnreachable
+from light_scheduler.settings import ENVIRONMENT_PREFIX
 
 from .lazy import LazyGroup
 
@@ -20,17 +21,17 @@ COMMANDS = {
     "worker": ("worker", "Run a worker."),
     "topics": ("topics", "Create or check the topics of an application."),
     "schedule": ("schedule", "Schedule a message, once or as a series."),
-    "preview": ("preview", "Tell when a schedule would fire."),
+    "preview": ("preview", "Show when a schedule would fire."),
     "cancel": ("cancel", "Cancel a schedule."),
-    "pause": ("pause", "Let a schedule not fire until it is resumed."),
-    "resume": ("resume", "Let a paused schedule go on."),
-    "trigger": ("trigger", "Let a schedule fire now."),
-    "reschedule": ("reschedule", "Give a schedule another time rule."),
-    "complete": ("complete", "Say how the consumer of a firing fared."),
+    "pause": ("pause", "Pause a schedule: it does not fire until you resume it."),
+    "resume": ("resume", "Resume a paused schedule."),
+    "trigger": ("trigger", "Fire a schedule now."),
+    "reschedule": ("reschedule", "Change when a schedule fires."),
+    "complete": ("complete", "Report a firing as completed or failed."),
     "get": ("get", "Show one schedule."),
     "list": ("list_schedules", "List schedules."),
     "delays": ("delays", "List, add or remove delay rules."),
-    "watch": ("watch", "Follow what happens to schedules."),
+    "watch": ("watch", "Follow the history of schedules."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),
     "pipeline": ("pipeline", "Jobs on Spark: tables in and out, archive, audit, forecasts, reports."),
@@ -56,5 +57,20 @@ def main() -> None:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except SchedulerError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {error}{_hint(error)}", err=True)
         sys.exit(1)
+
+
+def _hint(error: SchedulerError) -> str:
+    """Return what to do about an error that every command may meet."""
+    if isinstance(error, BrokerUnreachable):
+        return (
+            ". Start Kafka and a worker on this machine with `light-scheduler up`, or name your brokers with --broker "
+            f"or {ENVIRONMENT_PREFIX}BROKER."
+        )
+    if isinstance(error, WorkerUnreachable):
+        return (
+            ". Start Kafka and a worker on this machine with `light-scheduler up`, or name a running worker with --url "
+            f"or {ENVIRONMENT_PREFIX}WEB_HOST and {ENVIRONMENT_PREFIX}WEB_PORT."
+        )
+    return ""

@@ -17,82 +17,107 @@ from msgspec import UNSET
 
 from light_scheduler.client import Receipt
 from light_scheduler.client.channel import Channel, MakeCommand
-from light_scheduler.durations import parse_duration
 from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Outcome, Result
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
+from light_scheduler.wire.spans import MAX_SHOWN, shown
 
+from .durations import Duration
+from .location import Location, place_of
 from .options import json_option, settings_options
+from .rule_check import check_command
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+CONNECT_TIMEOUT_S = 4.0
+"""A person waits: a broker that does not answer until then is reported as not there."""
+
 _FAILURES = (Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND)
-
-
-class Duration(click.ParamType):
-    """A duration option; the command receives ms."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return parse_duration(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 class Sender:
     """Sends the command that the options of `sending_options` ask for, and prints what became of it."""
 
-    def __init__(self, settings: Settings, tenant: str, *, wait: bool, timeout: int, as_json: bool) -> None:
+    def __init__(
+        self, settings: Settings, tenant: str, url: str | None, *, wait: bool, timeout: int, as_json: bool
+    ) -> None:
         self.tenant = tenant
         self._settings = settings
+        self._url = url or settings.web_url
         self._wait = wait
         self._timeout_s = timeout / 1_000
         self._as_json = as_json
 
-    def send(self, make: MakeCommand) -> None:
+    def send(self, make: MakeCommand, *, find: str | None = None) -> None:
         """Send a command and print the result or receipt; exit with 1 if it was refused or found nothing.
 
-        Raises click.UsageError if the command cannot be right, BrokerError and ResultTimeout.
+        `find` is the id of a schedule whose key was not given: the command goes to the partition in which a worker
+        finds it. Raises click.UsageError if the command cannot be right, BrokerError, ResultTimeout, and ClientError
+        if a worker cannot tell where the schedule is.
         """
         quiet_kafka_client()
         with invalid_commands_as_wrong_use():
-            answer = asyncio.run(self._sent(make))
-        click.echo(msgspec.json.encode(answer) if self._as_json else _line(answer))
-        if isinstance(answer, Result) and answer.outcome in _FAILURES:
-            sys.exit(1)
+            answer = asyncio.run(self._sent(make, find))
+        report(answer, as_json=self._as_json)
 
-    async def _sent(self, make: MakeCommand) -> Result | Receipt:
+    async def _sent(self, make: MakeCommand, find: str | None) -> Result | Receipt:
         settings = self._settings
-        make(None)  # what is wrong is said before a broker is asked for
+        check_command(make(None))  # what is wrong is said before a worker or a broker is asked for
         async with Channel(
-            {"bootstrap_servers": settings.bootstrap_servers},
+            settings.connection.aiokafka(),
             commands_topic=native_topic(settings),
             results_topic=settings.topics.results,
+            connect_timeout=CONNECT_TIMEOUT_S,
         ) as channel:
+            place = None if find is None else await place_of(settings, self._url, self.tenant, find)
+            if place is not None:
+                make = _placed(make, place)
             if self._wait:
                 return await channel.ask(make, self._timeout_s)
             return await channel.send(make(None), self._timeout_s)
 
 
+def _placed(make: MakeCommand, place: Location) -> MakeCommand:
+    return lambda reply_to: make(reply_to)._replace(topic=place.topic, partition=place.partition)
+
+
+def report(answer: Result | Receipt, *, as_json: bool) -> None:
+    """Print an answer; exit with 1 if it is a failure. The reason of a success is a warning."""
+    click.echo(msgspec.json.encode(answer) if as_json else _line(answer))
+    if isinstance(answer, Result):
+        if answer.outcome in _FAILURES:
+            sys.exit(1)
+        if answer.reason:
+            click.echo(f"warning: {_reason(answer)}", err=True)
+
+
 def sending_options(function: F) -> F:
-    """Add `--tenant`, `--no-wait`, `--timeout`, `--json` and the settings; the command receives `sender: Sender`."""
+    """Add `--tenant`, `--url`, `--no-wait`, `--timeout`, `--json` and settings; the command receives `sender`."""
 
     @functools.wraps(function)
     def with_sender(
-        *args: Any, settings: Settings, tenant: str, no_wait: bool, timeout: int, as_json: bool, **kwargs: Any
+        *args: Any,
+        settings: Settings,
+        tenant: str,
+        url: str | None,
+        no_wait: bool,
+        timeout: int,
+        as_json: bool,
+        **kwargs: Any,
     ) -> Any:
-        sender = Sender(settings, tenant, wait=not no_wait, timeout=timeout, as_json=as_json)
+        sender = Sender(settings, tenant, url, wait=not no_wait, timeout=timeout, as_json=as_json)
         return function(*args, sender=sender, **kwargs)
 
-    command: Any = json_option(settings_options("app_id", "broker", "commands_topics")(with_sender))
+    command: Any = json_option(
+        settings_options("app_id", "broker", "commands_topics", "web_host", "web_port")(with_sender)
+    )
     for option in (
         click.option(
             "--timeout", type=Duration(), default="30s", show_default=True, help="How long to wait for the answer."
+        ),
+        click.option(
+            "--url", help="A worker to ask where the schedule is, without --key. Default: http://WEB_HOST:WEB_PORT."
         ),
         click.option("--no-wait", is_flag=True, help="Do not wait for the scheduler's answer."),
         click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose schedule it is."),
@@ -107,7 +132,13 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
     try:
         yield
     except InvalidCommand as error:
-        raise click.UsageError(f"--{error.field.removeprefix('schedule-')}: {_in_options(error.reason)}") from error
+        name = error.field.removeprefix("schedule-")
+        reason = _in_options(error.reason)
+        given = click.get_current_context().params.get(name.replace("-", "_"))
+        is_told = isinstance(given, str) and (shown(given) in reason or reason.startswith(given))
+        if isinstance(given, str) and len(given) <= MAX_SHOWN and not is_told:
+            reason += f" (given: {shown(given)})"
+        raise click.UsageError(f"--{name}: {reason}") from error
 
 
 def quiet_kafka_client() -> None:
@@ -138,6 +169,10 @@ def _line(answer: Result | Receipt) -> str:
         parts.append(f"version {answer.version}")
     if answer.next_due is not None:
         parts.append(f"due {format_instant(answer.next_due)}")
-    if answer.reason:
-        parts.append(f"({answer.field}: {answer.reason})" if answer.field else f"({answer.reason})")
+    if answer.reason and answer.outcome in _FAILURES:
+        parts.append(f"({_reason(answer)})")
     return " ".join(parts)
+
+
+def _reason(answer: Result) -> str:
+    return f"{answer.field}: {answer.reason}" if answer.field else str(answer.reason)

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
-from light_scheduler.devkit.foreground import StopRequested, stop_signals
+from light_scheduler.host.foreground import StopRequested, stop_signals
+
+from .examples import examples
 
 
-@click.command("broker")
+@click.command("broker", epilog=examples("broker", "broker --port 19092 --data-dir kafka-data"))
 @click.option("--port", type=click.IntRange(1, 65_535), default=9092, show_default=True, help="Port on 127.0.0.1.")
 @click.option(
     "--data-dir",

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from .control import control
 
-command = control("cancel", "Cancel the schedule ID, or all that are selected.")
+command = control("cancel", "Cancel the schedule ID, or all selected schedules.")

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import ctypes
 import http.client
+import json
 import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.connection.certificates import read_certificates
+from light_scheduler.connection.principal import principal_of
 from light_scheduler.delays.checks import delay_problems
-from light_scheduler.devkit.java import java_executable
-from light_scheduler.devkit.ports import port_is_free
-from light_scheduler.errors import BrokerError, BrokerStartError
+from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
+from light_scheduler.host.java import java_executable
+from light_scheduler.host.ports import port_is_free
+from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts, single_copies
+from light_scheduler.kafka.missing_rights import MissingRight, missing_rights
+from light_scheduler.kafka.rights import Right, acl_commands
+from light_scheduler.kafka.topic_admin import check_topics
+from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.settings import Settings
-from light_scheduler.worker.broker_facts import BrokerFacts, broker_facts, missing_rights, single_copies
-from light_scheduler.worker.topic_admin import check_topics
-from light_scheduler.worker.topic_plan import topic_plan
+from light_scheduler.wire.instants import format_instant
 
 Status = Literal["ok", "warn", "fail"]
+Info = Mapping[str, Any]
+"""The document that a worker answers at `/info`; empty: no worker answers."""
 
 _MIB = 1024 * 1024
 _LITTLE_DISK = 1024 * _MIB
@@ -31,6 +40,7 @@ _NO_DISK = 100 * _MIB
 _ANSWER_SECONDS = 2.0
 _NAMED = 5
 _TIMEOUT_S = 5.0
+_RENEW_MS = 14 * 86_400_000
 
 _UNSYNCHRONISED = 0x0040  # STA_UNSYNC of linux/timex.h
 _TIMEX_BYTES = 256  # struct timex has 208
@@ -54,19 +64,25 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     yield check_java()
     yield from check_disk(settings.data_dir)
     yield check_web_port(settings)
+    info = info_of_worker(settings)
+    yield from check_lanes(info)
+    yield from check_targets(info)
     yield check_clock()
     try:
-        facts = broker_facts(settings.bootstrap_servers, timeout=_TIMEOUT_S)
+        facts = broker_facts(settings.connection, timeout=_TIMEOUT_S)
     except BrokerError as error:
-        fix = "start Kafka (light-scheduler broker), or name another with --broker"
-        yield Check("broker", "fail", str(error), fix)
+        refused = "change the setting that is named: see docs/security.md"
+        unreachable = "start Kafka (light-scheduler broker), or name another with --broker"
+        yield Check("broker", "fail", str(error), refused if isinstance(error, BrokerRefused) else unreachable)
         return
     yield Check("broker", "ok", f"{settings.bootstrap_servers}: cluster {facts.cluster_id}, {_nodes(facts.nodes)}")
+    yield from check_security(settings)
     yield from check_limits(settings, facts)
     try:
-        yield check_copies(facts.nodes, single_copies(settings.bootstrap_servers, timeout=_TIMEOUT_S))
-        yield from check_application_topics(settings)
-        yield from check_rights(settings)
+        yield check_copies(facts.nodes, single_copies(settings.connection, timeout=_TIMEOUT_S))
+        missing = missing_rights(settings, timeout=_TIMEOUT_S)
+        yield from check_application_topics(settings, {each.right.name for each in missing})
+        yield from check_rights(settings, missing)
         yield from check_delays(settings)
     except BrokerError as error:
         yield Check("topics", "fail", str(error), "look at the broker's log")
@@ -112,6 +128,57 @@ def check_web_port(settings: Settings) -> Check:
     return Check("web port", "fail", f"{address} is in use by something else", "choose another with --web-port")
 
 
+def info_of_worker(settings: Settings) -> Info:
+    """Return what the worker on the web port answers at `/info`; empty if none answers."""
+    host, port = settings.web_host, settings.web_port
+    with closing(http.client.HTTPConnection(host, port, timeout=_ANSWER_SECONDS)) as connection:
+        try:
+            connection.request("GET", "/info")
+            info = json.loads(connection.getresponse().read())
+        except (OSError, http.client.HTTPException, ValueError):
+            return {}
+    return info if isinstance(info, dict) and "lanes" in info else {}
+
+
+def check_lanes(info: Info) -> Iterator[Check]:
+    """Look whether the lanes of the worker on the web port read all commands once."""
+    for lane in info.get("lanes", []):
+        if lane.get("jump"):
+            yield Check(
+                "commands",
+                "warn",
+                f"{lane['topic']}-{lane['partition']}: {lane['jump']}",
+                "look what was lost, and send it again: see docs/operating.md",
+            )
+
+
+def check_targets(info: Info) -> Iterator[Check]:
+    """List the targets that the worker on the web port cannot write to, those with the most waiting firings first."""
+    if "targets" not in info:
+        return
+    targets = sorted(info["targets"], key=lambda target: (-target["waiting"], target["topic"]))
+    for target in targets[:_NAMED]:
+        topic, partitions, waiting = target["topic"], target["partitions"], target["waiting"]
+        place = f"{topic}, partition{_s(partitions)} {_some(partitions)}" if partitions else topic
+        since = format_instant(target["unavailable_since"])
+        yield Check(
+            "targets",
+            "warn",
+            f"{place}: unavailable since {since}, waiting firings: {waiting:,}; {target['reason']}",
+            f"look at it with kafka-topics.sh --describe --topic {topic}; firings go out when it can be written to "
+            "again: see docs/operating.md",
+        )
+    if len(targets) > _NAMED:
+        yield Check(
+            "targets",
+            "warn",
+            f"{len(targets) - _NAMED} more topics are unavailable",
+            "find them in /info of the worker",
+        )
+    if not targets:
+        yield Check("targets", "ok", "no target topic is unavailable")
+
+
 def check_clock() -> Check:
     """Ask the kernel whether something keeps its clock right. The broker's clock cannot be read without writing."""
     if sys.platform != "linux":
@@ -129,6 +196,11 @@ def check_clock() -> Check:
 
 def check_limits(settings: Settings, facts: BrokerFacts) -> Iterator[Check]:
     """Compare time-outs of the settings with what the broker allows."""
+    if not facts.knows_limits:
+        right = Right("cluster", "kafka-cluster", ("DescribeConfigs",))
+        detail = "not compared with the broker's limits: no right DESCRIBE_CONFIGS on the cluster (workers need none)"
+        yield Check("time-outs", "warn", detail, _acl_line(settings, right))
+        return
     problems = []
     low, high = facts.session_timeout_ms
     if not low <= settings.session_timeout <= high:
@@ -145,8 +217,12 @@ def check_limits(settings: Settings, facts: BrokerFacts) -> Iterator[Check]:
         yield Check("time-outs", "ok", "session and transaction time-outs are within the broker's limits")
 
 
-def check_application_topics(settings: Settings) -> Iterator[Check]:
-    findings = check_topics(settings, timeout=_TIMEOUT_S)
+def check_application_topics(settings: Settings, hidden: Set[str] = frozenset()) -> Iterator[Check]:
+    """Compare the topics with what is needed; those that this user may not see are a matter of rights."""
+    found = check_topics(settings, timeout=_TIMEOUT_S)
+    findings = [finding for finding in found if finding.kind != "missing" or finding.topic not in hidden]
+    if not findings and hidden & {finding.topic for finding in found}:
+        return
     for finding in findings:
         yield Check("topics", "fail", f"{finding.topic} {finding.problem}", finding.fix)
     if not findings:
@@ -166,12 +242,36 @@ def check_copies(nodes: int, singles: Sequence[str]) -> Check:
     )
 
 
-def check_rights(settings: Settings) -> Iterator[Check]:
-    missing = missing_rights(settings, timeout=_TIMEOUT_S)
-    for right in missing:
-        yield Check("rights", "fail", right, "add an ACL for the user that workers connect as")
+def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterator[Check]:
+    """Name each right that is missing, with the command that gives it."""
+    for each in missing:
+        yield Check("rights", "fail", each.problem, _acl_line(settings, each.right))
     if not missing:
-        yield Check("rights", "ok", "topics and group; those on transactional ids cannot be asked for")
+        yield Check("rights", "ok", "topics, groups and transactional ids; of targets, those of delay rules")
+
+
+def check_security(settings: Settings) -> Iterator[Check]:
+    """Look how long the certificates are valid, and whether a password can be read on its way."""
+    security = settings.security
+    for setting, path in (("ssl_certificate", security.ssl_certificate), ("ssl_ca", security.ssl_ca)):
+        if path is not None:
+            yield check_certificate(setting, path, min(one.end for one in read_certificates(setting, path)))
+    if security.security_protocol == "SASL_PLAINTEXT":
+        detail = "security_protocol SASL_PLAINTEXT: what is sent to Kafka can be read and changed on its way"
+        yield Check("security", "warn", detail, "set up a listener with TLS, and security_protocol SASL_SSL")
+
+
+def check_certificate(setting: str, path: Path, end: int, clock: Clock | None = None) -> Check:
+    """Warn of a certificate that ends soon; `end` is in UTC epoch ms."""
+    left = end - (clock or SystemClock()).now()
+    detail = f"{setting} {path} is valid until {format_instant(end)}"
+    if left > _RENEW_MS:
+        return Check("certificate", "ok", detail)
+    return Check("certificate", "warn" if left > 0 else "fail", detail, f"renew {path}: workers take it as it changes")
+
+
+def _acl_line(settings: Settings, right: Right) -> str:
+    return acl_commands([right], principal_of(settings.connection), settings.bootstrap_servers)[0]
 
 
 def check_delays(settings: Settings) -> Iterator[Check]:
@@ -185,6 +285,15 @@ def check_delays(settings: Settings) -> Iterator[Check]:
 
 def _nodes(count: int) -> str:
     return "1 node" if count == 1 else f"{count} nodes"
+
+
+def _some(partitions: Sequence[int]) -> str:
+    more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
+    return f"{', '.join(map(str, partitions[:_NAMED]))}{more}"
+
+
+def _s(many: Sequence[int]) -> str:
+    return "" if len(many) == 1 else "s"
 
 
 def _is_worker(host: str, port: int) -> bool:

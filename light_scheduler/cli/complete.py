@@ -8,20 +8,27 @@ from light_scheduler.client.commands import complete_command
 
 from .answers import Sender, sending_options
 from .control import key_option
+from .examples import examples
 
 
-@click.command("complete")
+@click.command(
+    "complete", epilog=examples("complete poll@1893456000000", "complete poll@1893456000000 --attempt 2 --failure")
+)
 @click.argument("firing_id")
 @click.option(
-    "--attempt", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Which attempt of it."
+    "--attempt", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Attempt of the firing."
 )
-@click.option("--failure", is_flag=True, help="It failed: it is delivered again, if it may be. Default: success.")
+@click.option(
+    "--failure",
+    is_flag=True,
+    help="Report a failure: the firing is delivered again if attempts are left. Default: success.",
+)
 @key_option
 @sending_options
 def command(sender: Sender, firing_id: str, attempt: int, failure: bool, key: str | None) -> None:
-    """Say that the firing FIRING_ID has been dealt with, and print the scheduler's answer.
+    """Report the firing FIRING_ID as completed or failed, and print the scheduler's answer.
 
-    FIRING_ID and --attempt are what the message has in its headers schedule-firing-id and schedule-attempt.
+    FIRING_ID and --attempt are in the headers schedule-firing-id and schedule-attempt of the message.
 
     Exit code 1: nothing waits for this completion, a later attempt has been delivered, the scheduler did not answer in
     time, or the broker cannot be reached.
@@ -29,5 +36,6 @@ def command(sender: Sender, firing_id: str, attempt: int, failure: bool, key: st
     sender.send(
         lambda reply_to: complete_command(
             sender.tenant, firing_id, attempt, succeeded=not failure, key=key, reply_to=reply_to
-        )
+        ),
+        find=firing_id.rpartition("@")[0] if key is None else None,
     )

@@ -9,21 +9,28 @@ from light_scheduler.client.commands import CommandToSend, control_command, cont
 from light_scheduler.model import ControlName, ReplyTo
 
 from .answers import Sender, sending_options
+from .examples import examples
 from .header_options import header_options
 from .selection import selection
 
 _EXIT_CODE = (
     "Exit code 1: there is no schedule ID, the scheduler refused or did not answer in time, or the broker cannot be "
-    "reached. Many that are none is no failure."
+    "reached. A selection succeeds even if nothing matches."
 )
 
-key_option = click.option("--key", metavar="KEY", help="Entity key that it was scheduled with; default: the id.")
+key_option = click.option(
+    "--key", metavar="KEY", help="Entity key of the schedule. Default: a worker finds the schedule by its id."
+)
 
 
 def control(name: ControlName, summary: str) -> click.Command:
     """Return the command of a name; `summary` is what it does to the schedule ID, or to all that are selected."""
 
-    @click.command(name, help=f"{summary} Prints the scheduler's answer.\n\n{_EXIT_CODE}")
+    @click.command(
+        name,
+        help=f"{summary} Prints the scheduler's answer.\n\n{_EXIT_CODE}",
+        epilog=examples(f"{name} order-1", f"{name} --prefix order- --label team=billing", f"{name} --all --yes"),
+    )
     @selection(name)
     @key_option
     @header_options("expected-version")
@@ -38,6 +45,6 @@ def control(name: ControlName, summary: str) -> click.Command:
                 name, sender.tenant, id, key=key, expected_version=expected_version, reply_to=reply_to
             )
 
-        sender.send(make)
+        sender.send(make, find=id if key is None else None)
 
     return command

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.durations import format_duration
 from light_scheduler.settings import Settings
 
+from .durations import DurationText
+from .examples import examples
 from .options import json_option, settings_options
-from .schedule_output import relative, shown, url_option, worker_url
+from .schedule_output import relative, shown, url_option
+from .suggesting import SuggestingGroup
 
 if TYPE_CHECKING:
     from light_scheduler.delays import DelayLaneStatus, DelayView
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.group("delays")
+@click.group("delays", cls=SuggestingGroup)
 def command() -> None:
     """List, add or remove delay rules. Any worker answers; it has to be running."""
 
 
-@command.command("list")
+@command.command("list", epilog=examples("delays list", "delays list --json"))
 @url_option
 @json_option
 @settings_options("web_host", "web_port")
@@ -44,10 +46,16 @@ def list_rules(settings: Settings, url: str | None, as_json: bool) -> None:
         _show(listed)
 
 
-@command.command("add")
+@command.command("add", epilog=examples("delays add reminder --source carts --delay 24h --target carts-left"))
 @click.argument("name")
 @click.option("--source", required=True, metavar="TOPIC", help="The topic that is read.")
-@click.option("--delay", required=True, metavar="DURATION", help="Time after each record's timestamp: 5s, 10m, 2h.")
+@click.option(
+    "--delay",
+    type=DurationText(),
+    required=True,
+    metavar="DURATION",
+    help="Time after each record's timestamp: 5s, 10m, 2h.",
+)
 @click.option("--target", required=True, metavar="TOPIC", help="The topic that each record goes to.")
 @url_option
 @json_option
@@ -61,7 +69,7 @@ def add(settings: Settings, name: str, source: str, delay: str, target: str, url
         click.echo(f"{rule.name}: {rule.source} -{format_duration(rule.delay)}-> {rule.target}")
 
 
-@command.command("remove")
+@command.command("remove", epilog=examples("delays remove reminder"))
 @click.argument("name")
 @url_option
 @json_option
@@ -76,7 +84,7 @@ def _ask(settings: Settings, url: str | None, question: Callable[[DelayClient], 
     from light_scheduler.web.delay_client import DelayClient
 
     async def answer() -> T:
-        async with DelayClient(url or worker_url(settings)) as client:
+        async with DelayClient(url or settings.web_url) as client:
             return await question(client)
 
     return asyncio.run(answer())
@@ -89,25 +97,19 @@ def _print_json(document: object) -> None:
 
 
 def _show(listed: DelayList) -> None:
+    """Print a paragraph for each rule: a table of all of it would be wider than a terminal."""
     now = SystemClock().now()
-    table = Table(box=None, pad_edge=False)
-    for name in ("name", "source", "delay", "target", "partitions", "forwarded", "lag", "next due", "state"):
-        table.add_column(name, overflow="fold")
+    console = Console(highlight=False)
     for rule in listed.delays:
         lanes = [lane for lane in listed.lanes if lane.rule == rule.name]
-        next_due = min((lane.next_due for lane in lanes if lane.next_due is not None), default=None)
-        table.add_row(
-            shown(rule.name),
-            shown(rule.source),
-            format_duration(rule.delay),
-            shown(rule.target),
-            str(len(lanes)),
-            str(sum(lane.forwarded for lane in lanes)),
-            str(sum(lane.lag or 0 for lane in lanes)),
-            "" if next_due is None else relative(next_due - now),
-            shown(_state(rule, lanes)),
-        )
-    Console().print(table)
+        lines = [f"{rule.name}: {rule.source} -{format_duration(rule.delay)}-> {rule.target}"]
+        lines.append(f"  {_state(rule, lanes)}{_figures(lanes, now)}")
+        reasons = dict.fromkeys(lane.reason for lane in lanes if lane.reason is not None)
+        lines += [f"  {told}" for told in (*rule.warnings, *reasons)]
+        for line in lines:
+            console.print(shown(line), soft_wrap=True)
+    if not listed.delays:
+        click.echo("no delay rules", err=True)
     for url in listed.unanswered:
         click.echo(f"{url} did not answer: its partitions are not counted", err=True)
 
@@ -115,8 +117,19 @@ def _show(listed: DelayList) -> None:
 def _state(rule: DelayView, lanes: list[DelayLaneStatus]) -> str:
     if rule.refused is not None:
         return f"refused: {rule.refused}"
-    reasons = dict.fromkeys(lane.reason for lane in lanes if lane.reason is not None)
-    told = [*rule.warnings, *filter(None, reasons)]
     if not lanes:
-        return "; ".join(["no partitions yet", *told])
-    return "; ".join(told) or "running"
+        return "no partitions yet"
+    return "waiting" if any(lane.waiting for lane in lanes) else "running"
+
+
+def _figures(lanes: list[DelayLaneStatus], now: int) -> str:
+    if not lanes:
+        return ""
+    next_due = min((lane.next_due for lane in lanes if lane.next_due is not None), default=None)
+    told = [
+        f"{len(lanes)} partition{'' if len(lanes) == 1 else 's'}",
+        f"{sum(lane.forwarded for lane in lanes)} forwarded",
+        f"lag {sum(lane.lag or 0 for lane in lanes)}",
+        *([] if next_due is None else [f"next due {relative(next_due - now)}"]),
+    ]
+    return f": {', '.join(told)}"

@@ -13,12 +13,14 @@ from rich.text import Text
 
 from light_scheduler.settings import Settings
 
+from .examples import examples
+from .interruption import interruptible
 from .options import json_option, settings_options
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-@click.command("doctor")
+@click.command("doctor", epilog=examples("doctor", "doctor --broker kafka://kafka-1:9092 --json"))
 @settings_options(
     "app_id",
     "broker",
@@ -37,7 +39,7 @@ def command(settings: Settings, as_json: bool) -> None:
     from .checks import run_checks
 
     with Console(stderr=True).status("Checking"):
-        checks = list(run_checks(settings))
+        checks = interruptible(lambda: list(run_checks(settings)))
     failed = any(check.status == "fail" for check in checks)
     if as_json:
         click.echo(json.dumps({"ok": not failed, "checks": [asdict(check) for check in checks]}))

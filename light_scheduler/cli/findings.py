@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from light_scheduler.worker.topic_admin import TopicFinding
+from light_scheduler.kafka.topic_admin import TopicFinding
 
 
 def print_findings(console: Console, findings: Sequence[TopicFinding]) -> None:

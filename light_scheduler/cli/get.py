@@ -15,6 +15,7 @@ from light_scheduler.durations import format_duration
 from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
 
+from .examples import examples
 from .options import json_option, settings_options
 from .schedule_output import ask, bounds_text, instant_text, relative, shown, tenant_option, trigger_text, url_option
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from light_scheduler.web.documents import AcknowledgementView, AwaitedView, Content, ScheduleDetail
 
 
-@click.command("get")
+@click.command("get", epilog=examples("get order-1", "get order-1 --json --url http://node-1:6066"))
 @click.argument("id")
 @tenant_option
 @url_option

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
+from light_scheduler.model import CronDialect, Misfire, OnConflict, Overlap
 from light_scheduler.wire.fields import RULES
+
+from .durations import BackoffText, DurationText
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_DURATIONS = ("after", "every", "jitter", "window", "misfire-grace", "ttl", "ack-timeout")
+_CHOICES = {
+    "mode": ("fixed-rate", "fixed-delay"),
+    "cron-dialect": get_args(CronDialect),
+    "misfire": get_args(Misfire),
+    "on-conflict": get_args(OnConflict),
+    "overlap": get_args(Overlap),
+}
+_TYPES: dict[str, click.ParamType] = {
+    **dict.fromkeys(_DURATIONS, DurationText()),
+    **{field: click.Choice(choices) for field, choices in _CHOICES.items()},
+    "on-past": DurationText("fire", "reject"),
+    "backoff": BackoffText(),
+}
 _SYNTAX = {
     **dict.fromkeys(("at", "start", "end"), "INSTANT"),
-    **dict.fromkeys(("after", "every", "jitter", "window", "misfire-grace", "ttl", "ack-timeout"), "DURATION"),
+    **dict.fromkeys(_DURATIONS, "DURATION"),
     **dict.fromkeys(("max-firings", "max-attempts", "expected-version", "target-partition", "attempt"), "N"),
     **dict.fromkeys(("key", "target-key", "target-partition-key"), "KEY"),
-    "mode": "fixed-rate|fixed-delay",
+    **{field: "|".join(choices) for field, choices in _CHOICES.items()},
     "cron": "EXPRESSION",
-    "cron-dialect": "unix|cron4j|quartz|spring",
     "timezone": "ZONE",
     "backoff": "INTERVALS|RULE",
-    "misfire": "coalesce|skip|all",
     "on-past": "fire|reject|DURATION",
     "priority": "0..255",
     "labels": "NAME=VALUE,...",
-    "on-conflict": "replace|keep|fail",
-    "overlap": "allow|skip|queue",
     "target-topic": "TOPIC",
     "target-key-base64": "BASE64",
 }
@@ -45,6 +58,7 @@ def header_options(*fields: str, required: tuple[str, ...] = ()) -> Callable[[F]
             function = click.option(
                 f"--{field}",
                 is_flag=is_flag,
+                type=_TYPES.get(field),
                 metavar=None if is_flag else _SYNTAX[field],
                 required=field in required,
                 help=rule.summary.removeprefix("true: ").capitalize() if is_flag else rule.summary,

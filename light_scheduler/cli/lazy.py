@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from .suggesting import SuggestingGroup
 
-class LazyGroup(click.Group):
+
+class LazyGroup(SuggestingGroup):
     """A group whose commands are each the `command` of a module.
 
     `modules` maps a command to its module in `package`, and to one line of help: known here so that `--help` imports

@@ -12,6 +12,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.tables.views import DEFAULT_LIMIT, Sort, State
 from light_scheduler.wire.instants import format_instant
 
+from .examples import examples
 from .options import json_option, settings_options
 from .schedule_output import ask, print_whole, relative, shown, tenant_option, trigger_text, url_option
 
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from light_scheduler.web.documents import SchedulePage
 
 
-@click.command("list")
+@click.command(
+    "list",
+    epilog=examples(
+        "list --sort due --limit 20", "list --label team=billing --due-to 2030-01-01T00:00:00Z --all --json"
+    ),
+)
 @tenant_option
 @click.option("--id-prefix", help="Only ids that begin so.")
 @click.option("--target-topic", help="Only those that go to this topic.")

@@ -3,37 +3,57 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings, option_name
+from light_scheduler.settings import (
+    ENVIRONMENT_PREFIX,
+    SECURITY_SETTINGS,
+    Settings,
+    default_text,
+    is_secret,
+    load_settings,
+    option_name,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_WORD = re.compile(
+    r"DEBUG|INFO|WARNING|ERROR|(SASL_)?(PLAINTEXT|SSL)|PLAIN|SCRAM-SHA-\d+|OAUTHBEARER|[a-z]{2,}(-[a-z]+)*"
+)
 _DECLARED = {setting.name: setting for setting in fields(Settings)}
 
 
 def settings_options(*names: str) -> Callable[[F], F]:
-    """Add `--config` and an option for each named setting; the command receives `settings: Settings`."""
+    """Add `--config` and an option for each named setting; the command receives `settings: Settings`.
+
+    Whoever is given `broker` can be told how to log in to it, too: `--help` does not list that unless it is named.
+    Secrets have no options.
+    """
+    hidden = [name for name in SECURITY_SETTINGS if "broker" in names and name not in names]
+    offered = [name for name in (*names, *hidden) if not is_secret(_DECLARED[name])]
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def with_settings(*args: Any, config: Path | None, **kwargs: Any) -> Any:
-            given = {name: kwargs.pop(name) for name in names}
+            given = {name: kwargs.pop(name) for name in offered}
             return function(*args, settings=load_settings(given, file=config), **kwargs)
 
         command: Any = with_settings
-        for name in reversed(names):
+        for name in reversed(offered):
             declared = _DECLARED[name].metadata
             command = click.option(
                 option_name(name),
                 name,
+                type=_type(declared["syntax"]),
                 metavar=declared["syntax"],
-                help=f"{declared['help']} [env: {ENVIRONMENT_PREFIX}{name.upper()}]",
+                hidden=name in hidden,
+                help=f"{declared['help']} {_origins(_DECLARED[name])}",
             )(command)
         return click.option(  # type: ignore[no-any-return]
             "--config",
@@ -47,3 +67,16 @@ def settings_options(*names: str) -> Callable[[F], F]:
 def json_option(function: F) -> F:
     """Add `--json`; the command receives `as_json: bool`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(function)
+
+
+def _type(syntax: str) -> click.ParamType | None:
+    """Return the choices that a syntax consists of, which shells can complete; None where it is not just that."""
+    words = syntax.split("|")
+    return click.Choice(words) if len(words) > 1 and all(map(_WORD.fullmatch, words)) else None
+
+
+def _origins(setting: Field[Any]) -> str:
+    """Say what holds without the option: its default and its variable."""
+    default = default_text(setting)
+    told = [] if default is None else [f"default: {default}"]
+    return f"[{'; '.join([*told, f'env: {ENVIRONMENT_PREFIX}{setting.name.upper()}'])}]"

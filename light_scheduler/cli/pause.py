@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from .control import control
 
-command = control("pause", "Let the schedule ID, or all that are selected, not fire until resumed.")
+command = control("pause", "Pause the schedule ID, or all selected schedules: they do not fire until you resume them.")

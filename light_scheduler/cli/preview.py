@@ -21,6 +21,7 @@ from light_scheduler.wire.build import TIME_RULE
 from light_scheduler.wire.native import NATIVE
 
 from .answers import invalid_commands_as_wrong_use
+from .examples import examples
 from .header_options import header_options
 from .options import json_option
 from .schedule_output import distance
@@ -32,13 +33,21 @@ class Instant(click.ParamType):
     name = "instant"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):  # a default
+            return value
         try:
             return parse_instant(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
-@click.command("preview")
+@click.command(
+    "preview",
+    epilog=examples(
+        'preview --cron "0 9 * * 1-5" --timezone Europe/Prague --count 3',
+        "preview --every 1h --from 2030-01-01T00:00:00Z --json",
+    ),
+)
 @header_options(*TIME_RULE)
 @click.option("--id", default="preview", metavar="ID", help="Identity, which --jitter depends on.")
 @click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose schedule, which --jitter depends on.")
@@ -46,7 +55,7 @@ class Instant(click.ParamType):
 @click.option("--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="How many firings.")
 @json_option
 def command(accepted: int | None, count: int, id: str, tenant: str, as_json: bool, **rule: Any) -> None:
-    """Tell when a schedule would fire. The options are those of `schedule`; no broker and no worker is asked.
+    """Show when a schedule would fire. Takes the options of `schedule`; needs neither a broker nor a worker.
 
     Runs of --mode fixed-delay are taken to be completed at once. With --json prints {"next": [UTC epoch ms, ...]}.
     """

@@ -13,11 +13,15 @@ from light_scheduler.wire.build import TIME_RULE
 
 from .answers import Sender, sending_options
 from .control import key_option
+from .examples import examples
 from .header_options import header_options
 from .selection import selection
 
 
-@click.command("reschedule")
+@click.command(
+    "reschedule",
+    epilog=examples("reschedule order-1 --after 1h", "reschedule --prefix order- --at 2030-01-01T09:00:00Z"),
+)
 @selection("reschedule")
 @key_option
 @header_options(*TIME_RULE)
@@ -36,7 +40,7 @@ def command(
     Everything else stays. One of --at, --after, --every, --cron and --backoff is required.
 
     Exit code 1: there is no schedule ID, the scheduler refused or did not answer in time, or the broker cannot be
-    reached. Many that are none is no failure.
+    reached. A selection succeeds even if nothing matches.
     """
     whole = TimeRule(**rule)  # type: ignore[typeddict-item]  # text stands for every type of argument
 
@@ -47,4 +51,4 @@ def command(
             sender.tenant, id, whole, key=key, expected_version=expected_version, reply_to=reply_to
         )
 
-    sender.send(make)
+    sender.send(make, find=id if key is None else None)

@@ -6,6 +6,5 @@ from .control import control
 
 command = control(
     "resume",
-    "Let the paused schedule ID, or all that are selected, go on; its misfire policy says what becomes of what it "
-    "missed.",
+    "Resume the paused schedule ID, or all selected schedules. Firings missed meanwhile follow the misfire policy.",
 )

@@ -13,10 +13,18 @@ from light_scheduler.wire.build import TIME_RULE
 from light_scheduler.wire.fields import parse_base64
 
 from .answers import Sender, sending_options
+from .examples import examples
 from .header_options import header_options
 
 
-@click.command("schedule")
+@click.command(
+    "schedule",
+    epilog=examples(
+        'schedule --id order-1 --after 15m --target-topic reminders --payload "pay!"',
+        'schedule --id daily --cron "0 9 * * 1-5" --timezone Europe/Prague --target-topic reminders',
+        "schedule --id poll --every 5m --max-firings 100 --target-topic reminders",
+    ),
+)
 @click.option("--id", metavar="ID", help="Identity; default: the key, or a new id.")
 @click.option("--key", metavar="KEY", help="Entity key: decides order and partition; default: the id.")
 @header_options(*TIME_RULE)
@@ -57,7 +65,10 @@ def command(
         request["target_key"] = _decoded("--target-key-base64", target_key_base64)
     generated_id = new_id(SystemClock())
     whole = ScheduleRequest(**request)  # type: ignore[typeddict-item]  # text stands for every type of argument
-    sender.send(lambda reply_to: schedule_command(sender.tenant, whole, generated_id=generated_id, reply_to=reply_to))
+    sender.send(
+        lambda reply_to: schedule_command(sender.tenant, whole, generated_id=generated_id, reply_to=reply_to),
+        find=None if "key" in request else request.get("id"),
+    )
 
 
 def _payload(text: str | None, file: IO[bytes] | None, encoded: str | None, null: bool) -> bytes | None:

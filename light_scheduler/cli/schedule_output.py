@@ -11,7 +11,6 @@ from msgspec import UNSET
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from yarl import URL
 
 from light_scheduler.durations import format_duration
 from light_scheduler.settings import Settings
@@ -36,18 +35,13 @@ def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader]
     from light_scheduler.web.reader import ScheduleReader
 
     async def answer() -> T:
-        async with ScheduleReader(url or worker_url(settings)) as reader:
+        async with ScheduleReader(url or settings.web_url) as reader:
             return await question(reader)
 
     try:
         return asyncio.run(answer())
     except QueryError as error:
         raise click.BadParameter(error.reason, param_hint="--" + error.field.replace("_", "-")) from error
-
-
-def worker_url(settings: Settings) -> str:
-    """Return the address of the worker that the settings speak of."""
-    return str(URL.build(scheme="http", host=settings.web_host, port=settings.web_port))
 
 
 def instant_text(ms: int, now: int) -> str:

@@ -1,4 +1,4 @@
-"""Naming one schedule by its id, or many by what they have in common: for all commands that may be for many."""
+"""Naming one schedule by its id, or many by what they have in common, for bulk commands."""
 
 from __future__ import annotations
 

@@ -13,26 +13,29 @@ from rich.text import Text
 
 from light_scheduler.settings import Settings
 
+from .examples import examples
+from .interruption import interruptible
 from .options import json_option, settings_options
+from .suggesting import SuggestingGroup
 
 _SETTINGS = ("app_id", "broker", "partitions", "replication_factor", "commands_topics", "max_payload_bytes")
 
 
-@click.group("topics")
+@click.group("topics", cls=SuggestingGroup)
 def command() -> None:
     """Create or check the topics of an application."""
 
 
-@command.command("create")
+@command.command("create", epilog=examples("topics create", "topics create --partitions 12 --replication-factor 3"))
 @settings_options(*_SETTINGS)
 @json_option
 def create(settings: Settings, as_json: bool) -> None:
     """Make the topics that are missing. Existing ones are not changed: see `topics check`."""
-    from light_scheduler.worker.topic_admin import create_topics
-    from light_scheduler.worker.topic_plan import topic_plan
+    from light_scheduler.kafka.topic_admin import create_topics
+    from light_scheduler.kafka.topic_plan import topic_plan
 
     with Console(stderr=True).status(f"Creating topics on {settings.bootstrap_servers}"):
-        report = create_topics(settings)
+        report = interruptible(lambda: create_topics(settings))
     if as_json:
         click.echo(json.dumps({"created": report.created, "existing": report.existing}))
         return
@@ -43,17 +46,17 @@ def create(settings: Settings, as_json: bool) -> None:
     Console().print(table)
 
 
-@command.command("check")
+@command.command("check", epilog=examples("topics check", "topics check --broker kafka://kafka-1:9092 --json"))
 @settings_options(*_SETTINGS)
 @json_option
 def check(settings: Settings, as_json: bool) -> None:
     """Compare the topics with what the application needs; exit code 1 if something is wrong."""
-    from light_scheduler.worker.topic_admin import check_topics
+    from light_scheduler.kafka.topic_admin import check_topics
 
     from .findings import findings_as_json, print_findings
 
     with Console(stderr=True).status(f"Reading topics of {settings.bootstrap_servers}"):
-        findings = check_topics(settings)
+        findings = interruptible(lambda: check_topics(settings))
     if as_json:
         answer: dict[str, Any] = {"ok": not findings, "findings": findings_as_json(findings)}
         click.echo(json.dumps(answer))

@@ -6,6 +6,6 @@ from .control import control
 
 command = control(
     "trigger",
-    "Let the schedule ID, or all that are selected, fire at once, even if it is paused: in place of a one-shot's time, "
-    "besides a series' times.",
+    "Fire the schedule ID, or all selected schedules, now, even if paused. A one-shot fires instead of at its time, a "
+    "series in addition to its times.",
 )

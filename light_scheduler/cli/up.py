@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from light_scheduler.devkit.broker import EmbeddedBroker
-from light_scheduler.devkit.foreground import StopRequested, stop_signals
-from light_scheduler.devkit.ports import port_is_free
 from light_scheduler.devkit.supervisor import Supervisor
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
+from light_scheduler.host.foreground import StopRequested, stop_signals
+from light_scheduler.host.ports import port_is_free
+from light_scheduler.settings import ENVIRONMENT_PREFIX, SECURITY_SETTINGS, Settings
 
+from .examples import examples
 from .options import settings_options
 
 _TARGET = "reminders"
@@ -26,7 +27,7 @@ _WATCH_INTERVAL_S = 0.2
 _DEFAULT = Settings()
 
 
-@click.command("up")
+@click.command("up", epilog=examples("up", "up --workers 2 --broker-port 19092 --web-port 7066 --data-dir try"))
 @click.option(
     "--broker-port", type=click.IntRange(1, 65_535), default=9092, show_default=True, help="Port of Kafka on 127.0.0.1."
 )
@@ -46,7 +47,7 @@ def command(settings: Settings, broker_port: int, workers: int) -> None:
 
 
 def _run(settings: Settings, broker_port: int, count: int, console: Console) -> None:
-    from light_scheduler.worker.topic_admin import create_topics
+    from light_scheduler.kafka.topic_admin import create_topics
 
     workers = [_worker(settings, broker_port, number) for number in range(1, count + 1)]
     _refuse_ports_in_use(workers)
@@ -77,6 +78,7 @@ def _run(settings: Settings, broker_port: int, count: int, console: Console) -> 
 def _worker(settings: Settings, broker_port: int, number: int) -> WorkerProcess:
     own = dataclasses.replace(
         settings,
+        **{name: getattr(_DEFAULT, name) for name in SECURITY_SETTINGS},  # its own broker lets everybody in
         broker=f"kafka://127.0.0.1:{broker_port}",
         data_dir=settings.data_dir / f"worker-{number}",
         web_port=settings.web_port + number - 1,
@@ -96,7 +98,7 @@ def _refuse_ports_in_use(workers: list[WorkerProcess]) -> None:
 
 def _create_target(settings: Settings) -> None:
     """Make a topic to deliver to: the broker makes none by itself."""
-    from light_scheduler.worker.topic_admin import create_topic
+    from light_scheduler.kafka.topic_admin import create_topic
 
     create_topic(settings.bootstrap_servers, _TARGET, settings.partitions)
 
@@ -124,7 +126,7 @@ Try, in another terminal:
   light-scheduler list
   light-scheduler watch
   light-scheduler cancel hello
-  curl http://{settings.web_host}:{settings.web_port}/api/v1/tenants/default/schedules
+  curl {settings.web_url}/api/v1/tenants/default/schedules
 With kcat, as from any language:
   echo 'order-1:pay!' | kcat -P -b {settings.bootstrap_servers} -t {settings.topics.commands} -K: \\
       -X partitioner=murmur2_random -H schedule-after=10s -H schedule-target-topic={_TARGET}

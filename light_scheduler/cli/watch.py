@@ -12,11 +12,14 @@ from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.settings import Settings
 from light_scheduler.wire import encode_history, format_instant
 
-from .answers import quiet_kafka_client
+from .answers import CONNECT_TIMEOUT_S, quiet_kafka_client
+from .examples import examples
 from .options import json_option, settings_options
 
 
-@click.command("watch")
+@click.command(
+    "watch", epilog=examples("watch", "watch --from-beginning --event fired --id-prefix order- --limit 10 --json")
+)
 @click.option("--tenant", help="Only events of this tenant.")
 @click.option("--id-prefix", default="", metavar="TEXT", help="Only schedules whose id begins so.")
 @click.option(
@@ -45,7 +48,9 @@ def command(
 
     async def follow() -> None:
         shown = 0
-        async with SchedulerClient(settings.bootstrap_servers, app_id=settings.app_id) as client:
+        async with SchedulerClient(
+            settings.connection, app_id=settings.app_id, connect_timeout=CONNECT_TIMEOUT_S
+        ) as client:
             history = client.watch(
                 tenant=tenant,
                 id_prefix=id_prefix,

@@ -9,10 +9,17 @@ import click
 
 from light_scheduler.settings import Settings
 
+from .examples import examples
 from .options import settings_options
 
 
-@click.command("worker")
+@click.command(
+    "worker",
+    epilog=examples(
+        "worker --broker kafka://kafka-1:9092,kafka-2:9092",
+        "worker --data-dir state-2 --web-port 6067 --instance-id worker-2",
+    ),
+)
 @settings_options(*(setting.name for setting in fields(Settings)))
 def command(settings: Settings) -> None:
     """Run a worker until SIGTERM or Ctrl-C.

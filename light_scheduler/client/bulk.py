@@ -10,10 +10,10 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.connection import broker_errors
 from light_scheduler.wire import partition_for
 
 from .commands import CommandToSend
-from .connection import broker_errors
 from .receipt import Receipt
 
 

@@ -8,14 +8,17 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError
 
-from light_scheduler.errors import BrokerError, ClientError, ResultTimeout
+from light_scheduler.connection.diagnosis import fault_of
+from light_scheduler.errors import BrokerError, BrokerUnreachable, ClientError
+from light_scheduler.kafka.connection import MAX_REQUEST_BYTES, broker_errors, started_producer, stop_producer
 from light_scheduler.model import ReplyTo, Result
 
 from .answers import Answers, Expected
 from .bulk import BulkSender
 from .commands import CommandToSend
-from .connection import MAX_REQUEST_BYTES, broker_errors, started_producer, stop_producer
+from .errors import ResultTimeout
 from .reading import Reader
 from .receipt import Receipt
 
@@ -62,9 +65,15 @@ class Channel:
         """Connect. Raises BrokerError if the broker cannot be reached."""
         if self._open_producer is not None:
             return
-        with broker_errors(f"cannot reach Kafka at {self._options['bootstrap_servers']}"):
-            async with asyncio.timeout(self._connect_timeout):
-                self._open_producer = await started_producer(self._options, self._max_request_bytes)
+        servers = self._options["bootstrap_servers"]
+        try:
+            with broker_errors(f"cannot connect to Kafka at {servers}"):
+                async with asyncio.timeout(self._connect_timeout):
+                    self._open_producer = await started_producer(self._options, self._max_request_bytes)
+        except BrokerError as error:
+            if isinstance(error.__cause__, (KafkaConnectionError, OSError)):
+                raise await fault_of(self._options) or BrokerUnreachable(servers) from error
+            raise
 
     async def close(self) -> None:
         """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError."""
@@ -143,6 +152,8 @@ class Channel:
             # Asked once, for its clear error: the producer's own is a time-out long after.
             await self._partitions(topic)
             self._known_topics.add(topic)
+        if command.partition is not None:
+            await self._know_partition(topic, command.partition)
         with broker_errors(f"cannot send the command for {command.tenant}/{command.id}"):
             async with asyncio.timeout_at(deadline):
                 acknowledged = await self._producer.send(
@@ -156,12 +167,7 @@ class Channel:
             async with asyncio.timeout_at(deadline):
                 return await expected.result
         except TimeoutError:
-            raise ResultTimeout(
-                f"no answer about {receipt.tenant}/{receipt.id} within {timeout:g} s; the command is in the commands "
-                f"topic (partition {receipt.partition}, offset {receipt.offset}) and will be carried out when a worker "
-                "reads it",
-                receipt,
-            ) from None
+            raise no_answer(receipt, timeout) from None
 
     @asynccontextmanager
     async def _results(self) -> AsyncIterator[Answers]:
@@ -198,6 +204,16 @@ class Channel:
                 ) from error
             raise
 
+    async def _know_partition(self, topic: str, partition: int) -> None:
+        """Make sure that the producer knows a partition: the topic may have got it after it was looked up."""
+        if partition in await self._partitions(topic):
+            return
+        with broker_errors(f"cannot look up topic {topic}"):
+            async with asyncio.timeout(self._connect_timeout):
+                await self._producer.client.force_metadata_update()
+        if partition not in await self._partitions(topic):
+            raise BrokerError(f"topic {topic} has no partition {partition}")
+
     @property
     def _producer(self) -> AIOKafkaProducer:
         if self._open_producer is None:
@@ -206,3 +222,12 @@ class Channel:
 
     def _deadline(self, timeout: float) -> float:
         return asyncio.get_running_loop().time() + timeout
+
+
+def no_answer(receipt: Receipt, timeout: float) -> ResultTimeout:
+    """Return the error of a command that was not answered within `timeout` seconds."""
+    return ResultTimeout(
+        f"no answer about {receipt.tenant}/{receipt.id} within {timeout:g} s; the command is in the commands topic "
+        f"(partition {receipt.partition}, offset {receipt.offset}) and will be carried out when a worker reads it",
+        receipt,
+    )

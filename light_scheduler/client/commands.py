@@ -107,14 +107,14 @@ def reschedule_command(
 def control_many_command(
     name: ControlName, tenant: str, selected: ManyOptions, *, reply_to: ReplyTo | None = None
 ) -> CommandToSend:
-    """Make the record of a `cancel`, `pause`, `resume` or `trigger` of many. Raises InvalidCommand."""
+    """Make the record of a bulk `cancel`, `pause`, `resume` or `trigger`. Raises InvalidCommand."""
     return _for_many(name, tenant, selected, [], reply_to)
 
 
 def reschedule_many_command(
     tenant: str, selected: ManyOptions, rule: TimeRule, *, reply_to: ReplyTo | None = None
 ) -> CommandToSend:
-    """Make the record of a `reschedule` of many. Raises InvalidCommand, naming the header or argument at fault."""
+    """Make the record of a bulk `reschedule`. Raises InvalidCommand, naming the header or argument at fault."""
     refuse_unknown(rule, TimeRule)
     return _for_many("reschedule", tenant, selected, _asked(rule, TimeRule.__annotations__), reply_to)
 

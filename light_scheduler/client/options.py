@@ -120,7 +120,7 @@ class CommandOptions(TypedDict, total=False):
 
 
 class ManyOptions(TypedDict, total=False):
-    """Which of the tenant's schedules a command for many is for: one of the first three has to be given.
+    """Which of the tenant's schedules a bulk command is for: one of the first three has to be given.
 
     `id_prefix`: those whose id begins so. `labels`: those that have all of these. `everything`: True for all there are.
     `timeout`: seconds for the broker's acknowledgement and the answer together. `raise_on_refusal`: False returns a

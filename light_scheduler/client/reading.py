@@ -8,7 +8,7 @@ from typing import Any, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
-from .connection import stop_consumer
+from light_scheduler.kafka.connection import stop_consumer
 
 
 class Reader:

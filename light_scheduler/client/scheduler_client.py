@@ -8,7 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Self, Unpack, overload
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.errors import CommandRefused, FormatError
+from light_scheduler.connection import Connection, KafkaSecurity
+from light_scheduler.connection.security import PLAINTEXT
+from light_scheduler.errors import FormatError
+from light_scheduler.kafka.connection import broker_errors, connection_of
 from light_scheduler.model import (
     DEFAULT_TENANT,
     ControlName,
@@ -34,7 +37,7 @@ from .commands import (
     reschedule_many_command,
     schedule_command,
 )
-from .connection import bootstrap_of, broker_errors
+from .errors import CommandRefused
 from .options import (
     CommandOptions,
     Id,
@@ -71,18 +74,20 @@ class SchedulerClient:
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str] = "127.0.0.1:9092",
+        bootstrap_servers: str | Sequence[str] | Connection = "127.0.0.1:9092",
         *,
         app_id: str = "light-scheduler",
         tenant: str = DEFAULT_TENANT,
         commands_topic: str | None = None,
         connect_timeout: float = CONNECT_TIMEOUT_S,
+        security: KafkaSecurity = PLAINTEXT,
         kafka_options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Prepare a client; nothing is connected before `start` or `async with`.
 
-        `connect_timeout` is in seconds. `kafka_options` go to every aiokafka client: security and the like.
+        `connect_timeout` is in seconds. `security` says how to log in; `load_settings().connection` in place of an
+        address brings that with it. `kafka_options` go to every aiokafka client.
         """
         names = TopicNames(app_id)
         self.tenant = tenant
@@ -90,7 +95,7 @@ class SchedulerClient:
         self._history_topic = names.history
         self._clock = clock or SystemClock()
         self._channel = Channel(
-            {"bootstrap_servers": bootstrap_of(bootstrap_servers), **(kafka_options or {})},
+            {**connection_of(bootstrap_servers, security).aiokafka(), **(kafka_options or {})},
             commands_topic=self.commands_topic,
             results_topic=names.results,
             connect_timeout=connect_timeout,
@@ -302,7 +307,7 @@ class SchedulerClient:
     async def cancel_many(self, **options: Unpack[ManyOptions]) -> Result:
         """Cancel all schedules that `ManyOptions` selects. None of them fires once the result is here.
 
-        This and the other commands for many return when every partition has carried them out; `count` of the result is
+        This and the other bulk commands return when every partition has carried them out; `count` of the result is
         the number of schedules that have changed, which may be 0. After a ResultTimeout they go on all the same.
         """
         return await self._control_many("cancel", options)

@@ -4,7 +4,26 @@
 workers (`membership`), and has a lane for each rule and partition (`lane`), which goes on where `positions` says.
 """
 
-from .service import Delays, RuleFromConfigurationError
-from .status import DelayLaneStatus, DelayView
+from typing import TYPE_CHECKING
+
+from light_scheduler.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .service import Delays, RuleFromConfigurationError
+    from .status import DelayLaneStatus, DelayView
 
 __all__ = ["DelayLaneStatus", "DelayView", "Delays", "RuleFromConfigurationError"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "service": (
+            "Delays",
+            "RuleFromConfigurationError",
+        ),
+        "status": (
+            "DelayLaneStatus",
+            "DelayView",
+        ),
+    },
+)

@@ -6,9 +6,9 @@ import asyncio
 from typing import NamedTuple
 
 from light_scheduler.engine.delays import retention_problem
+from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, partition_counts, topic_config
 from light_scheduler.model.delay import rule_book
 from light_scheduler.settings import Settings
-from light_scheduler.worker.topic_admin import TIMEOUT_S, admin_client, partition_counts, topic_config
 
 from .rule_log import stored_rules
 
@@ -22,9 +22,9 @@ class DelayProblems(NamedTuple):
 
 def delay_problems(settings: Settings, *, timeout: float = TIMEOUT_S) -> DelayProblems:
     """Look at the rules of the configuration and of the topic. Raises BrokerError. `timeout` is in seconds."""
-    servers, names = settings.bootstrap_servers, settings.topics
-    existing = partition_counts(admin_client(servers), servers, timeout)
-    stored = asyncio.run(stored_rules(servers, names.delays, timeout)) if names.delays in existing else []
+    connection, names = settings.connection, settings.topics
+    existing = partition_counts(admin_client(connection), connection, timeout)
+    stored = asyncio.run(stored_rules(connection, names.delays, timeout)) if names.delays in existing else []
     book = rule_book(settings.delays, stored, settings.reserved_topics)
     found = [f"rule {name} is not in force: {reason}" for name, (_, reason) in book.refused.items()]
     for rule in book.rules.values():
@@ -32,7 +32,7 @@ def delay_problems(settings: Settings, *, timeout: float = TIMEOUT_S) -> DelayPr
             if topic not in existing:
                 found.append(f"rule {rule.name}: topic {topic} does not exist")
         if rule.source in existing:
-            problem = retention_problem(rule, topic_config(servers, rule.source, timeout=timeout))
+            problem = retention_problem(rule, topic_config(connection, rule.source, timeout=timeout))
             if problem is not None:
                 found.append(problem)
     return DelayProblems(len(book.rules) + len(book.refused), found)

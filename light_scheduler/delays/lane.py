@@ -12,7 +12,6 @@ A record that the target does not take is found by halving the transaction, and 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -20,34 +19,33 @@ from dataclasses import dataclass
 from itertools import islice
 
 from aiokafka import TopicPartition
-from aiokafka.errors import InvalidTimestampError, KafkaError
 
 from light_scheduler.clock import Clock
+from light_scheduler.connection import Address
 from light_scheduler.engine.delays import due_head, due_of, target_partition, timestamp_of
-from light_scheduler.errors import LaneError, SchedulerError
+from light_scheduler.errors import CycleTimeout, LaneError
+from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError
+from light_scheduler.kafka.clients import LaneClients
+from light_scheduler.kafka.fetching import Command, Unreadable
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.supervision import Supervision
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.lanes.life import LaneState
+from light_scheduler.lanes.status import Lateness
 from light_scheduler.model import DEFAULT_TENANT, DeadLetter, DeadLetterCause, DelayRule, TopicNames
 from light_scheduler.wire import encode_dead_letter
 from light_scheduler.wire.delays import DelayPosition, encode_position, position_key
-from light_scheduler.worker.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError
-from light_scheduler.worker.clients import LaneClients, no_stray_cancellation
-from light_scheduler.worker.fetching import UNREADABLE, Command
-from light_scheduler.worker.life import LaneState
-from light_scheduler.worker.producer import LaneProducer
-from light_scheduler.worker.status import Lateness
-from light_scheduler.worker.targets import Targets
 
+from .batch_size import BatchSize
 from .positions import Positions
 from .source import Source
 from .status import DelayLaneStatus
 
-MAX_RECORDS = 5_000
 MAX_BYTES = 4 << 20
-"""Of one transaction."""
+"""Of one transaction; how many records it has at most is in `batch_size`."""
 
 READ_WAIT_S = 0.5
 BLOCKED_WAIT_S = 1.0
-CLOSE_TIMEOUT_S = 3.0
-FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
 FAR_AHEAD_MS = 60_000
 
 log = logging.getLogger(__name__)
@@ -57,11 +55,10 @@ log = logging.getLogger(__name__)
 class DelayServices:
     """What the delay lanes of a worker share.
 
-    `confirm` returns when a heartbeat shows that a partition is ours, or when it is not any more; `fail` ends the
-    worker with an error.
+    `confirm` sends a heartbeat and tells whether a partition is ours; `fail` ends the worker with an error.
     """
 
-    bootstrap_servers: str
+    connection: Address
     names: TopicNames
     clients: LaneClients
     longest_wait_ms: int
@@ -69,7 +66,7 @@ class DelayServices:
     targets: Targets
     positions: Positions
     topic_id: Callable[[str], Awaitable[str]]
-    confirm: Callable[[TopicPartition], Awaitable[None]]
+    confirm: Callable[[TopicPartition], Awaitable[bool]]
     fail: Callable[[BaseException], Awaitable[None]]
 
 
@@ -88,29 +85,23 @@ class DelayLane:
         self._topic_id = ""
         self._read: deque[Command] = deque()
         self._position: int | None = None
-        self._most = MAX_RECORDS
+        self._size = BatchSize(services.clients.transaction_timeout_ms)
         self._culprit: tuple[int, str] | None = None
         self._forwarded = self._dead_letters = self._expired = self._transactions = self._restarts = 0
         self._lateness = Lateness()
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._supervision = Supervision(f"delay {self}", log)
 
     def __str__(self) -> str:
         return f"{self.rule.name} of {self.tp.topic}-{self.tp.partition}"
 
     def start(self, predecessor: asyncio.Task[None] | None) -> None:
         """Begin, when a predecessor that is still closing has ended."""
-        self._task = asyncio.create_task(self._run(predecessor), name=f"delay {self}")
+        self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
 
     async def close(self) -> None:
         """Let an open transaction end within a bound, then let go of everything."""
         self._move(LaneState.CLOSING)
-        self._stopping.set()
-        if self._task is not None:
-            done, _ = await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
-            if not done:
-                self._task.cancel()
-                await asyncio.wait([self._task])
+        await self._supervision.end()
         await self._let_go()
         self._move(LaneState.CLOSED)
 
@@ -138,35 +129,22 @@ class DelayLane:
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    async def _run(self, predecessor: asyncio.Task[None] | None) -> None:
-        """No lane dies quietly: what it cannot recover from ends the worker."""
-        try:
-            with no_stray_cancellation():
-                await self._live(predecessor)
-        except Exception as error:
-            log.exception("delay %s gives up", self)
-            await self._services.fail(error)
-
-    async def _live(self, predecessor: asyncio.Task[None] | None) -> None:
-        if predecessor is not None:
-            await asyncio.wait([predecessor])
-        retry_s = FIRST_RETRY_S
+    async def _live(self) -> None:
+        producer, source = await self._take_over()
         while not self._is_closing():
-            try:
-                with no_stray_cancellation():
-                    producer, source = await self._take_over()
-                    while not self._is_closing():
-                        await self._cycle(producer, source)
-                        retry_s = FIRST_RETRY_S
-            except Exception as error:
-                if self._narrow_down(error):
-                    await self._recover(error)
-                    continue
-                expected = isinstance(error, SchedulerError | KafkaError | OSError)
-                log.warning("delay %s starts again: %r", self, error, exc_info=None if expected else error)
-                await self._recover(error)
-                await self._pause(retry_s)
-                retry_s = min(2 * retry_s, LAST_RETRY_S)
+            await self._cycle(producer, source)
+            self._supervision.went_well()
+
+    async def _failed(self, error: Exception) -> bool:
+        """3. Drop what was begun, and make sure that the partition is still ours; the lane starts again."""
+        is_narrower = self._narrow_down(error)
+        if not is_narrower:
+            self._supervision.tell_of(error)
+        await self._recover(error)
+        if not is_narrower:
+            await self._supervision.pause(self._supervision.next_retry_s())
+        await self._supervision.confirm(lambda: self._services.confirm(self.tp))
+        return True
 
     async def _take_over(self) -> tuple[LaneProducer, Source]:
         """0. Fence, then read the position, then open the source there."""
@@ -184,7 +162,7 @@ class DelayLane:
         offset = kept.offset if kept is not None and kept.topic_id == self._topic_id else 0
         if kept is not None and kept.topic_id != self._topic_id:
             log.warning("delay %s: the topic was made anew; it is read from its beginning", self)
-        self._source = source = await Source.open(services.bootstrap_servers, tp, offset)
+        self._source = source = await Source.open(services.connection, tp, offset)
         if kept is not None and source.position > offset:
             self._expired += source.position - offset
             log.warning("delay %s: retention took offsets %d to %d away", self, offset, source.position - 1)
@@ -196,18 +174,13 @@ class DelayLane:
         return producer, source
 
     async def _recover(self, error: BaseException) -> None:
-        """3. Drop what was begun; go on only as a member whose heartbeat is accepted.
-
-        A zombie that went straight back to fencing would fence the partition's rightful owner.
-        """
+        """3. Drop what was begun."""
         if not self._is_closing():
             self._move(LaneState.FAILED)
         self._reason = str(error) or repr(error)
         self._restarts += 1
         self._services.targets.forget_all()
         await self._let_go()
-        if not self._is_closing():
-            await self._services.confirm(self.tp)
 
     async def _let_go(self) -> None:
         producer, self._producer = self._producer, None
@@ -224,11 +197,6 @@ class DelayLane:
     def _move(self, target: LaneState) -> None:
         self.state = self.state.to(target)
 
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-
     # -- work ---------------------------------------------------------------------------------------------------------
 
     async def _cycle(self, producer: LaneProducer, source: Source) -> None:
@@ -242,18 +210,21 @@ class DelayLane:
         wait_ms = due_of(head.timestamp, self.rule.delay) - now
         if wait_ms > 0:  # 1.
             self._tell_of_the_future(head.timestamp - now)
-            await self._pause(min(wait_ms, self._services.longest_wait_ms) / 1_000)
+            await self._supervision.pause(min(wait_ms, self._services.longest_wait_ms) / 1_000)
             return
         if await self._is_blocked():
-            await self._pause(BLOCKED_WAIT_S)
+            await self._supervision.pause(BLOCKED_WAIT_S)
             return
-        count = due_head(self._read, self.rule.delay, now, self._most, MAX_BYTES)
+        count = due_head(self._read, self.rule.delay, now, self._size.most, MAX_BYTES)
         batches, dead_letters = self._batches(list(islice(self._read, count)), now)
         try:
             await producer.commit(batches, self._services.names.app_id, {})  # 2.
-        except (RecordsRefusedError, InvalidTimestampError) as error:
+        except RecordsRefusedError as error:
             raise _RefusedError(count, head.offset, error) from error
-        self._done(count, dead_letters)
+        except CycleTimeout:
+            self._size.failed(count)
+            raise
+        self._done(count, dead_letters, now)
 
     async def _is_blocked(self) -> bool:
         """Tell whether the target cannot be written now; said once, until it can."""
@@ -300,7 +271,7 @@ class DelayLane:
                 except RecordTooLargeError as error:
                     reason = str(error)
             batches.timestamp = now
-            self._bury(batches, record, reason, now)
+            self._add_dead_letter(batches, record, reason, now)
             dead_letters += 1
         batches.timestamp = now
         batches.add(
@@ -311,15 +282,13 @@ class DelayLane:
         return batches, dead_letters
 
     def _why_not(self, record: Command) -> str | None:
-        if record.headers is UNREADABLE:
-            return (
-                "a header's name, here or earlier in the sender's batch, is not UTF-8: see the source for its content"
-            )
+        if isinstance(record.headers, Unreadable):
+            return f"{record.headers.reason}: see the source for its content"
         if self._culprit is not None and self._culprit[0] == record.offset:
             return self._culprit[1]
         return None
 
-    def _bury(self, batches: RecordBatches, record: Command, reason: str, now: int) -> None:
+    def _add_dead_letter(self, batches: RecordBatches, record: Command, reason: str, now: int) -> None:
         names, targets = self._services.names, self._services.targets
         topic = names.dead_letters
         place = topic, self.tp.partition % targets[topic].partitions
@@ -339,7 +308,7 @@ class DelayLane:
                 source_offset=record.offset,
                 key=key,
                 value=value,
-                headers=[] if record.headers is UNREADABLE or value is None else list(record.headers),
+                headers=[] if isinstance(record.headers, Unreadable) or value is None else list(record.headers),
             )
 
         limit = targets[topic].max_message_bytes
@@ -350,8 +319,9 @@ class DelayLane:
             rest = encode_dead_letter(letter(None, None, f"{reason}; too large to be kept here too"), self.tp.topic)
             batches.add(place, *rest, limit=limit)
 
-    def _done(self, count: int, dead_letters: int) -> None:
+    def _done(self, count: int, dead_letters: int, begun: int) -> None:
         now = self._services.clock.now()
+        self._size.committed(now - begun)
         for _ in range(count):
             record = self._read.popleft()
             self._position = record.offset + 1
@@ -360,7 +330,6 @@ class DelayLane:
         self._transactions += 1
         self._forwarded += count - dead_letters
         self._dead_letters += dead_letters
-        self._most = min(MAX_RECORDS, 2 * self._most)
         self._reason = None
 
     def _narrow_down(self, error: BaseException) -> bool:
@@ -369,22 +338,20 @@ class DelayLane:
             return False
         if error.count == 1:
             self._culprit = error.first_offset, f"topic {self.rule.target} refused it: {error.cause!r}"
-        self._most = max(1, error.count // 2)
+        self._size.failed(error.count)
         return True
 
 
 class _RefusedError(LaneError):
     """The broker would not take a transaction's records."""
 
-    def __init__(self, count: int, first_offset: int, cause: RecordsRefusedError | InvalidTimestampError) -> None:
-        super().__init__(str(cause) or repr(cause))
+    def __init__(self, count: int, first_offset: int, refused: RecordsRefusedError) -> None:
+        super().__init__(str(refused))
         self.count = count
         self.first_offset = first_offset
-        self.cause = cause.cause if isinstance(cause, RecordsRefusedError) else cause
-        self._refused = cause
+        self.cause = refused.cause
+        self._refused = refused
 
     def is_of_records(self, target: str) -> bool:
         """Whether it is about the records, not about the target as a whole or about a topic of ours."""
-        if isinstance(self._refused, RecordsRefusedError):
-            return self._refused.topic == target and not self._refused.is_certain
-        return True
+        return self._refused.topic == target and not self._refused.is_certain

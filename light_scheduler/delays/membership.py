@@ -5,25 +5,25 @@ Reading is the lanes' own business, so a rebalance does not disturb those that s
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
-from light_scheduler.client.connection import stop_consumer
+from light_scheduler.kafka.connection import HEARTBEAT_S, stop_consumer
+from light_scheduler.kafka.promptness import FETCH_ANSWER_S, Promptness, bound_heartbeats
 from light_scheduler.settings import Settings
-from light_scheduler.worker.app import HEARTBEAT_S
 
 NEVER_MS = 2**31 - 1
-CONFIRM_RETRY_S = 0.2
 METADATA_MAX_AGE_MS = 10_000
 """Bounds how long it takes until a partition that a source grew by is read."""
 
 
 class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
-    """The group `{app}-delays`. `changed` is called after each assignment; until then what was assigned stays."""
+    """The group `{app}-delays/sources`.
+
+    `changed` is called after each assignment; until then what was assigned stays.
+    """
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         self._settings = settings
@@ -52,13 +52,17 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
             await stop_consumer(consumer)
         self._changed()
 
-    async def confirm(self, tp: TopicPartition) -> None:
-        """Return when an accepted heartbeat shows that a partition is ours, or when it is not any more."""
-        while tp in self.assigned and self._consumer is not None:
-            with contextlib.suppress(KafkaError, OSError):
-                if await self._is_member(self._consumer) and tp in self._consumer.assignment():
-                    return
-            await asyncio.sleep(CONFIRM_RETRY_S)
+    async def confirm(self, tp: TopicPartition) -> bool:
+        """Send a heartbeat; tell whether it was accepted, and the partition is ours after it."""
+        consumer = self._consumer
+        if consumer is None or tp not in self.assigned:
+            return False
+        try:
+            is_member = await self._is_member(consumer)
+        except (KafkaError, OSError):
+            return False
+        is_ours = self._consumer is consumer and tp in self.assigned
+        return is_member and is_ours and tp in consumer.assignment()
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
         """Do nothing: every rebalance revokes everything, and most of it comes back."""
@@ -72,8 +76,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
     async def _started(self) -> AIOKafkaConsumer:
         settings = self._settings
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=settings.bootstrap_servers,
-            group_id=settings.topics.delays,
+            **settings.connection.aiokafka(),
+            group_id=settings.topics.delay_group,
             group_instance_id=settings.instance_id,
             session_timeout_ms=settings.session_timeout,
             heartbeat_interval_ms=int(min(HEARTBEAT_S * 1_000, settings.session_timeout / 3)),
@@ -81,8 +85,10 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
             enable_auto_commit=False,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
+        Promptness().bound(consumer._client, FETCH_ANSWER_S, is_member=True)
         try:
             await consumer.start()
+            bound_heartbeats(consumer)
         except BaseException:
             await stop_consumer(consumer)
             raise

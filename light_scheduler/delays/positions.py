@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from light_scheduler.client.connection import stop_consumer
+from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError, FormatError
+from light_scheduler.kafka.connection import stop_consumer
 from light_scheduler.wire.delays import DelayPosition, decode_position
 
 STALL_TIMEOUT_S = 30.0
@@ -26,8 +27,8 @@ log = logging.getLogger(__name__)
 class Positions:
     """Reads positions; those who ask at the same time share one reading."""
 
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, connection: Address, topic: str) -> None:
+        self._connection = connection_to(connection)
         self._place = TopicPartition(topic, 0)
         self._lock = asyncio.Lock()
         self._asked = self._answered = 0
@@ -49,7 +50,7 @@ class Positions:
 
     async def _read_all(self) -> dict[bytes, DelayPosition]:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **self._connection.aiokafka(),
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -76,7 +77,7 @@ class Positions:
 
     async def _end(self) -> int:
         """Return the offset after the last record, committed or not."""
-        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap_servers, isolation_level="read_uncommitted")
+        consumer = AIOKafkaConsumer(**self._connection.aiokafka(), isolation_level="read_uncommitted")
         try:
             await consumer.start()
             end: int = (await consumer.end_offsets([self._place]))[self._place]

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from light_scheduler.client.connection import broker_errors, started_producer, stop_consumer, stop_producer
+from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError, FormatError
+from light_scheduler.kafka.connection import broker_errors, started_producer, stop_consumer, stop_producer
 from light_scheduler.model import DelayRule
 from light_scheduler.wire.delays import decode_rule, encode_rule
 
@@ -21,8 +22,8 @@ log = logging.getLogger(__name__)
 class RuleLog:
     """The stored rules, in the order in which they were last written: the same for every worker."""
 
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, connection: Address, topic: str) -> None:
+        self._connection = connection_to(connection)
         self._place = TopicPartition(topic, 0)
         self._rules: dict[str, DelayRule] = {}
         self._reached = 0
@@ -39,7 +40,7 @@ class RuleLog:
         To be called again after an error: it begins anew.
         """
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **self._connection.aiokafka(),
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -66,7 +67,7 @@ class RuleLog:
         key, value = (name.encode(), None) if rule is None else encode_rule(rule)
         with broker_errors(f"writing to {self._place.topic}"):
             async with asyncio.timeout(WRITE_TIMEOUT_S):
-                producer = await started_producer({"bootstrap_servers": self._bootstrap_servers})
+                producer = await started_producer(self._connection.aiokafka())
                 try:
                     sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
                 finally:
@@ -76,9 +77,9 @@ class RuleLog:
                     await self._moved.wait()
 
 
-async def stored_rules(bootstrap_servers: str, topic: str, timeout: float) -> list[DelayRule]:
+async def stored_rules(connection: Address, topic: str, timeout: float) -> list[DelayRule]:
     """Return the rules that are stored now. Raises BrokerError."""
-    rule_log = RuleLog(bootstrap_servers, topic)
+    rule_log = RuleLog(connection, topic)
     loaded = asyncio.Event()
     following = asyncio.create_task(rule_log.follow(loaded.set))
     waiting = asyncio.create_task(loaded.wait())

@@ -14,14 +14,15 @@ from mode import Service
 from light_scheduler.clock import Clock
 from light_scheduler.engine.delays import retention_problem
 from light_scheduler.errors import BrokerError, SchedulerError
+from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.topic_admin import topic_config, topic_id
 from light_scheduler.model import DelayRule, RuleBook
 from light_scheduler.model.delay import check_rule, rule_book
 from light_scheduler.settings import Settings
-from light_scheduler.worker.clients import KafkaClients
-from light_scheduler.worker.targets import Targets
-from light_scheduler.worker.topic_admin import topic_config, topic_id
 
-from .lane import CLOSE_TIMEOUT_S, DelayLane, DelayServices
+from .lane import DelayLane, DelayServices
 from .membership import Membership
 from .positions import Positions
 from .rule_log import RuleLog
@@ -47,11 +48,11 @@ class Delays(Service):
     def __init__(self, settings: Settings, clock: Clock, **options: Any) -> None:
         super().__init__(**options)
         self._settings = settings
-        names, servers = settings.topics, settings.bootstrap_servers
-        self._log = RuleLog(servers, names.delays)
+        names, connection = settings.topics, settings.connection
+        self._log = RuleLog(connection, names.delays)
         self._book = rule_book(settings.delays, ())
         self._warnings: dict[DelayRule, list[str]] = {}
-        self._targets = Targets(servers)
+        self._targets = Targets(connection)
         self._changed = asyncio.Event()
         self._membership = Membership(settings, self._changed.set)
         self._lanes: dict[tuple[DelayRule, TopicPartition], DelayLane] = {}
@@ -59,14 +60,14 @@ class Delays(Service):
         self._writing = asyncio.Lock()
         self._running: list[asyncio.Future[Any]] = []
         self._services = DelayServices(
-            servers,
+            connection,
             names,
-            KafkaClients(servers, settings.transaction_timeout),
+            KafkaClients(connection, settings.transaction_timeout),
             settings.tick,
             clock,
             self._targets,
-            Positions(servers, names.delay_positions),
-            lambda topic: asyncio.to_thread(topic_id, servers, topic),
+            Positions(connection, names.delay_positions),
+            lambda topic: asyncio.to_thread(topic_id, connection, topic),
             self._membership.confirm,
             self.crash,
         )
@@ -203,10 +204,10 @@ class Delays(Service):
 
     async def _warn(self) -> None:
         """Look once at the retention of each rule's source, and keep what is wrong with it for those who ask."""
-        servers = self._settings.bootstrap_servers
+        connection = self._settings.connection
         for rule in self._book.rules.values():
             if rule not in self._warnings and not self._targets[rule.source].refusal:
-                problem = retention_problem(rule, await asyncio.to_thread(topic_config, servers, rule.source))
+                problem = retention_problem(rule, await asyncio.to_thread(topic_config, connection, rule.source))
                 self._warnings[rule] = [] if problem is None else [problem]
                 if problem is not None:
                     log.warning("delay rule %s: %s", rule.name, problem)

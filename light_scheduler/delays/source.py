@@ -8,8 +8,9 @@ from typing import Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from light_scheduler.client.connection import stop_consumer
-from light_scheduler.worker.fetching import Command, fetched_commands
+from light_scheduler.connection import Address, connection_to
+from light_scheduler.kafka.connection import stop_consumer
+from light_scheduler.kafka.fetching import Command, fetched_commands
 
 FETCH_BYTES = 1 << 20
 FETCH_MAX_WAIT_MS = 5_000
@@ -26,10 +27,10 @@ class Source:
         self.position = position
 
     @classmethod
-    async def open(cls, bootstrap_servers: str, tp: TopicPartition, offset: int) -> Self:
+    async def open(cls, connection: Address, tp: TopicPartition, offset: int) -> Self:
         """Return a source at an offset, or at what the topic has that is nearest to it. Raises aiokafka's errors."""
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap_servers,
+            **connection_to(connection).aiokafka(),
             isolation_level="read_committed",
             auto_offset_reset="none",  # records that retention took away are not passed over in silence
             enable_auto_commit=False,

@@ -1,6 +1,7 @@
 """A real Kafka from pip alone, for development, demonstrations and tests.
 
-Not for production: one machine, no authentication, bound to the loopback address.
+Not for production: one machine, bound to the loopback address, without authentication unless it is asked for
+(`listeners`).
 """
 
 from .broker import EmbeddedBroker

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Self
 
 from light_scheduler.errors import BrokerStartError
+from light_scheduler.host.jars import kafka_jars
+from light_scheduler.host.java import java_executable
+from light_scheduler.host.ports import HOST, free_port, port_is_free
 
 from .controller import Seat
 from .enclosure import Enclosed
-from .jars import kafka_jars
-from .java import java_executable
 from .leash import Leash
-from .ports import free_port, port_is_free
-from .properties import HOST, SideDoor, log4j2_properties, server_properties
+from .listeners import SecuredListener
+from .properties import SideDoor, log4j2_properties, server_properties
 from .readiness import admin_client, all_in_sync, answers
 from .storage import BrokerFolder, new_cluster_id
 
@@ -43,6 +44,7 @@ class EmbeddedBroker(Enclosed):
     `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
     `data_dir`: a folder that keeps its topics between runs, or None for a temporary one that `close` removes.
     `side_doors`: further ports, each with the one that is advertised to those who come in by it.
+    `secured`: further ports, with TLS or a login (see `listeners`); the main one stays without either.
     `seat`: its place in a cluster (see `EmbeddedCluster`); without one it is broker and controller, and all there is.
     `remove_when_orphaned`: a folder that is deleted if this process is killed, besides a temporary one.
     `start_timeout`: seconds until a broker that does not answer counts as failed (the download of Kafka not included).
@@ -57,6 +59,7 @@ class EmbeddedBroker(Enclosed):
         port: int | None = None,
         data_dir: Path | None = None,
         side_doors: Sequence[SideDoor] = (),
+        secured: Sequence[SecuredListener] = (),
         seat: Seat | None = None,
         remove_when_orphaned: Path | None = None,
         start_timeout: float = 60.0,
@@ -69,6 +72,7 @@ class EmbeddedBroker(Enclosed):
         self._temporary = None if data_dir else tempfile.TemporaryDirectory(prefix="light-scheduler-kafka-")
         self._folder = BrokerFolder((data_dir or Path(self._temporary.name if self._temporary else "")).absolute())
         self._side_doors = side_doors
+        self._secured = secured
         self._seat = seat
         self._remove_when_orphaned = self._folder.root if self._temporary else remove_when_orphaned
         self._start_timeout = start_timeout
@@ -200,6 +204,7 @@ class EmbeddedBroker(Enclosed):
             controller_port=seat.controller.port if seat else free_port(),
             log_dir=folder.kafka_data,
             side_doors=self._side_doors,
+            secured=self._secured,
             node_id=seat.node_id if seat else 1,
             has_controller=seat is None,
             copies=seat.controller.copies if seat else 1,

@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
+from light_scheduler.host.jars import kafka_jars
+from light_scheduler.host.java import java_executable
+
 from .broker import EmbeddedBroker
 from .controller import Controller, Seat
 from .enclosure import Enclosed
-from .jars import kafka_jars
-from .java import java_executable
 from .properties import SideDoor
 from .waiting import wait_until
 

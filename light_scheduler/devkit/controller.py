@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from light_scheduler.host.ports import free_port
+
 from .leash import Leash
-from .ports import free_port
 from .properties import controller_properties, log4j2_properties
 from .storage import BrokerFolder, new_cluster_id
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-HOST = "127.0.0.1"
+if TYPE_CHECKING:
+    from .listeners import SecuredListener
+
+from light_scheduler.host.ports import HOST
 
 _CONTROLLER_ID = 100
 # After a SIGKILL the controller lets the broker register again only when the old registration has run out, 9 s by
@@ -33,6 +36,7 @@ def server_properties(
     node_id: int = 1,
     has_controller: bool = True,
     copies: int = 1,
+    secured: Sequence[SecuredListener] = (),
     others: Mapping[str, object] | None = None,
 ) -> str:
     """Return the `server.properties` of a node on the loopback address.
@@ -44,6 +48,10 @@ def server_properties(
     doors = {f"SIDE{number}": door for number, door in enumerate(side_doors)}
     listeners = {"PLAINTEXT": port} | {name: door.port for name, door in doors.items()}
     advertised = {"PLAINTEXT": port} | {name: door.advertised_port for name, door in doors.items()}
+    protocols = dict.fromkeys((*listeners, "CONTROLLER"), "PLAINTEXT")
+    for listener in secured:
+        listeners[listener.name] = advertised[listener.name] = listener.port
+        protocols[listener.name] = listener.protocol
     settings = {
         "process.roles": "broker,controller" if has_controller else "broker",
         "node.id": node_id,
@@ -51,7 +59,7 @@ def server_properties(
         "listeners": _addresses(listeners | ({"CONTROLLER": controller_port} if has_controller else {})),
         "advertised.listeners": _addresses(advertised),
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in (*listeners, "CONTROLLER")),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "log.dirs": log_dir,
         **_copies(copies),
         # Kafka's 50 partitions each are for clusters: creating, opening and cleaning them is most of a start.
@@ -71,6 +79,7 @@ def server_properties(
         "background.threads": 2,
         "num.recovery.threads.per.data.dir": 2,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+        **{name: value for listener in secured for name, value in listener.properties().items()},
         **(others or {}),
     }
     return _text(settings)

@@ -18,7 +18,6 @@ def admin_client(bootstrap_servers: str) -> Any:
             "bootstrap.servers": bootstrap_servers,
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 200,
-            "broker.address.family": "v4",
         },
         logger=_SILENT,
     )

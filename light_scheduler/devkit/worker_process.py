@@ -13,6 +13,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from light_scheduler.connection import Secret
+from light_scheduler.durations import format_duration
 from light_scheduler.errors import SchedulerError
 from light_scheduler.model import DelayRule
 from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
@@ -39,7 +41,7 @@ class WorkerProcess:
 
     @property
     def url(self) -> str:
-        return f"http://{self.settings.web_host}:{self.settings.web_port}"
+        return self.settings.web_url
 
     @property
     def pid(self) -> int | None:
@@ -127,11 +129,16 @@ def worker_environment(settings: Settings, base: Mapping[str, str] | None = None
         if not name.startswith(ENVIRONMENT_PREFIX)
     }
     for setting in fields(settings):
-        environment[ENVIRONMENT_PREFIX + setting.name.upper()] = _as_text(getattr(settings, setting.name), setting.name)
+        value = getattr(settings, setting.name)
+        is_duration = setting.metadata["syntax"] == "DURATION"
+        text = format_duration(value) if is_duration else _as_text(value, setting.name)
+        environment[ENVIRONMENT_PREFIX + setting.name.upper()] = text
     return environment
 
 
 def _as_text(value: Any, name: str) -> str:
+    if isinstance(value, Secret):
+        return value.reveal()
     if isinstance(value, tuple):
         return ",".join(map(_item_as_text, value))
     if value is None:
@@ -140,9 +147,11 @@ def _as_text(value: Any, name: str) -> str:
 
 
 def _item_as_text(item: Any) -> str:
+    if isinstance(item, str):
+        return item
     if isinstance(item, CommandsTopic):
         return f"{item.name}:{item.dialect}"
     if isinstance(item, DelayRule):
-        return f"{item.name}={item.source}:{item.delay}:{item.target}"
+        return f"{item.name}={item.source}:{format_duration(item.delay)}:{item.target}"
     tenant, value = item
     return f"{tenant}:{'unlimited' if value is None else value}"

@@ -3,14 +3,14 @@
 The same functions run in the worker, in test doubles, in dry runs and in audits.
 """
 
+from .bulk import check_bulk, concerns, decide_bulk, event_of, result_of
 from .commands import decide
 from .decision import Decision
 from .fairness import FairQueue
 from .firing import FiringRules, Skipped, Turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_entry
-from .preview import due_times, preview
-from .sweep import check_for_many, concerns, decide_one_of_many, event_of, result_of
+from .preview import due_times, first_due_times, preview
 from .throttle import ALL, Throttle
 
 __all__ = [
@@ -22,12 +22,13 @@ __all__ = [
     "Skipped",
     "Throttle",
     "Turn",
-    "check_for_many",
+    "check_bulk",
     "concerns",
     "decide",
-    "decide_one_of_many",
+    "decide_bulk",
     "due_times",
     "event_of",
+    "first_due_times",
     "next_try",
     "plain_entry",
     "preview",

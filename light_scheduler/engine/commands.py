@@ -7,6 +7,7 @@ import msgspec
 from light_scheduler.model import (
     NEVER,
     Backoff,
+    Bounds,
     Command,
     CompleteCommand,
     Entry,
@@ -18,13 +19,14 @@ from light_scheduler.model import (
     RescheduleCommand,
     Schedule,
     ScheduleCommand,
+    Trigger,
 )
 
 from .completion import acknowledgement_of, complete
 from .decision import Decision
 from .limits import Limits
 from .progress import planned_for, standing
-from .recurrence import is_planned
+from .recurrence import is_planned, next_of, within
 from .timing import begin
 
 MOST_TRIGGERED = 1_000
@@ -64,9 +66,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
     if current is not None and command.on_conflict != "replace":
         if command.on_conflict == "keep":
             return Decision(Outcome.KEPT, current, subject=current)
-        return Decision(
-            Outcome.CONFLICT, current, subject=current, reason="a schedule of this id exists and on-conflict is fail"
-        )
+        return Decision(Outcome.CONFLICT, current, subject=current, reason="a schedule of this id exists already")
     trigger, planned = begin(command, now)
     schedule = Schedule(
         command.tenant,
@@ -104,6 +104,8 @@ def _paused(current: Entry, outcome: Outcome, event: EventType, *, paused: bool)
 def _triggered(current: Entry, now: int) -> Decision:
     """Fire now: a one-shot in place of its time, a series besides its times, even one that is paused."""
     schedule, progress = current.schedule, current.progress
+    if isinstance(schedule.trigger, Once) and progress.due == NEVER:
+        return _triggered_again(current)
     if len(progress.triggered) >= MOST_TRIGGERED:
         reason = f"{MOST_TRIGGERED} firings that were asked for wait already"
         return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
@@ -112,6 +114,17 @@ def _triggered(current: Entry, now: int) -> Decision:
         asked = replace(asked, due=NEVER, planned=None, refusals=0)
     asked = replace(asked, triggered=tuple(sorted((*asked.triggered, _free_instant(schedule, asked, now)))))
     entry = standing(schedule, asked)
+    return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
+
+
+def _triggered_again(current: Entry) -> Decision:
+    """A one-shot fires once, however often it is asked to, and however many of these commands one cycle takes."""
+    progress = current.progress
+    if not progress.triggered:
+        return Decision(Outcome.NOT_FOUND, current, reason="it was delivered, and waits to be completed")
+    if progress.retry_at is None:
+        return Decision(Outcome.TRIGGERED, current, subject=current, reason="was triggered before: fires once, at once")
+    entry = standing(current.schedule, replace(progress, retry_at=None))
     return Decision(Outcome.TRIGGERED, entry, EventType.UPDATED, entry, "triggered: fires at once")
 
 
@@ -126,6 +139,8 @@ def _free_instant(schedule: Schedule, progress: Progress, now: int) -> int:
 
 def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decision:
     trigger, planned = begin(command, now)
+    delivered = max((current.progress.delivered, *(each.due for each in current.progress.awaited)))
+    following = _first_after(delivered, trigger, planned, command.bounds)
     schedule = replace(
         current.schedule,
         version=current.schedule.version + 1,
@@ -133,22 +148,37 @@ def _reschedule(command: RescheduleCommand, current: Entry, now: int) -> Decisio
         accepted_at=now,
         bounds=command.bounds,
     )
-    progress = _carried_over(current, schedule, Progress(planned, command.offset, paused=current.progress.paused))
-    earliest = max((each.due + 1 for each in progress.awaited), default=0)
+    begun = Progress(planned, command.offset, paused=current.progress.paused, delivered=delivered)
+    progress = _carried_over(current, schedule, begun, has_times=following is not None)
     if isinstance(trigger, FixedDelay) and progress.awaited:
         progress = replace(progress, due=NEVER)  # the run that is on is followed by the new delay
     else:
-        progress = planned_for(schedule, progress, planned, earliest)
+        progress = planned_for(schedule, progress, following, delivered + 1)
     entry = standing(schedule, progress)
-    return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, entry, "rescheduled")
+    reason = "rescheduled" if following is not None else "rescheduled: its new times have been delivered"
+    subject = entry or Entry(schedule, progress)
+    return Decision(Outcome.RESCHEDULED, entry, EventType.UPDATED, subject, reason, finished=entry is None)
 
 
-def _carried_over(current: Entry, schedule: Schedule, progress: Progress) -> Progress:
+def _first_after(delivered: int, trigger: Trigger, planned: int, bounds: Bounds | None) -> int | None:
+    """Return when a new time rule fires first, after what was delivered by the old one; None if it never does.
+
+    A command counts from when it was recorded. What became due and was delivered before it was carried out would have
+    a time in the new plan too, and be delivered again.
+    """
+    if planned > delivered or isinstance(trigger, FixedDelay | Backoff):
+        return planned
+    return None if isinstance(trigger, Once) else within(bounds, next_of(trigger, delivered))
+
+
+def _carried_over(current: Entry, schedule: Schedule, progress: Progress, *, has_times: bool) -> Progress:
     """Keep what a series owes besides its times: what was asked for, and what was delivered and not completed.
 
-    What fires once has one firing, and that is the one that gets another time; a backoff series has one piece of work.
+    What fires once has one firing, and that is the one that gets another time, if that is still to come; a backoff
+    series has one piece of work.
     """
-    if isinstance(current.schedule.trigger, Once | Backoff) or isinstance(schedule.trigger, Backoff):
+    is_one = isinstance(current.schedule.trigger, Once | Backoff) or isinstance(schedule.trigger, Backoff)
+    if is_one and has_times:
         return progress
     progress = replace(progress, triggered=current.progress.triggered)
     if acknowledgement_of(schedule) is None:

@@ -21,7 +21,6 @@ from light_scheduler.model import (
     DeadLetterCause,
     Entry,
     EventType,
-    FixedDelay,
     Once,
     Progress,
     Schedule,
@@ -29,7 +28,7 @@ from light_scheduler.model import (
 
 from .completion import acknowledgement_of
 from .misfire import catch_up
-from .progress import after_planned, counted, release_of, run_ended, standing, window_end
+from .progress import after_planned, counted, is_wanted_late, release_of, run_ended, standing, window_end
 
 MINUTE_MS = 60_000
 
@@ -152,7 +151,8 @@ def _deliver_planned(entry: Entry, now: int, rules: FiringRules, refusal: str | 
             turn = _turn(entry, following, event=None)
     else:
         done = after_planned(schedule, progress, now)
-        turn = _deliver(entry, progress, done, window_end(schedule, progress), now, rules, refusal)
+        since = now if is_wanted_late(schedule) else window_end(schedule, progress)
+        turn = _deliver(entry, progress, done, since, now, rules, refusal)
     return replace(turn, skipped=skipped, steps=caught_up.steps) if skipped is not None else turn
 
 
@@ -207,14 +207,17 @@ def _deliver(
             return _turn(subject, retry, EventType.RETRIED, refusal)
         done = run_ended(schedule, done, now)
         return _turn(subject, done, EventType.DEAD_LETTERED, refusal, DeadLetterCause.REFUSED)
+    awaited = done.awaited
     if isinstance(schedule.trigger, Backoff):
         # An attempt takes the place of the one before it; what was triggered comes besides.
-        others = done.awaited if done.attempt == entry.progress.attempt else ()
-        done = replace(done, awaited=(*others, Awaited(due, firing.sequence, firing.attempt, NEVER, now)))
+        others = awaited if done.attempt == entry.progress.attempt else ()
+        awaited = (*others, Awaited(due, firing.sequence, firing.attempt, NEVER, now))
     elif (waits := acknowledgement_of(schedule)) is not None:
-        until = now + waits.timeout
-        done = replace(done, awaited=(*done.awaited, Awaited(due, firing.sequence, 1, until, now)))
-    return _turn(subject, done, EventType.FIRED)
+        awaited = (*awaited, Awaited(due, firing.sequence, 1, now + waits.timeout, now))
+    delivered = done.delivered
+    if due > delivered and (due not in entry.progress.triggered or isinstance(schedule.trigger, Once)):
+        delivered = due
+    return _turn(subject, replace(done, awaited=awaited, delivered=delivered), EventType.FIRED)
 
 
 def _deliver_again(entry: Entry, overdue: Awaited, now: int, rules: FiringRules, refusal: str | None) -> Turn:
@@ -231,8 +234,6 @@ def _deliver_again(entry: Entry, overdue: Awaited, now: int, rules: FiringRules,
     if waits is None or overdue.attempt >= waits.max_attempts:
         last = Entry(schedule, replace(named, attempt=overdue.attempt))
         reason = f"not completed after {overdue.attempt} attempt{'s' if overdue.attempt > 1 else ''}"
-        if isinstance(schedule.trigger, FixedDelay) and overdue.attempt == 1:
-            return _turn(last, given_up, EventType.COMPLETED, f"failure: {reason}")
         return _turn(last, given_up, EventType.DEAD_LETTERED, reason, DeadLetterCause.UNACKNOWLEDGED)
     if refusal is not None:
         if (retry := _set_aside(entry, overdue.until, now, rules)) is not None:

@@ -10,11 +10,19 @@ from light_scheduler.model import Command, ScheduleCommand
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a command. `internal_topics` are written by workers only: no schedule may aim at them."""
+    """Bounds of a command. `internal_topics` are written by workers only: no schedule may aim at them.
+
+    `answers_only` are topics that take results of commands, and no firings.
+    """
 
     max_payload_bytes: int
     max_id_bytes: int
     internal_topics: frozenset[str] = frozenset()
+    answers_only: frozenset[str] = frozenset()
+
+    def may_aim_at(self, topic: str) -> bool:
+        """Tell whether firings may go to a topic."""
+        return topic not in self.internal_topics and topic not in self.answers_only
 
     def check(self, command: Command) -> None:
         """Raise InvalidCommand, naming the field, if a command passes a limit."""
@@ -22,15 +30,17 @@ class Limits:
         if len(id) * 4 > self.max_id_bytes and len(id.encode()) > self.max_id_bytes:
             raise InvalidCommand("schedule-id", f"is longer than {self.max_id_bytes} bytes")
         if command.reply_to is not None and command.reply_to.topic in self.internal_topics:
-            raise InvalidCommand("schedule-reply-topic", f"{command.reply_to.topic} is written by the scheduler only")
+            raise InvalidCommand(
+                "schedule-reply-topic", f"{command.reply_to.topic} is an internal topic: nobody else may write to it"
+            )
         if isinstance(command, ScheduleCommand):
             if command.payload is not None and len(command.payload) > self.max_payload_bytes:
                 raise InvalidCommand(
                     "payload", f"has {len(command.payload)} bytes; at most {self.max_payload_bytes} are allowed"
                 )
-            if command.target.topic in self.internal_topics:
+            if not self.may_aim_at(command.target.topic):
                 raise InvalidCommand(
-                    "schedule-target-topic", f"{command.target.topic} is written by the scheduler only"
+                    "schedule-target-topic", f"{command.target.topic} is an internal topic: nobody else may write to it"
                 )
 
 

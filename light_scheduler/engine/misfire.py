@@ -37,29 +37,31 @@ def catch_up(schedule: Schedule, progress: Progress, now: int) -> CaughtUp:
     """Apply a schedule's misfire policy to its next planned firing, which is looked at only now.
 
     A firing within its window and grace is none of its business, nor is one that was in time and refused by its target.
-    `all` fires every one, `coalesce` the latest one that is due for all, `skip` goes on with the first that is not a
-    misfire itself.
+    `all` fires every one. `skip` goes on with the first that is not a misfire itself, and so does `coalesce` if that
+    one is due: it stands for all that were missed. If none is, `coalesce` fires the latest misfire.
     """
     bounds = schedule.bounds or NO_BOUNDS
     if not is_misfire(schedule, progress, now) or progress.refusals or bounds.misfire == "all":
         return CaughtUp(progress)
     if isinstance(schedule.trigger, Once | FixedDelay | Backoff):
         return CaughtUp(progress)  # neither has more than one firing waiting
-    # What was planned until then is due, or a misfire, wherever its jitter has put it; after it, each is looked at.
-    surely = now - bounds.jitter - (bounds.window + bounds.misfire_grace + 1 if bounds.misfire == "skip" else 0)
+    # What was planned until then is a misfire, wherever its jitter has put it; after it, each is looked at.
+    surely = now - bounds.jitter - (bounds.window + bounds.misfire_grace + 1)
     passed = _last_until(schedule, planned_at(progress), surely)
     if passed.skipped:
         progress = planned_for(schedule, progress, passed.planned, progress.due)
     if bounds.misfire == "skip":
         return _first_on_time(schedule, progress, passed, now)
-    return _last_due(schedule, progress, passed, now)
+    return _first_on_time_or_latest(schedule, progress, passed, now)
 
 
-def _last_due(schedule: Schedule, progress: Progress, passed: _Passed, now: int) -> CaughtUp:
+def _first_on_time_or_latest(schedule: Schedule, progress: Progress, passed: _Passed, now: int) -> CaughtUp:
     step = 0
     while step < MOST_STEPS and (following := _after(schedule, progress, planned_at(progress))).due <= now:
         progress = following
         step += 1
+        if not is_misfire(schedule, progress, now):
+            break
     return CaughtUp(progress, passed.skipped + step, passed.steps + step, passed.is_exact)
 
 

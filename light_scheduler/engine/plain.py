@@ -52,7 +52,7 @@ def plain_entry(record: CommandRecord, now: int, limits: Limits) -> tuple[bytes,
             else:
                 user.append(header)
         key, payload = record.key, record.value
-        if at is None or topic is None or not key or topic in limits.internal_topics:
+        if at is None or topic is None or not key or not limits.may_aim_at(topic):
             return None
         id = key.decode()
     except ValueError:  # UnicodeDecodeError is one

@@ -18,8 +18,14 @@ def preview(command: ScheduleCommand, count: int) -> list[int]:
 
     Every run of a fixed-delay series is taken to be completed at once. Raises InvalidCommand.
     """
+    return list(islice(first_due_times(command), count))
+
+
+def first_due_times(command: ScheduleCommand) -> Iterator[int]:
+    """Yield the due times of `preview`, without an end if the schedule has none. Raises InvalidCommand at the first."""
     entry = decide(command, None, command.recorded_at, NO_LIMITS).entry
-    return [] if entry is None else list(islice(due_times(entry), count))
+    if entry is not None:
+        yield from due_times(entry)
 
 
 def due_times(entry: Entry) -> Iterator[int]:

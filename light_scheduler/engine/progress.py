@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from light_scheduler.model import NEVER, NO_BOUNDS, Backoff, Entry, FixedDelay, Progress, Schedule
+from light_scheduler.model import NEVER, NO_BOUNDS, Backoff, Entry, FixedDelay, Once, Progress, Schedule
 
 from .recurrence import next_planned, within
 from .spread import offset_of
@@ -32,6 +32,11 @@ def release_of(schedule: Schedule, progress: Progress) -> int:
 def window_end(schedule: Schedule, progress: Progress) -> int:
     """Return until when the next planned firing is on time."""
     return progress.due + (schedule.bounds or NO_BOUNDS).window
+
+
+def is_wanted_late(schedule: Schedule) -> bool:
+    """Tell whether a schedule's firing is delivered however late it is: its sender said so."""
+    return isinstance(schedule.trigger, Once) and schedule.trigger.late
 
 
 def is_misfire(schedule: Schedule, progress: Progress, now: int) -> bool:

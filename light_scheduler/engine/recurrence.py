@@ -50,17 +50,20 @@ def next_planned(schedule: Schedule, planned: int, attempt: int) -> int | None:
     trigger = schedule.trigger
     if isinstance(trigger, Once):
         return None
-    if isinstance(trigger, FixedRate):
-        following: int | None = _at_rate(trigger, planned)
-    elif isinstance(trigger, FixedDelay):
+    if isinstance(trigger, FixedDelay):
         return NEVER
-    elif isinstance(trigger, Cron):
-        following = _matching(trigger, planned)
+    if isinstance(trigger, FixedRate | Cron):
+        following = next_of(trigger, planned)
     elif is_last_attempt(trigger, attempt):
         return None
     else:
         following = _attempt(trigger, planned, attempt + 1, schedule.tenant, schedule.id)
     return within(schedule.bounds, following)
+
+
+def next_of(trigger: FixedRate | Cron, after: int) -> int | None:
+    """Return the first instant after another one at which a trigger alone fires, or None if there is none."""
+    return _at_rate(trigger, after) if isinstance(trigger, FixedRate) else _matching(trigger, after)
 
 
 def is_planned(trigger: Trigger, instant: int) -> bool:

@@ -14,7 +14,7 @@ from light_scheduler.model import Entry, Shares
 SAVED_S = 0.25
 """What a bucket holds at most, in seconds of its rate: what can go out at once after a pause, beyond the rate."""
 
-GULP_S = 0.1
+MIN_REFILL_S = 0.1
 """What is held back goes on when so much of its rate has come together: not in a transaction for each firing."""
 
 
@@ -44,7 +44,7 @@ class TokenBucket:
 
     def ready_at(self) -> int:
         """Return when there will be enough to go on with."""
-        enough = min(self._capacity, max(1.0, self.rate * GULP_S))
+        enough = min(self._capacity, max(1.0, self.rate * MIN_REFILL_S))
         return self._at + max(0, math.ceil((enough - self._tokens) * 1_000 / self.rate))
 
     def is_full(self, now: int) -> bool:

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
+    FIRE_PAST,
     LATEST_INSTANT,
     NO_BOUNDS,
     REJECT_PAST,
     After,
+    Cron,
     Once,
     RescheduleCommand,
     ScheduleCommand,
@@ -18,6 +20,10 @@ from light_scheduler.model import (
 
 from .cron import CronError
 from .recurrence import anchored, first_planned
+
+MAX_CRON_CHARACTERS = 1_000
+MAX_CRON_ALTERNATIVES = 32
+"""Of a cron4j expression. Each one is searched for its next time, which takes up to 0.1 ms, for every firing."""
 
 
 class Begun(NamedTuple):
@@ -40,7 +46,10 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     timing = command.timing
     if isinstance(timing, Once):
         if command.on_past is not None:
-            _check_past(recorded_at - timing.at, command.on_past)
+            late = recorded_at - timing.at
+            _check_past(late, command.on_past)
+            if late > 0 and command.on_past == FIRE_PAST:
+                return Begun(Once(timing.at, late=True), timing.at)
         return Begun(timing, timing.at)
     if isinstance(timing, After):
         due = recorded_at + timing.delay
@@ -49,6 +58,8 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
         return Begun(Once(due), due)
     bounds = command.bounds or NO_BOUNDS
     trigger = anchored(timing, bounds, recorded_at)
+    if isinstance(trigger, Cron):
+        _check_size(trigger)
     try:
         planned = first_planned(trigger, bounds, recorded_at, command.tenant, command.id)
     except CronError as error:
@@ -56,6 +67,17 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     if planned is None:
         raise InvalidCommand("schedule-end" if bounds.end is not None else "schedule-cron", "leaves no time to fire at")
     return Begun(trigger, planned)
+
+
+def _check_size(cron: Cron) -> None:
+    """Refuse what takes long to compile, or to find the next firing of, before either is tried."""
+    if len(cron.expression) > MAX_CRON_CHARACTERS:
+        reason = f"has {len(cron.expression)} characters; at most {MAX_CRON_CHARACTERS} are allowed"
+        raise InvalidCommand("schedule-cron", reason)
+    alternatives = cron.expression.count("|") + 1
+    if alternatives > MAX_CRON_ALTERNATIVES:
+        reason = f"has {alternatives} alternatives; at most {MAX_CRON_ALTERNATIVES} are allowed"
+        raise InvalidCommand("schedule-cron", reason)
 
 
 def _check_past(late: int, on_past: int) -> None:

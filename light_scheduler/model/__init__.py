@@ -1,6 +1,8 @@
 """The vocabulary: typed values without behaviour beyond their own rules."""
 
+from .bulk import BulkCommand, BulkPart, BulkTotal
 from .command import (
+    FIRE_PAST,
     REJECT_PAST,
     Command,
     CompleteCommand,
@@ -13,7 +15,7 @@ from .command import (
     Selection,
 )
 from .delay import DelayRule, RuleBook, RuleError
-from .firing import Firing, firing_id
+from .firing import Firing, delivery_id, firing_id
 from .outcome import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Result
 from .schedule import (
     DEFAULT_PRIORITY,
@@ -30,7 +32,6 @@ from .schedule import (
     Schedule,
     Target,
 )
-from .sweep import CommandForMany, Sweep, Tally
 from .tenant import EQUAL_SHARES, MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
 from .topics import TopicNames
 from .trigger import (
@@ -53,6 +54,7 @@ __all__ = [
     "DEFAULT_PRIORITY",
     "DEFAULT_TENANT",
     "EQUAL_SHARES",
+    "FIRE_PAST",
     "LATEST_INSTANT",
     "MAX_WEIGHT",
     "NEVER",
@@ -66,8 +68,10 @@ __all__ = [
     "Awaited",
     "Backoff",
     "Bounds",
+    "BulkCommand",
+    "BulkPart",
+    "BulkTotal",
     "Command",
-    "CommandForMany",
     "CompleteCommand",
     "ControlCommand",
     "ControlName",
@@ -99,11 +103,10 @@ __all__ = [
     "Selection",
     "Series",
     "Shares",
-    "Sweep",
-    "Tally",
     "Target",
     "Timing",
     "TopicNames",
     "Trigger",
+    "delivery_id",
     "firing_id",
 ]

@@ -1,6 +1,6 @@
 """Commands: what a sender asks for, once it has been understood. Times and durations are ms.
 
-Commands that may be for many are stored while they are at work (`wire.state`): fields are only added, with a default.
+Bulk commands are stored while they are at work (`wire.state`): fields are only added, with a default.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ OnConflict = Literal["replace", "keep", "fail"]
 
 REJECT_PAST = -1
 """`on_past` of a schedule that must not be in the past when it arrives."""
+
+FIRE_PAST = -2
+"""`on_past` of a schedule whose sender says that it fires, however long ago it was due."""
 
 
 class ReplyTo(msgspec.Struct, frozen=True, gc=False):
@@ -35,7 +38,8 @@ class Selection(msgspec.Struct, frozen=True, gc=False):
 class ScheduleCommand(msgspec.Struct, frozen=True, gc=False):
     """Store a schedule, or replace the one of the same id.
 
-    `recorded_at` is the command record's timestamp. `on_past` is None (fire at once), `REJECT_PAST`, or a grace in ms.
+    `recorded_at` is the command record's timestamp. `on_past` is None (fire at once, unless it lies
+    before the lookback), `FIRE_PAST`, `REJECT_PAST`, or a grace in ms.
     """
 
     tenant: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -38,15 +38,17 @@ class DelayRule(msgspec.Struct, frozen=True):
         return f"{self.source} -{format_duration(self.delay)}-> {self.target}"
 
 
-def parse_rule(name: str, source: str, delay: str, target: str) -> DelayRule:
-    """Return a rule from what people write. Raises RuleError."""
+def parse_rule(
+    name: str, source: str, delay: str, target: str, *, read: Callable[[str], int] = parse_duration
+) -> DelayRule:
+    """Return a rule from its parts as text; `read` parses the delay. Raises RuleError."""
     if not _NAME.fullmatch(name):
         raise RuleError("name", f"{name!r} must be 1 to 100 letters, digits, '.', '_' and '-'")
     for part, topic in (("source", source), ("target", target)):
         if not _TOPIC.fullmatch(topic):
             raise RuleError(part, f"{topic!r} is not a topic name: use 1 to 249 letters, digits, '.', '_' and '-'")
     try:
-        ms = parse_duration(delay)
+        ms = read(delay)
     except ValueError as error:
         raise RuleError("delay", str(error)) from None
     if not 1 <= ms <= LONGEST_DELAY:

@@ -12,10 +12,18 @@ def firing_id(schedule_id: str, due: int) -> str:
     return f"{schedule_id}@{due}"
 
 
+def delivery_id(
+    source_topic: str, partition: int, offset: int, version: int, sequence: int, due: int, attempt: int
+) -> str:
+    """Name one delivery of a definition, whose command is at a place: no other message has the same name."""
+    return f"{source_topic}:{partition}:{offset}:{version}:{sequence}:{due}:{attempt}"
+
+
 class Firing(msgspec.Struct, frozen=True, gc=False):
     """What a consumer receives: the payload, the user's headers, and where they come from. Times are UTC epoch ms.
 
-    `original_due` is when the first attempt of a backoff series was due; None for other schedules.
+    `original_due` is when the first attempt of a backoff series was due; None for other schedules. `delivery_id` tells
+    messages apart: deduplicate by it.
     """
 
     tenant: str
@@ -32,6 +40,7 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     payload: bytes | None
     headers: Headers
     original_due: int | None = None
+    delivery_id: str | None = None
 
     @property
     def firing_id(self) -> str:

@@ -68,7 +68,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     partition: int | None = None
     offset: int | None = None
     count: int | UnsetType = UNSET
-    """How many schedules a command for many has changed."""
+    """How many schedules a bulk command has changed."""
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, gc=False):

@@ -105,7 +105,8 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How far a schedule has come: what its next firing is, and what else is to be done. Instants are UTC epoch ms.
 
     `due` is NEVER if nothing more is planned. `arrival` orders schedules that are due in the same instant: the offset
-    of the command that set the due time. `wake` is when the schedule is to be looked at, if that is not when it is due.
+    of the command that set the due time, or less than 0 if that command is in the log of another application. `wake` is
+    when the schedule is to be looked at, if that is not when it is due.
     """
 
     due: int
@@ -128,7 +129,9 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Due time of a firing that waits for the completion of the one before it."""
     awaited: tuple[Awaited, ...] = ()
     swept: int = 0
-    """Offset of the last command for many that has dealt with this schedule."""
+    """Offset of the last bulk command that has dealt with this schedule, or -1 if it was imported since."""
+    delivered: int = 0
+    """Due time of the latest planned firing that was delivered, and of a one-shot that was triggered; 0: none was."""
 
     @property
     def wakes_at(self) -> int:

@@ -36,15 +36,37 @@ class TopicNames:
         return f"{self.app_id}-tenants"
 
     @property
+    def idempotency(self) -> str:
+        return f"{self.app_id}-idempotency"
+
+    @property
     def delays(self) -> str:
         return f"{self.app_id}-delays"
+
+    @property
+    def delay_group(self) -> str:
+        """The consumer group that shares out the sources of delay rules; no application id has a slash in it."""
+        return f"{self.app_id}-delays/sources"
 
     @property
     def delay_positions(self) -> str:
         return f"{self.app_id}-delay-positions"
 
+    @property
+    def loads(self) -> str:
+        return f"{self.app_id}-loads"
+
     def changelog(self, commands_topic: str) -> str:
-        """Name the changelog of a commands topic: each has its own, partition by partition."""
+        """Name the changelog of a commands topic: each has its own, partition by partition.
+
+        Where two names meet, the length of the first tells where it ends: `a-b` with `c` is not `a` with `b-c`.
+        """
         if commands_topic == self.commands:
             return f"{self.app_id}-schedules-changelog"
-        return f"{self.app_id}-{commands_topic}-schedules-changelog"
+        return f"{self.app_id}-{commands_topic}-schedules-changelog-{len(self.app_id)}"
+
+    def transactional_id(self, commands_topic: str, partition: int) -> str:
+        """Name the owner of a partition of a commands topic; no topic has a slash in its name."""
+        if commands_topic == self.commands:
+            return f"{self.app_id}-{commands_topic}-{partition}"
+        return f"{self.app_id}-lanes/{commands_topic}/{partition}"

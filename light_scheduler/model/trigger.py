@@ -19,9 +19,14 @@ CronDialect = Literal["unix", "cron4j", "quartz", "spring"]
 
 
 class Once(msgspec.Struct, frozen=True, array_like=True, tag="once", gc=False):
-    """Fires one time, at an instant."""
+    """Fires one time, at an instant.
+
+    `late` tells that the instant had passed when the command was recorded, and that the sender wants it to fire all the
+    same: then no lookback leaves it out. Commands leave it out.
+    """
 
     at: int
+    late: bool = False
 
 
 class After(msgspec.Struct, frozen=True, array_like=True, tag="after", gc=False):

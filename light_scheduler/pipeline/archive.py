@@ -8,8 +8,10 @@ batch of which query they are (`txn`), and passes over a batch that it has. A ki
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from light_scheduler.errors import JobError
 
 from .job import SILENT, Cluster, Progress
+from .tables import located
 from .topics import require_topic, stream_topics
 
 KAFKA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -26,14 +29,17 @@ KAFKA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "t
 _CHECKPOINT = "_checkpoint"
 """Delta leaves folders alone whose names begin so."""
 
+_LOOK_EVERY_S = 1
+
 
 @dataclass(frozen=True)
 class ArchiveOptions:
     """What is archived: `topics` into the Delta table at `path`.
 
     `batch` is about how many records a micro-batch holds. Without `continuous` the job ends when it has all that was
-    there when it began; with it, it goes on until it is stopped. Small files are compacted in the end, or every
-    `compact_every` seconds.
+    there when it began; with it, it goes on until `stop` is set. Small files are compacted in the end, or every
+    `compact_every` seconds. With `allow_data_loss` it goes on if records are gone that it has not read, and if a topic
+    was created again.
     """
 
     cluster: Cluster
@@ -42,6 +48,8 @@ class ArchiveOptions:
     batch: int = 500_000
     continuous: bool = False
     compact_every: int = 600
+    allow_data_loss: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True)
@@ -67,15 +75,14 @@ class ArchiveSummary:
 
 def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILENT) -> ArchiveSummary:
     """Archive topics. Raises JobError if one is not there, or if the folder has something else in it."""
+    options = replace(options, path=located(spark, options.path))
     for topic in options.topics:
         require_topic(options.cluster, topic)
     before = _version(spark, options.path)
     with progress.phase("Archiving"):
         query = _start(spark, options)
         try:
-            while options.continuous and not query.awaitTermination(options.compact_every):
-                compact(spark, options.path)
-            query.awaitTermination()
+            _wait(spark, query, options) if options.continuous else query.awaitTermination()
         finally:
             query.stop()
     if _version(spark, options.path) is None:  # there was nothing in the topics
@@ -88,7 +95,7 @@ def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILE
 def read_archive(spark: SparkSession, path: str) -> DataFrame:
     """Return an archive: the columns of a Kafka table. Raises JobError if there is none."""
     try:
-        return spark.read.format("delta").load(path).select(*KAFKA_COLUMNS)
+        return spark.read.format("delta").load(located(spark, path)).select(*KAFKA_COLUMNS)
     except AnalysisException as error:
         raise JobError(f"{path} is no archive: `light-scheduler pipeline archive` makes one") from error
 
@@ -106,6 +113,7 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
         options.topics,
         startingOffsets="earliest",
         maxOffsetsPerTrigger=options.batch,
+        failOnDataLoss=str(not options.allow_data_loss).lower(),
         **options.cluster.client_options(),
     )
     dated = records.select(*KAFKA_COLUMNS).withColumn("date", F.to_date("timestamp"))
@@ -117,6 +125,15 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
     )
     writer = writer.trigger(processingTime="1 second") if options.continuous else writer.trigger(availableNow=True)
     return writer.start(options.path)
+
+
+def _wait(spark: SparkSession, query: StreamingQuery, options: ArchiveOptions) -> None:
+    """Return when the job is to stop; compact files now and then until then. Raises what the query fails of."""
+    compact_at = time.monotonic() + options.compact_every
+    while not options.stop.is_set() and not query.awaitTermination(_LOOK_EVERY_S):
+        if time.monotonic() >= compact_at:
+            compact(spark, options.path)
+            compact_at = time.monotonic() + options.compact_every
 
 
 def _version(spark: SparkSession, path: str) -> int | None:

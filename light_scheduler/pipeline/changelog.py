@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from light_scheduler.model import Entry
-from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_entry, decode_progress
+from light_scheduler.wire.state import BULK_PART_KIND, PROGRESS_KIND, SCHEDULE_KIND, decode_entry, decode_progress
 
 from .job import Cluster
 from .topics import read_topics
@@ -32,6 +32,14 @@ def last_records(spark: SparkSession, cluster: Cluster, changelog: str) -> DataF
         F.col("defined.value").alias("schedule"),
         F.when(F.col("moved.offset") > F.col("defined.offset"), F.col("moved.value")).alias("progress"),
     )
+
+
+def bulk_commands_at_work(spark: SparkSession, cluster: Cluster, changelog: str) -> int:
+    """Return how many bulk commands have begun in a partition of a changelog and are not done there."""
+    records = read_topics(spark, cluster.bootstrap_servers, [changelog], **cluster.client_options())
+    parts = records.where(F.substring("key", 1, 1) == F.lit(BULK_PART_KIND))
+    last = parts.groupBy("partition", "key").agg(F.max_by("value", "offset").alias("value"))
+    return last.where("value is not null").count()
 
 
 def decoded(schedule: bytes, progress: bytes | None) -> Entry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from light_scheduler.devkit.jars import Library, jars_of
+from light_scheduler.host.jars import Library, jars_of
 
 DELTA = Library(
     "Delta Lake 4.4.0",

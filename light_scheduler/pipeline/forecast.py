@@ -1,7 +1,8 @@
 """The job `forecast`: how much is due in each minute ahead, from the changelogs, recurrences included.
 
-The engine itself says when a series fires next, jitter included. What nobody can know is taken to go smoothly: runs of
-a fixed delay are completed at once, acknowledgements come in time, and nobody completes a backoff series.
+Firings are counted as `expansion` does, by arithmetic or by the engine itself. What nobody can know is taken to go
+smoothly: runs of a fixed delay are completed at once, acknowledgements come in time, and nobody completes a backoff
+series.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.engine import due_times
-from light_scheduler.model import Entry, TopicNames
+from light_scheduler.model import TopicNames
 from light_scheduler.wire import format_instant
 
 from .changelog import decoded, last_records
+from .expansion import MINUTE_MS, MOST_FIRINGS, Expansion
 from .job import SILENT, Cluster, Progress
 from .pages import GOOD, Section, page, plot, table, write_page
 from .schemas import arrow_schema
 from .topics import require_topic
 
-MOST_FIRINGS = 100_000
-"""Firings of one schedule that are counted."""
-
 MOST_TENANTS = 6
 """Tenants that the plot tells apart."""
 
-_MINUTE_MS = 60_000
+_ROWS_OF_A_FILE = 2_000_000
+_MOST_STEPS = 480
+"""Of the plot: with more of them than it has pixels for, lines would make patterns that are not there."""
+
 _LOAD = "what string, minute bigint, tenant string, topic string, number bigint"
 _DUE, _SCHEDULES, _PAUSED, _CUT = "due", "schedules", "paused", "cut"
 
@@ -104,7 +104,7 @@ class ForecastSummary:
 
 def main(spark: SparkSession, options: ForecastOptions, progress: Progress = SILENT) -> ForecastSummary:
     """Forecast the load. Raises JobError if a changelog cannot be read."""
-    start = options.clock.now() // _MINUTE_MS * _MINUTE_MS
+    start = options.clock.now() // MINUTE_MS * MINUTE_MS
     with progress.phase("Expanding schedules"):
         parts = [_load_of(spark, options, topic, start) for topic in options.inputs]
         load = reduce(DataFrame.unionByName, parts).groupBy("what", "minute", "tenant", "topic")
@@ -117,25 +117,17 @@ def main(spark: SparkSession, options: ForecastOptions, progress: Progress = SIL
             due = counted.where(F.col("what") == _DUE).drop("what").withColumnRenamed("number", "firings")
             if options.table is not None:
                 minute = F.timestamp_millis("minute").alias("minute")
-                due.select(minute, "tenant", "topic", "firings").write.mode("overwrite").parquet(options.table)
+                rows = due.select(minute, "tenant", "topic", "firings")
+                files = (
+                    1 + rows.count() // _ROWS_OF_A_FILE
+                )  # else one for each task of a shuffle: 200 under spark-submit
+                rows.coalesce(files).write.mode("overwrite").parquet(options.table)
             summary = _summary(due, totals, start, start + options.ahead)
             if options.page is not None:
                 write_page(options.page, _page(due, summary))
             return summary
     finally:
         counted.unpersist()
-
-
-def expand(entry: Entry, start: int, end: int) -> list[int]:
-    """Return when a schedule's firings are due before `end`, at most MOST_FIRINGS; overdue ones are due at `start`."""
-    progress = entry.progress
-    asked = [*progress.triggered]
-    if progress.paused:
-        return [start] * len(asked)
-    if progress.queued is not None:
-        asked.append(progress.queued)
-    planned = takewhile(lambda due: due < end, due_times(entry))
-    return [max(start, due) for due in (*asked, *islice(planned, MOST_FIRINGS))]
 
 
 def _load_of(spark: SparkSession, options: ForecastOptions, commands_topic: str, start: int) -> DataFrame:
@@ -147,27 +139,31 @@ def _load_of(spark: SparkSession, options: ForecastOptions, commands_topic: str,
 
 def _expanding(start: int, end: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def expand_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        due: Counter[tuple[int, str, str]] = Counter()
+        expansion = Expansion(start, end)
         counts: Counter[str] = Counter()
         for batch in batches:
             records = zip(batch.column("schedule").to_pylist(), batch.column("progress").to_pylist(), strict=True)
             for entry in (decoded(schedule, progress) for schedule, progress in records):
-                schedule = entry.schedule
-                firings = expand(entry, start, end)
+                expansion.add(entry)
                 counts[_SCHEDULES] += 1
                 counts[_PAUSED] += entry.progress.paused
-                counts[_CUT] += len(firings) >= MOST_FIRINGS
-                for at in firings:
-                    due[at // _MINUTE_MS * _MINUTE_MS, schedule.tenant, schedule.target.topic] += 1
-        rows: list[tuple[Any, ...]] = [(_DUE, *key, number) for key, number in due.items()]
-        rows += [(what, None, None, None, number) for what, number in counts.items()]
-        if rows:
-            columns = zip(*rows, strict=True)
-            schema = arrow_schema(_LOAD)
-            arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        for firings in expansion.firings():
+            yield _rows(_DUE, firings.minutes, firings.tenant, firings.topic, firings.numbers)
+        for what, number in {**counts, _CUT: expansion.cut}.items():
+            yield _rows(what, [None], None, None, [number])
 
     return expand_rows
+
+
+def _rows(what: str, minutes: Any, tenant: str | None, topic: str | None, numbers: Any) -> pa.RecordBatch:
+    columns = [
+        pa.repeat(pa.scalar(what), len(numbers)),
+        pa.array(minutes, pa.int64()),
+        pa.repeat(pa.scalar(tenant, pa.string()), len(numbers)),
+        pa.repeat(pa.scalar(topic, pa.string()), len(numbers)),
+        pa.array(numbers, pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(_LOAD))
 
 
 def _summary(due: DataFrame, totals: Mapping[str, int], start: int, end: int) -> ForecastSummary:
@@ -218,12 +214,15 @@ def _plot(due: DataFrame, summary: ForecastSummary) -> str:
     first, last = (
         int(np.datetime64(at.removesuffix("Z"), "m").astype(np.int64)) for at in (summary.start, summary.end)
     )
-    series = {name: np.zeros(last - first + 1, dtype=np.int64) for name in (*names, "all others")}
+    width = -(-(last - first + 1) // _MOST_STEPS)
+    steps = (last - first) // width + 1
+    series = {name: np.zeros(steps) for name in (*names, "all others")}
     tenant = F.when(F.col("tenant").isin(names), F.col("tenant")).otherwise("all others").alias("tenant")
-    for row in due.groupBy(tenant, "minute").agg(F.sum("firings").alias("firings")).collect():
-        series[row.tenant][row.minute // _MINUTE_MS - first] += row.firings
+    step = F.floor((F.col("minute") / MINUTE_MS - first) / width).cast("int").alias("step")
+    for row in due.groupBy(tenant, step).agg((F.sum("firings") / width).alias("mean")).collect():
+        series[row.tenant][row.step] += row.mean
     shown = {name: numbers for name, numbers in series.items() if numbers.any()}
-    times: Any = np.datetime64(first, "m") + np.arange(last - first + 1)
+    times: Any = np.datetime64(first, "m") + width * np.arange(steps)
 
     def draw(axes: Axes) -> None:
         if len(shown) == 1:
@@ -232,7 +231,8 @@ def _plot(due: DataFrame, summary: ForecastSummary) -> str:
         else:
             axes.stackplot(times, *shown.values(), labels=list(shown), step="post")
             axes.legend(frameon=False, fontsize=9, ncols=4)
-        axes.set_ylabel("firings a minute", fontsize=9)
+        mean = "" if width == 1 else f" (mean of {width} minutes)"
+        axes.set_ylabel(f"firings a minute{mean}", fontsize=9)
         axes.set_ylim(bottom=0)
 
     return plot(draw, "Firings due in each minute, by tenant", (10, 3.6))

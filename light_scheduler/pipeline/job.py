@@ -57,7 +57,7 @@ class Cluster:
     """A Kafka cluster: `host:port,host:port`, and what else its clients need, by librdkafka's names."""
 
     bootstrap_servers: str
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def options(self) -> dict[str, str]:
         """Return the cluster as options of a Kafka format."""

@@ -68,7 +68,7 @@ def start_session(name: str, options: SessionOptions) -> SparkSession:
     """Start a session, or get the one that `spark-submit` made. Raises ConfigurationError if there is no Java."""
     configs = {**_COMMON, **(_DELTA if options.delta else {})}
     builder = SparkSession.builder.appName(name)
-    if _SUBMITTED not in os.environ:
+    if not is_submitted():
         _require_java()
         # Python workers are started by Spark: the same Python, and nothing bound to an outer address.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -81,6 +81,11 @@ def start_session(name: str, options: SessionOptions) -> SparkSession:
     for key, value in {**configs, **options.configs}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def is_submitted() -> bool:
+    """Tell whether `spark-submit` runs this process."""
+    return _SUBMITTED in os.environ
 
 
 def java_is_here() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, get_args
 
 from pyspark.errors import AnalysisException
@@ -44,9 +45,21 @@ def read_table(
         raise JobError(f"{path} cannot be read as {format}: {_first_line(error)}") from error
 
 
-def write_table(table: DataFrame, path: str, format: str) -> None:
-    """Write a table in the place of what is there."""
-    writer = table.write.format(format).mode("overwrite")
+def located(spark: SparkSession, path: str) -> str:
+    """Return a path that SQL understands as readers do: of a Delta table, it takes a relative one for another place.
+
+    Raises JobError on a cluster, where nobody knows what a path is relative to.
+    """
+    if "://" in path or path.startswith(("/", "file:", "hdfs:")):
+        return path
+    if not (spark.conf.get("spark.master", None) or "").startswith("local"):
+        raise JobError(f"{path} is a relative path: give a whole one, such as hdfs:///{path}")
+    return str(Path(path).absolute())
+
+
+def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite") -> None:
+    """Write a table in the place of what is there, or in another mode of Spark's writers."""
+    writer = table.write.format(format).mode(mode)
     for name, value in _WRITING.get(format, {}).items():
         writer = writer.option(name, value)
     writer.save(path)

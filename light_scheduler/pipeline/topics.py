@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
@@ -15,10 +16,11 @@ from light_scheduler.errors import JobError
 from .job import Cluster
 from .kafka import FORMAT, KafkaDataSource
 from .kafka.log_ends import TIMEOUT_S
+from .kafka.options import CLIENT_PREFIX
+from .kafka.security import for_official
 from .kafka.silence import SILENT
 
 OFFICIAL_FORMAT = "kafka"
-_OFFICIAL_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
 def kafka_format(spark: SparkSession) -> str:
@@ -31,13 +33,12 @@ def kafka_format(spark: SparkSession) -> str:
 
 def official_is_here(spark: SparkSession) -> bool:
     """Tell whether Spark's own connector is on the class path."""
-    jvm: Any = spark._jvm
+    # Planning a read asks no broker. Spark Connect has no other way to tell.
+    reader = spark.read.format(OFFICIAL_FORMAT).option("kafka.bootstrap.servers", "127.0.0.1:1")
     try:
-        jvm.java.lang.Class.forName(
-            _OFFICIAL_CLASS, False, jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        )
-    except Exception as error:
-        if "ClassNotFoundException" in str(error):
+        _ = reader.option("subscribe", "none").load().columns
+    except AnalysisException as error:
+        if "Failed to find" in str(error):
             return False
         raise
     return True
@@ -49,28 +50,48 @@ def register(spark: SparkSession) -> None:
 
 
 def read_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[str], **options: Any) -> DataFrame:
-    """Return what is committed in topics, with headers; `options` are those of the format."""
-    reader = spark.read.format(kafka_format(spark))
-    for name, value in _options(bootstrap_servers, topics, options).items():
+    """Return what is committed in topics, with headers; `options` are those of the format.
+
+    Logs are cut so that all cores have something to read.
+    """
+    if (cores := _cores(spark)) is not None:
+        options = {"minPartitions": cores, **options}
+    kind = kafka_format(spark)
+    reader = spark.read.format(kind)
+    for name, value in _options(kind, bootstrap_servers, topics, options).items():
         reader = reader.option(name, value)
     return reader.load()
 
 
 def stream_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[str], **options: Any) -> DataFrame:
     """Return a stream of what is committed in topics, with headers; `options` are those of the format."""
-    reader: DataStreamReader = spark.readStream.format(kafka_format(spark))
-    for name, value in _options(bootstrap_servers, topics, options).items():
+    kind = kafka_format(spark)
+    reader: DataStreamReader = spark.readStream.format(kind)
+    for name, value in _options(kind, bootstrap_servers, topics, options).items():
         reader = reader.option(name, value)
     return reader.load()
 
 
-def _options(bootstrap_servers: str, topics: Sequence[str], more: Mapping[str, Any]) -> dict[str, str]:
+def _cores(spark: SparkSession) -> int | None:
+    """Return how many tasks run at once; None if nobody knows, as with Spark Connect."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkException:
+        return None
+
+
+def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Mapping[str, Any]) -> dict[str, str]:
+    client = {name: str(value) for name, value in more.items() if name.startswith(CLIENT_PREFIX)}
+    if kind == OFFICIAL_FORMAT:
+        own = {name.removeprefix(CLIENT_PREFIX): value for name, value in client.items()}
+        client = {f"{CLIENT_PREFIX}{name}": value for name, value in for_official(own).items()}
     return {
         "kafka.bootstrap.servers": bootstrap_servers,
         "kafka.isolation.level": "read_committed",
         "subscribe": ",".join(topics),
         "includeHeaders": "true",
-        **{name: str(value) for name, value in more.items()},
+        **{name: str(value) for name, value in more.items() if not name.startswith(CLIENT_PREFIX)},
+        **client,
     }
 
 

@@ -6,14 +6,19 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
+from yarl import URL
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.settings import Settings
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.settings import Settings, reachable_host
 
+from .bodies import Bodies
 from .cluster import Delays, Lanes, Peers
 from .command_channel import CommandChannel, largest_body
 from .handlers import PEER_SESSION, Handlers, Worker
-from .middlewares import MIDDLEWARES
+from .hosts import known_hosts
+from .listener import LimitedSite
+from .middlewares import MIDDLEWARES, own_pages_write
 from .scatter import new_session
 
 if TYPE_CHECKING:
@@ -25,11 +30,11 @@ def faust_options(settings: Settings) -> dict[str, Any]:
     """Return what `faust.App(...)` is to be given for the web server.
 
     Faust binds to all interfaces unless told otherwise. Handlers read the lanes' tables, so they run in the lanes'
-    own loop and not in a thread.
+    own loop and not in a thread. Faust puts its url together from `web_host` and `web_port` as they are.
     """
     return {
         "web_bind": settings.web_host,
-        "web_host": settings.web_host,
+        "web_host": f"[{settings.web_host}]" if ":" in settings.web_host else settings.web_host,
         "web_port": settings.web_port,
         "web_in_thread": False,
         "web_application_options": {"client_max_size": largest_body(settings)},
@@ -45,19 +50,36 @@ def attach(
     # Faust's pages show tables, routing and statistics to anyone, and one of them holds "/".
     server = cast("Web", app.web)
     server.blueprints = BlueprintManager()
+    server._transport_handlers = {
+        **server._transport_handlers,
+        "tcp": lambda: LimitedSite(server._runner, app.conf.web_bind, app.conf.web_port),
+    }
     commands = CommandChannel(settings)
     install(server.web_app, Worker(lanes, delays, commands, peers, settings, clock or SystemClock()))
+
+    async def check(_: web.Application) -> None:
+        # The options of `faust worker` are known only by then.
+        try:
+            reachable_host(URL(peers.own_url).host)
+        except ValueError as error:
+            raise ConfigurationError("--web-host", str(error)) from None
 
     async def close(_: web.Application) -> None:
         await commands.close()
 
+    server.web_app.on_startup.append(check)
     server.web_app.on_cleanup.append(close)
 
 
 def install(application: web.Application, worker: Worker) -> None:
     """Add routes, middlewares and the session for requests to other workers to an aiohttp application."""
-    application.middlewares.extend(MIDDLEWARES)
-    application.add_routes(Handlers(worker).routes())
+    settings = worker.settings
+    answered = known_hosts(worker.peers, (settings.web_host, *settings.web_allowed_hosts))
+    bodies = Bodies(largest_body(settings))
+    application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, bodies.read))
+    handlers = Handlers(worker)
+    application.add_routes(handlers.routes())
+    application.on_cleanup.append(handlers.close)
     application.cleanup_ctx.append(_peer_session)
 
 

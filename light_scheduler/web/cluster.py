@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from light_scheduler.delays import DelayLaneStatus, DelayView
+from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import DelayRule
+from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
-from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 
 class Lanes(Protocol):
@@ -24,6 +25,10 @@ class Lanes(Protocol):
 
     def standbys(self) -> list[StandbyStatus]:
         """Return how warm the copies are that this worker keeps of other workers' partitions."""
+        ...
+
+    def targets(self) -> list[TargetStatus]:
+        """Return the target topics that cannot be written to just now."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Protocol
 
@@ -11,11 +12,12 @@ from light_scheduler.client.channel import Channel, MakeCommand
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Result
 from light_scheduler.settings import Settings
+from light_scheduler.wire import CommandRecord
 
 MOST_WAITING = 1_000
-"""Commands whose answers this worker waits for at one time."""
+"""Commands that this worker waits for at one time, be it for the scheduler's answer or for the broker's."""
 
-JSON_DIALECTS = ("native", "json")
+OWN_DIALECTS = ("native", "json")
 """Dialects of topics that take commands in the JSON form."""
 
 REST_AFTER_S = 30.0
@@ -26,11 +28,15 @@ _RECORD_EXTRA_BYTES = 1 << 20
 
 
 class TooManyWaitingError(Exception):
-    """So many commands wait for their answers that no more are taken."""
+    """Too many commands are being sent, or wait for their answers: no more are taken."""
 
 
-class NoCommandsTopicError(Exception):
-    """None of the commands topics takes commands in the JSON form."""
+class Followed(Protocol):
+    """A topic's committed records as they come; iterated once, without end. `close` it."""
+
+    def __aiter__(self) -> AsyncIterator[CommandRecord]: ...
+
+    async def close(self) -> None: ...
 
 
 class Commands(Protocol):
@@ -39,12 +45,19 @@ class Commands(Protocol):
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         """Send a command and wait for its result.
 
-        Raises TooManyWaitingError, NoCommandsTopicError, BrokerError, and ResultTimeout: the command stands.
+        Raises TooManyWaitingError, BrokerError, and ResultTimeout: the command stands.
         """
         ...
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
-        """Send a command without waiting for its result. Raises NoCommandsTopicError, BrokerError."""
+        """Send a command without waiting for its result.
+
+        Raises TooManyWaitingError, BrokerError.
+        """
+        ...
+
+    async def follow(self, topic: str, timeout: float) -> Followed:
+        """Return all that a topic has, and then what comes. Raises BrokerError."""
         ...
 
 
@@ -57,12 +70,12 @@ class CommandChannel:
         self._opening = asyncio.Lock()
         self._exit = AsyncExitStack()
         self._waiting = 0
+        self._sending = 0
         self._answered = 0
         self._rest: asyncio.Task[None] | None = None
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
-        if self._waiting >= MOST_WAITING:
-            raise TooManyWaitingError
+        self._refuse_too_many()
         self._waiting += 1
         try:
             channel = await self._channel(timeout)
@@ -74,8 +87,17 @@ class CommandChannel:
                 self._rest = asyncio.create_task(self._rest_in_time(self._opened), name="light-scheduler results rest")
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        self._refuse_too_many()
+        self._sending += 1
+        try:
+            channel = await self._channel(timeout)
+            return await channel.send(make(None), timeout)
+        finally:
+            self._sending -= 1
+
+    async def follow(self, topic: str, timeout: float) -> Followed:
         channel = await self._channel(timeout)
-        return await channel.send(make(None), timeout)
+        return await channel.reader(topic, from_beginning=True)
 
     async def close(self) -> None:
         """Disconnect. Requests that still wait for an answer fail."""
@@ -84,6 +106,10 @@ class CommandChannel:
             await asyncio.wait([self._rest])
         await self._exit.aclose()
         self._opened = None
+
+    def _refuse_too_many(self) -> None:
+        if self._waiting + self._sending >= MOST_WAITING:
+            raise TooManyWaitingError
 
     async def _rest_in_time(self, channel: Channel) -> None:
         answered = -1
@@ -103,7 +129,7 @@ class CommandChannel:
         async with self._opening:
             if self._opened is None:
                 channel = Channel(
-                    {"bootstrap_servers": self._settings.bootstrap_servers},
+                    self._settings.connection.aiokafka(),
                     commands_topic=self._topic(),
                     results_topic=self._settings.topics.results,
                     max_request_bytes=largest_body(self._settings) + _RECORD_EXTRA_BYTES,
@@ -112,10 +138,9 @@ class CommandChannel:
             return self._opened
 
     def _topic(self) -> str:
-        for source in self._settings.inputs:
-            if source.dialect in JSON_DIALECTS:
-                return source.name
-        raise NoCommandsTopicError
+        """Return where commands go whose schedule is pending nowhere; every dialect takes them in the JSON form."""
+        inputs = self._settings.inputs
+        return next((source.name for source in inputs if source.dialect in OWN_DIALECTS), inputs[0].name)
 
 
 def largest_body(settings: Settings) -> int:

@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from light_scheduler.delays import DelayLaneStatus
-from light_scheduler.worker.status import RUNNING
+from light_scheduler.lanes.status import RUNNING
 
 from .cluster import Delays
 from .families import Counters, Gauges, LaneFamilies

@@ -19,8 +19,8 @@ from light_scheduler.model.delay import parse_rule
 
 from .cluster import Delays, Peers
 from .documents import DelayBody, DelayList
-from .problems import ProblemError
-from .scatter import CONNECT_TIMEOUT_S, RETRY_AFTER_S, TOTAL_TIMEOUT_S
+from .problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .scatter import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 
 _JSON = "application/json"
 
@@ -60,7 +60,8 @@ class DelayHandlers:
         try:
             body = msgspec.json.decode(await request.read(), type=DelayBody)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ProblemError(HTTPStatus.BAD_REQUEST, f"The body is not a delay rule: {error}") from None
+            detail = f"The body is not a delay rule: {error}"
+            raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_DELAY_RULE) from None
         with _problems():
             is_new = await self._delays.put(parse_rule(name, body.source, str(body.delay), body.target))
         return _json(self._view(name), HTTPStatus.CREATED if is_new else HTTPStatus.OK)
@@ -93,9 +94,11 @@ def _problems() -> Iterator[None]:
     try:
         yield
     except RuleError as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, str(error), parameter=error.field) from None
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_DELAY_RULE
+        ) from None
     except RuleFromConfigurationError as error:
-        raise ProblemError(HTTPStatus.CONFLICT, str(error)) from None
+        raise ProblemError(HTTPStatus.CONFLICT, str(error), type=ProblemType.DELAY_RULE_IN_CONFIGURATION) from None
     except BrokerError as error:
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=RETRY_AFTER_S) from None
 

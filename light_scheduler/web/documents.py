@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.delays import DelayLaneStatus, DelayView
+from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import (
     NEVER,
     NO_BOUNDS,
@@ -26,8 +27,8 @@ from light_scheduler.model import (
     Trigger,
     firing_id,
 )
+from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import State, state_of
-from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 
 class Content(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,7 +57,7 @@ class BackoffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     jitter: Annotated[float, Meta(description="Share of an interval by which it may be longer.")] | UnsetType = UNSET
 
 
-class TriggerView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="kebab"):
+class TriggerView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The time rule, as the JSON form of a command writes it."""
 
     at: Annotated[int, Meta(description="One-shot: the instant, UTC epoch ms.")] | UnsetType = UNSET
@@ -297,6 +298,7 @@ class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
     commands_topics: dict[str, Annotated[str, Meta(description="The topic's dialect.")]]
     lanes: list[LaneStatus]
     standbys: Annotated[list[StandbyStatus], Meta(description="Warm copies of other workers' partitions.")]
+    targets: Annotated[list[TargetStatus], Meta(description="Target topics that cannot be written to just now.")]
     delays: Annotated[list[DelayLaneStatus], Meta(description="Delay rules at work on this worker's partitions.")]
     peers: Annotated[
         dict[str, dict[str, list[int]]], Meta(description="Worker -> commands topic -> partitions, this one included.")

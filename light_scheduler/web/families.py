@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from light_scheduler.worker.status import LATENESS_BOUNDS_MS, Lateness
+from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness
 
 PREFIX = "light_scheduler_"
 _BOUNDS = [*(str(bound / 1_000) for bound in LATENESS_BOUNDS_MS), "+Inf"]

@@ -14,13 +14,17 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from light_scheduler.clock import Clock
 from light_scheduler.settings import Settings
+from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
+from .answers import schedule_path
 from .cluster import Delays, Lanes, Peers
-from .command_channel import JSON_DIALECTS, Commands
-from .commands import CommandHandlers, schedule_path
+from .command_channel import Commands
+from .commands import CommandHandlers
 from .delays import DelayHandlers
+from .dispatch import Dispatch
 from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
+from .idempotency import Idempotency
 from .metrics import registry_of
 from .openapi import openapi_document
 from .operations import JSON_MEDIA_TYPE, OPERATIONS
@@ -30,11 +34,24 @@ from .preview import PreviewHandlers
 from .problems import ProblemError
 from .readiness import why_not_ready
 from .scatter import LOCAL_SCOPE, SCOPE_HEADER, SHARE_MEDIA_TYPE, Scatter
+from .turns import Turns
 
 PEER_SESSION = web.AppKey("peer_session", aiohttp.ClientSession)
 """Where the application keeps its session for requests to other workers."""
 
 VERSION = metadata.version("light-scheduler")
+
+LISTS = 8
+"""Lists of the whole cluster that this worker puts together at a time."""
+
+LISTS_WAITING = 16
+"""Lists that wait for one of those to end."""
+
+WORK_WAITING = 32
+"""Reads of this worker's own tables, and previews, that wait for their turn: there is one at a time."""
+
+PATIENCE_S = 2.0
+"""How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +70,20 @@ class Worker:
         """The commands topics."""
         return frozenset(source.name for source in self.settings.inputs)
 
-    @property
-    def json_topics(self) -> frozenset[str]:
-        """The commands topics that take the JSON form."""
-        return frozenset(source.name for source in self.settings.inputs if source.dialect in JSON_DIALECTS)
-
 
 class Handlers:
     """One method per operation, here or in one of the parts."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        # Two queues: were a list to keep its turn while it waits for other workers, they could wait for each other.
+        self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
+        self._work = Turns("lists and previews", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
+        self._idempotency = Idempotency(worker.commands, worker.settings.topics.idempotency, worker.clock)
         self._parts = (
             self,
-            CommandHandlers(worker.commands, self._find, worker.json_topics, worker.clock),
-            PreviewHandlers(worker.clock),
+            CommandHandlers(Dispatch(worker.commands, self._find), self._idempotency, worker.clock),
+            PreviewHandlers(worker.clock, self._work),
             DelayHandlers(worker.delays, worker.peers, PEER_SESSION),
         )
         self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)
@@ -80,15 +96,24 @@ class Handlers:
             for operation in OPERATIONS
         ]
 
+    async def close(self, application: web.Application) -> None:
+        """Let go of what requests have opened."""
+        del application
+        await self._idempotency.close()
+
     def _handler(self, name: str) -> Handler:
         return next(getattr(part, name) for part in self._parts if hasattr(part, name))  # type: ignore[no-any-return]
 
     async def list_schedules(self, request: web.Request) -> web.Response:
         query = list_query(request.match_info["tenant"], request.query)
-        own = own_page(self._worker.lanes, query)
         if _is_local(request):
-            return _share(await own)
-        return _json(await self._scatter(request).page(own, request.rel_url.raw_path_qs, query))
+            return _share(await self._own_page(query))
+        async with self._lists.turn():
+            return _json(await self._scatter(request).page(self._own_page(query), request.rel_url.raw_path_qs, query))
+
+    async def _own_page(self, query: Query) -> OwnPage:
+        async with self._work.turn():
+            return await own_page(self._worker.lanes, query)
 
     async def get_schedule(self, request: web.Request) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
@@ -128,6 +153,7 @@ class Handlers:
                 commands_topics={source.name: source.dialect for source in worker.settings.inputs},
                 lanes=worker.lanes.status(),
                 standbys=worker.lanes.standbys(),
+                targets=worker.lanes.targets(),
                 delays=worker.delays.lanes(),
                 peers={
                     url: {topic: sorted(partitions[topic]) for topic in sorted(worker.topics & partitions.keys())}

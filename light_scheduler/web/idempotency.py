@@ -1,17 +1,34 @@
-"""Requests that may be sent again: one with the same idempotency key is answered as the first was."""
+"""Requests that may be sent again: the first one with an idempotency key is carried out, the others get its answer.
+
+A request first writes a claim to the idempotency topic and reads the topic up to it. The first claim of a key is the
+one that counts, on every worker. Its command asks for its result in the same topic, so a lane writes the answer in
+the transaction that carries the command out: no worker has to survive for that.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+import logging
+import uuid
 from dataclasses import dataclass
 
+from light_scheduler.client import Receipt
+from light_scheduler.client.channel import no_answer
+from light_scheduler.client.commands import CommandToSend
 from light_scheduler.clock import Clock
+from light_scheduler.errors import BrokerError
+from light_scheduler.model import ReplyTo, Result
+from light_scheduler.wire.claims import ClaimMade, CommandSent, fingerprint_of, key_hash, told_record
 
-KEPT_MS = 3_600_000
-MOST_KEPT = 10_000
+from .claim_log import ClaimLog
+from .claims import Claim
+from .command_channel import MOST_WAITING, Commands, TooManyWaitingError
+from .requested import Requested
+
+MOST_KEYS = 100_000
+"""Keys of the last hour, of all workers together, that are kept in memory; more are refused until some expire."""
+
+log = logging.getLogger(__name__)
 
 
 class KeyReusedError(Exception):
@@ -22,58 +39,103 @@ class StillRunningError(Exception):
     """A request with this key is being carried out."""
 
 
+class TooManyKeysError(Exception):
+    """As many keys as may be are in use."""
+
+
 @dataclass(frozen=True)
-class Answer:
-    """A response, as far as it is to be repeated."""
+class Attempt:
+    """A request with an idempotency key. `name` tells it from all others, once it has claimed the key."""
 
-    status: int
-    body: bytes
-    headers: dict[str, str]
+    tenant: str
+    hash: str
+    fingerprint: str
+    name: str
 
-
-@dataclass
-class Claim:
-    """One key while its request is carried out. `answer` is the earlier one, or is to be set."""
-
-    digest: bytes
-    at: int
-    answer: Answer | None = None
+    @classmethod
+    def of(cls, tenant: str, key: str, body: bytes) -> Attempt:
+        hash = key_hash(tenant, key)
+        return cls(tenant, hash, fingerprint_of(body), f"{hash}:{uuid.uuid4().hex}")
 
 
-class RecentAnswers:
-    """The answers that this worker gave within the last hour, by tenant and key."""
+class Idempotency:
+    """The keys of all workers, as the topic has them. `close` it in the end."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, commands: Commands, topic: str, clock: Clock) -> None:
+        self._commands = commands
+        self._topic = topic
         self._clock = clock
-        self._claims: OrderedDict[tuple[str, str], Claim] = OrderedDict()
+        self._log = ClaimLog(lambda timeout_s: commands.follow(topic, timeout_s))
+        self._waiting = 0
 
-    @contextmanager
-    def claimed(self, tenant: str, key: str, content: bytes) -> Iterator[Claim]:
-        """Claim a key for a request of some content; it is forgotten unless an answer is set.
+    async def known(self, attempt: Attempt, timeout_s: float) -> Claim | None:
+        """Return the claim of an earlier request, as far as this worker has read; None: it may have to be claimed.
 
-        Raises KeyReusedError, StillRunningError.
+        Raises KeyReusedError, BrokerError.
         """
-        self._forget_old()
-        digest = hashlib.sha256(content).digest()
-        claim = self._claims.get((tenant, key))
-        if claim is not None:
-            if claim.digest != digest:
-                raise KeyReusedError
-            if claim.answer is None:
-                raise StillRunningError
-            yield claim
-            return
-        claim = self._claims[tenant, key] = Claim(digest, self._clock.now())
-        try:
-            yield claim
-        finally:
-            if claim.answer is None:
-                self._claims.pop((tenant, key), None)
+        await self._log.open(timeout_s)
+        claim = self._log.claims.get(attempt.hash, self._clock.now())
+        if claim is None or claim.is_abandoned(self._clock.now()):
+            return None
+        return _of_same_request(claim, attempt)
 
-    def _forget_old(self) -> None:
-        oldest = self._clock.now() - KEPT_MS
-        while self._claims:
-            place, claim = next(iter(self._claims.items()))
-            if claim.at > oldest and len(self._claims) < MOST_KEPT:
-                return
-            del self._claims[place]
+    async def claim(self, attempt: Attempt, id: str, timeout_s: float) -> Claim:
+        """Claim a key for a schedule id; return the claim that counts. If its owner is another, that is no error.
+
+        Raises KeyReusedError, TooManyKeysError, TooManyWaitingError, BrokerError.
+        """
+        if len(self._log.claims) >= MOST_KEYS:
+            raise TooManyKeysError
+        if self._waiting >= MOST_WAITING:
+            raise TooManyWaitingError
+        offset = (await self._tell(attempt, attempt.name, ClaimMade(attempt.fingerprint, id), timeout_s)).offset
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._log.until(lambda: self._log.reached >= offset)
+        except TimeoutError:
+            raise BrokerError("the idempotency topic cannot be read in time") from None
+        claim = self._log.claims.get(attempt.hash, self._clock.now())
+        if claim is None:
+            raise BrokerError("the claim of the idempotency key was lost")
+        return _of_same_request(claim, attempt)
+
+    async def send(self, attempt: Attempt, claim: Claim, command: Requested, timeout_s: float) -> Receipt:
+        """Send the command of a claim that this attempt owns. Raises as `Commands.send` does."""
+        reply_to = ReplyTo(self._topic, claim.request_id.encode())
+        receipt = await self._commands.send(lambda _: command.record(reply_to), timeout_s)
+        try:
+            await self._tell(attempt, claim.request_id, CommandSent(receipt.partition, receipt.offset), timeout_s)
+        except BrokerError as error:
+            # The command's result will say the same, unless that takes longer than a claim is waited for.
+            log.warning("it could not be noted that the command of an idempotency key was sent: %s", error)
+        return receipt
+
+    async def result(self, claim: Claim, receipt: Receipt, timeout_s: float) -> Result:
+        """Wait for the result of a claim. Raises ResultTimeout, BrokerError."""
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._log.until(lambda: claim.result is not None)
+        except TimeoutError:
+            raise no_answer(receipt, timeout_s) from None
+        finally:
+            self._waiting -= 1
+        assert claim.result is not None
+        return claim.result
+
+    async def close(self) -> None:
+        """Read no more. Requests that still wait get a BrokerError."""
+        await self._log.close()
+
+    async def _tell(
+        self, attempt: Attempt, request_id: str, told: ClaimMade | CommandSent, timeout_s: float
+    ) -> Receipt:
+        key, value, headers = told_record(request_id, told)
+        record = CommandToSend(attempt.tenant, request_id, key, value, headers, self._topic, 0)
+        return await self._commands.send(lambda _: record, timeout_s)
+
+
+def _of_same_request(claim: Claim, attempt: Attempt) -> Claim:
+    if claim.fingerprint != attempt.fingerprint:
+        raise KeyReusedError
+    return claim

@@ -8,13 +8,18 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from light_scheduler.worker.status import LaneStatus, StandbyStatus
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.tables.status import StandbyStatus
 
 from .cluster import Delays, Lanes
 from .delay_metrics import DelayCollector
 from .families import PREFIX, Counters, Gauges, LaneFamilies
 
 _LANE = ("topic", "partition")
+
+MOST_TARGETS = 100
+"""Target topics that have metrics of their own while they are unavailable."""
 
 _GAUGES: Gauges[LaneStatus] = (
     ("pending", "Schedules held.", lambda lane: lane.pending),
@@ -53,12 +58,22 @@ _COUNTERS: Counters[LaneStatus] = (
     ("firings_expired", "Firings not delivered, for their time to live was over.", lambda lane: lane.expired),
     ("firings_throttled", "Firings delivered that had waited for a rate cap.", lambda lane: lane.throttled),
     ("dead_letters", "Commands and firings set aside as dead letters.", lambda lane: lane.dead_letters),
-    ("lost_results", "Answers whose reply topic is missing or refuses them.", lambda lane: lane.lost_results),
+    ("lost_results", "Answers whose reply topic could not take them.", lambda lane: lane.lost_results),
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),
     ("transactions", "Transactions committed.", lambda lane: lane.transactions),
     ("staged", "Transactions prepared ahead of time and committed at it.", lambda lane: lane.staged),
     ("unstaged", "Transactions prepared ahead of time and dropped for a command.", lambda lane: lane.unstaged),
     ("state_rebuilds", "Times a local copy was thrown away, to be built anew.", lambda lane: lane.rebuilds),
+    (
+        "input_jumps",
+        "Times commands were not read on where reading had stopped, since the log had changed.",
+        lambda lane: lane.jumps,
+    ),
+    (
+        "commands_expired",
+        "Offsets of commands that were deleted before they were read.",
+        lambda lane: lane.expired_commands,
+    ),
     ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),
 )
 
@@ -77,8 +92,9 @@ def registry_of(lanes: Lanes, delays: Delays, *, app_id: str, version: str) -> C
 class LaneCollector(Collector):
     """Metrics of this worker's lanes. Labels are the commands topic and the partition."""
 
-    def __init__(self, lanes: Lanes, *, app_id: str, version: str) -> None:
+    def __init__(self, lanes: Lanes, *, app_id: str, version: str, clock: Clock | None = None) -> None:
         self._lanes = lanes
+        self._now = (clock or SystemClock()).now
         self._info = {"app_id": app_id, "version": version}
 
     def describe(self) -> list[Metric]:
@@ -93,6 +109,7 @@ class LaneCollector(Collector):
         yield from _FAMILIES.of(lanes)
         yield _commands(lanes)
         yield from _standbys(self._lanes.standbys())
+        yield from _targets(self._lanes.targets(), self._now())
         yield _FAMILIES.lateness(
             "lateness_seconds", "Commit of a firing minus its due.", lanes, lambda lane: lane.lateness
         )
@@ -111,6 +128,20 @@ def _commands(lanes: list[LaneStatus]) -> Metric:
         for outcome, count in lane.outcomes.items():
             commands.add_metric([*_FAMILIES.labels_of(lane), outcome], count)
     return commands
+
+
+def _targets(targets: list[TargetStatus], now: int) -> Iterator[Metric]:
+    seconds = GaugeMetricFamily(
+        PREFIX + "target_unavailable_seconds", "For how long a target topic has taken nothing.", labels=("topic",)
+    )
+    waiting = GaugeMetricFamily(
+        PREFIX + "target_waiting_firings", "Firings that wait for a target topic.", labels=("topic",)
+    )
+    for target in targets[:MOST_TARGETS]:
+        seconds.add_metric([target.topic], max(0, now - target.unavailable_since) / 1_000)
+        waiting.add_metric([target.topic], target.waiting)
+    yield seconds
+    yield waiting
 
 
 def _standbys(standbys: list[StandbyStatus]) -> Iterator[Metric]:

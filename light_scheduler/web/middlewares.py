@@ -76,5 +76,5 @@ async def own_pages_write(request: web.Request, handler: Handler) -> web.StreamR
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"none", "same-origin"})
 
-MIDDLEWARES: tuple[Middleware, ...] = (security_headers, errors_as_problems, own_pages_write)
-"""Outermost first: problem documents get the headers too."""
+MIDDLEWARES: tuple[Middleware, ...] = (security_headers, errors_as_problems)
+"""Outermost first: problem documents get the headers too. What refuses requests comes after them."""

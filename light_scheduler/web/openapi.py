@@ -84,14 +84,14 @@ def _body(body: type[msgspec.Struct] | CommandBody) -> dict[str, Any]:
 
 def _name(body: CommandBody) -> str:
     """Return a schema's name: commands of one kind differ in what their paths tell."""
-    suffix = "Many" if body.for_many else {0: "Command", 2: "Submission", 3: "Body"}[len(body.told)]
+    suffix = "Many" if body.is_bulk else {0: "Command", 2: "Submission", 3: "Body"}[len(body.told)]
     return f"{body.command.capitalize()}{suffix}"
 
 
 def _command(body: CommandBody) -> dict[str, Any]:
     """Return the schema of a command that a body has, without what the path tells and the answer makes needless."""
     needless = {*body.told, "reply-topic", "correlation-id"}
-    if body.for_many:
+    if body.is_bulk:
         needless.add("expected-version")
     elif body.command != "schedule":
         needless.add("labels")  # they select among many

@@ -13,7 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from light_scheduler.delays import DelayView
 from light_scheduler.model import Result
 
-from .commands import IDEMPOTENCY_KEY, DeleteParameters, SendParameters
+from .answers import IDEMPOTENCY_KEY
 from .documents import (
     DelayBody,
     DelayList,
@@ -26,6 +26,7 @@ from .documents import (
 )
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
+from .send_parameters import DeleteParameters, SendParameters
 
 JSON_MEDIA_TYPE = "application/json"
 
@@ -36,7 +37,7 @@ class CommandBody(NamedTuple):
     command: str
     told: tuple[str, ...] = ("command", "tenant", "id")
     required: bool = True
-    for_many: bool = False
+    is_bulk: bool = False
 
 
 class Operation(NamedTuple):
@@ -94,7 +95,7 @@ def _action_on_many(command: str, summary: str) -> Operation:
         problems=_SENDING,
         parameters=SendParameters,
         method="post",
-        body=CommandBody(command, told=("command", "tenant"), for_many=True),
+        body=CommandBody(command, told=("command", "tenant"), is_bulk=True),
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
     )
 
@@ -105,7 +106,7 @@ OPERATIONS = (
         "list_schedules",
         "List a tenant's schedules, of the whole cluster, page by page.",
         SchedulePage,
-        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=ListParameters,
     ),
     Operation(
@@ -125,7 +126,7 @@ OPERATIONS = (
         method="post",
         body=CommandBody("schedule", told=("command", "tenant")),
         statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
-        headers={IDEMPOTENCY_KEY: "The same request with the same key again is the same schedule, and not a second."},
+        headers={IDEMPOTENCY_KEY: "A request that is sent again with its key within an hour is carried out once."},
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
@@ -163,7 +164,7 @@ OPERATIONS = (
         "preview",
         "Tell when a schedule would fire, its time rule in the query string.",
         PreviewDocument,
-        problems=(HTTPStatus.BAD_REQUEST,),
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
         parameters=RuleParameters,
     ),
     Operation(
@@ -171,7 +172,7 @@ OPERATIONS = (
         "preview_command",
         "Tell when a schedule would fire: a command in the JSON form, which needs no target here.",
         PreviewDocument,
-        problems=(HTTPStatus.BAD_REQUEST,),
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
         parameters=PreviewParameters,
         method="post",
         body=CommandBody("schedule", told=(), required=False),

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
 from light_scheduler.tables.views import Lane, Mark, Query, scan
 
 from .cluster import Lanes
-from .documents import ScheduleDetail, ScheduleSummary, detail, summary
+from .documents import ScheduleDetail, detail, summary
+from .slices import LoopTime
 
 SLICE_BUDGET = 500
-"""Rows read at one go; the event loop is free between two slices. A few ms at most."""
+"""Rows read at one go, if there is time for that many in a slice: their payloads are in memory together."""
 
 REQUEST_BUDGET = 20_000
 """Rows read for one request: a filter that matches little gives a short page and its cursor."""
 
+REQUEST_TIME_S = 0.1
+"""Processor time for one request: rows that take long to read give a short page, too."""
+
+PAGE_BYTES = 1 << 20
+"""A page ends with the row that makes it this large."""
+
 
 class OwnPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Matching rows of some lanes, in order. `reached` is where reading stopped; None: at the end."""
+    """Matching rows of some lanes, in order. `reached` is where reading stopped; None: at the end.
+
+    Each row is a `ScheduleSummary` in JSON. It is encoded slice by slice here, so the worker that merges pages need not
+    decode and encode all rows at once.
+    """
 
     lanes: list[Lane]
-    rows: list[tuple[Mark, ScheduleSummary]]
+    rows: list[tuple[Mark, bytes]]
     reached: Mark | None
 
 
@@ -35,18 +44,32 @@ class OwnMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 async def own_page(lanes: Lanes, query: Query) -> OwnPage:
     """Read a page from this worker's running lanes; one that stops meanwhile is not among the page's lanes."""
+    async with LoopTime(REQUEST_TIME_S) as time:
+        return await _page(lanes, query, time)
+
+
+async def _page(lanes: Lanes, query: Query, time: LoopTime) -> OwnPage:
     kept = set(lanes.tables())
-    rows: list[tuple[Mark, ScheduleSummary]] = []
-    after, spent = query.start(), 0
+    rows: list[tuple[Mark, bytes]] = []
+    after, spent, size = query.start(), 0, 0
     while True:
         tables = {lane: table for lane, table in lanes.tables().items() if lane in kept}
         kept &= tables.keys()
-        part = scan(tables, query, after=after, limit=query.limit - len(rows), budget=SLICE_BUDGET)
-        rows.extend((mark, summary(entry, mark.topic)) for mark, entry in part.rows)
+        limit = query.limit - len(rows)
+        part = scan(tables, query, after=after, limit=limit, budget=SLICE_BUDGET, is_over=time.slice_is_over)
         after, spent = part.reached, spent + part.spent
-        if after is None or len(rows) >= query.limit or spent >= REQUEST_BUDGET:
+        for mark, entry in part.rows:
+            row = _encode(summary(entry, mark.topic))
+            rows.append((mark, row))
+            size += len(row)
+            if size >= PAGE_BYTES:
+                return OwnPage(lanes=sorted(kept), rows=rows, reached=mark)
+        if after is None or len(rows) >= query.limit or spent >= REQUEST_BUDGET or time.is_used_up():
             return OwnPage(lanes=sorted(kept), rows=rows, reached=after)
-        await asyncio.sleep(0)
+        await time.rest()
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 async def own_matches(lanes: Lanes, tenant: str, id: str) -> OwnMatches:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
+from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
@@ -12,21 +13,26 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.clock import Clock
-from light_scheduler.engine import preview
+from light_scheduler.engine import first_due_times
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import TIME_RULE, command_from
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 from light_scheduler.wire.instants import parse_instant
-from light_scheduler.wire.json_form import JSON
+from light_scheduler.wire.json_form import JSON, json_name
 
-from .commands import json_name
 from .documents import PreviewDocument
 from .parameters import checked, read_parameters
-from .problems import ProblemError
+from .problems import ProblemError, ProblemType
+from .slices import LoopTime
+from .turns import Turns
+from .typed import refuse_bare_durations
 
 MOST_FIRINGS = 1_000
+
+MOST_TIME_S = 0.25
+"""Processor time for one preview."""
 
 _ASSUMED_ID = "preview"
 _ASSUMED_TARGET = {"topic": "preview"}
@@ -63,8 +69,9 @@ RuleParameters: type[PreviewParameters] = msgspec.defstruct(  # type: ignore[ass
 class PreviewHandlers:
     """One method per operation."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, work: Turns) -> None:
         self._clock = clock
+        self._work = work
 
     async def preview(self, request: web.Request) -> web.Response:
         parameters = read_parameters(RuleParameters, request.query)
@@ -74,8 +81,9 @@ class PreviewHandlers:
             name = field.replace("-", "_")
             text = getattr(parameters, name)
             if text is not UNSET:
+                checked(name, partial(refuse_bare_durations, field), text)
                 given[field] = checked(name, RULES[field].parse, text)
-        return await _previewed(
+        return await self._previewed(
             lambda: command_from(given, UnsentRecord(None, b"", (), accepted), None, b"", [], _parameter),
             parameters.count,
             _parameter,
@@ -85,7 +93,20 @@ class PreviewHandlers:
         parameters = read_parameters(PreviewParameters, request.query)
         accepted = self._accepted(parameters)
         body = await request.read()
-        return await _previewed(lambda: command_of(body, accepted), parameters.count, json_name)
+        return await self._previewed(lambda: command_of(body, accepted), parameters.count, json_name)
+
+    async def _previewed(self, decode: Callable[[], Command], count: int, spell: Callable[[str], str]) -> web.Response:
+        try:
+            async with self._work.turn():
+                firings = await _reckoned(decode, count)
+        except InvalidCommand as error:
+            name = spell(error.field)
+            detail = f"{name}: {error.reason}"
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST, detail, parameter=name, type=ProblemType.INVALID_COMMAND
+            ) from None
+        body = msgspec.json.encode(PreviewDocument(next=firings))
+        return web.Response(body=body, content_type="application/json")
 
     def _accepted(self, parameters: PreviewParameters) -> int:
         return (
@@ -93,26 +114,34 @@ class PreviewHandlers:
         )
 
 
-async def _previewed(decode: Callable[[], Command], count: int, spell: Callable[[str], str]) -> web.Response:
-    def reckon() -> list[int]:
-        command = decode()
-        assert isinstance(command, ScheduleCommand)
-        return preview(command, count)
-
-    try:
-        # Not in the lanes' loop: a thousand firings of a rare cron expression take their time.
-        firings = await asyncio.to_thread(reckon)
-    except InvalidCommand as error:
-        name = spell(error.field)
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"{name}: {error.reason}", parameter=name) from None
-    body = msgspec.json.encode(PreviewDocument(next=firings))
-    return web.Response(body=body, content_type="application/json")
-
-
 def command_of(body: bytes, accepted: int) -> Command:
     """Return the schedule command of a preview's body, recorded at an instant. Raises InvalidCommand."""
     value = json_command(body, {"command": "schedule"}, {"id": _ASSUMED_ID, "target": _ASSUMED_TARGET})
     return JSON.decode(UnsentRecord(None, value, (), accepted))
+
+
+async def _reckoned(decode: Callable[[], Command], count: int) -> list[int]:
+    """Return the due times. In the lanes' loop, in slices: a thread would hold the interpreter's lock for longer."""
+    async with LoopTime(MOST_TIME_S) as time:
+        command = decode()
+        assert isinstance(command, ScheduleCommand)
+        firings: list[int] = []
+        for due in islice(first_due_times(command), count):
+            firings.append(due)
+            if time.is_used_up():
+                raise _too_long(count, len(firings))
+            if time.slice_is_over():
+                await time.rest()
+        return firings
+
+
+def _too_long(count: int, found: int) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.BAD_REQUEST,
+        f"count: {count} firings of this schedule take a worker too long to compute; ask for at most {found}, or run "
+        "`light-scheduler preview`, which asks no worker",
+        parameter="count",
+    )
 
 
 def _parameter(field: str) -> str:

@@ -1,19 +1,73 @@
-"""Problem documents (RFC 9457): what every error answer of the API is."""
+"""Problem documents (RFC 9457): what every error answer of the API is. Each class of errors has a `type`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from http import HTTPStatus
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.client import Receipt
 from light_scheduler.model import Result
 
+if TYPE_CHECKING:
+    from aiohttp import web
+
 PROBLEM_MEDIA_TYPE = "application/problem+json"
+
+RETRY_AFTER_S = 1
+"""When a request may be sent again that a worker could not answer just then."""
+
+_URN = "urn:light-scheduler:problem:"
+
+
+class ProblemType(StrEnum):
+    """The classes of errors, as `type` names them; docs/http.md lists what each means."""
+
+    INVALID_REQUEST = _URN + "invalid-request"
+    INVALID_COMMAND = _URN + "invalid-command"
+    COMMAND_REJECTED = _URN + "command-rejected"
+    INVALID_DELAY_RULE = _URN + "invalid-delay-rule"
+    FORBIDDEN = _URN + "forbidden"
+    NOT_FOUND = _URN + "not-found"
+    METHOD_NOT_ALLOWED = _URN + "method-not-allowed"
+    REQUEST_TIMEOUT = _URN + "request-timeout"
+    CONFLICT = _URN + "conflict"
+    IDEMPOTENCY_KEY_IN_USE = _URN + "idempotency-key-in-use"
+    DELAY_RULE_IN_CONFIGURATION = _URN + "delay-rule-in-configuration"
+    BODY_TOO_LARGE = _URN + "body-too-large"
+    MISDIRECTED_REQUEST = _URN + "misdirected-request"
+    IDEMPOTENCY_KEY_REUSED = _URN + "idempotency-key-reused"
+    TOO_MANY_REQUESTS = _URN + "too-many-requests"
+    INTERNAL_ERROR = _URN + "internal-error"
+    UNAVAILABLE = _URN + "unavailable"
+    TOO_MANY_CONNECTIONS = _URN + "too-many-connections"
+    PARTITIONS_MISSING = _URN + "partitions-missing"
+    NOT_READY = _URN + "not-ready"
+    NO_ANSWER = _URN + "no-answer"
+
+
+ABOUT_BLANK = "about:blank"
+"""RFC 9457's type of an error that its status says all of."""
+
+_OF_STATUS = {
+    HTTPStatus.BAD_REQUEST: ProblemType.INVALID_REQUEST,
+    HTTPStatus.FORBIDDEN: ProblemType.FORBIDDEN,
+    HTTPStatus.NOT_FOUND: ProblemType.NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED: ProblemType.METHOD_NOT_ALLOWED,
+    HTTPStatus.REQUEST_TIMEOUT: ProblemType.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT: ProblemType.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ProblemType.BODY_TOO_LARGE,
+    HTTPStatus.MISDIRECTED_REQUEST: ProblemType.MISDIRECTED_REQUEST,
+    HTTPStatus.TOO_MANY_REQUESTS: ProblemType.TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR: ProblemType.INTERNAL_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE: ProblemType.UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT: ProblemType.NO_ANSWER,
+}
+"""What an error is if nothing more is said of it than its status."""
 
 
 class MissingPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +85,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     status: int
     detail: str
+    type: Annotated[str, Meta(description="URI of the class of errors that this one is of.")] = ABOUT_BLANK
     parameter: Annotated[str, Meta(description="The parameter at fault.")] | UnsetType = UNSET
     missing: Annotated[list[MissingPartition], Meta(description="What the answer would lack.")] | UnsetType = UNSET
     reasons: Annotated[list[str], Meta(description="All reasons, one by one.")] | UnsetType = UNSET
@@ -51,13 +106,21 @@ class ProblemError(Exception):
         reasons: list[str] | UnsetType = UNSET,
         result: Result | UnsetType = UNSET,
         sent: Receipt | UnsetType = UNSET,
+        type: ProblemType | None = None,
         retry_after_s: int | None = None,
     ) -> None:
         super().__init__(detail)
+        if missing is not UNSET:
+            type = ProblemType.PARTITIONS_MISSING
+        elif reasons is not UNSET:
+            type = ProblemType.NOT_READY
+        elif result is not UNSET and status is HTTPStatus.BAD_REQUEST:
+            type = ProblemType.COMMAND_REJECTED
         self.problem = Problem(
             title=status.phrase,
             status=int(status),
             detail=detail,
+            type=ABOUT_BLANK if type is None else type,
             parameter=parameter,
             missing=missing,
             reasons=reasons,
@@ -68,7 +131,11 @@ class ProblemError(Exception):
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Answer with a problem document."""
+    """Answer with a problem document. One whose type is open has that of its status."""
+    from aiohttp import web  # of servers: clients read problems, too, and need not wait for its import
+
+    if problem.type == ABOUT_BLANK and problem.status in _OF_STATUS:
+        problem = msgspec.structs.replace(problem, type=_OF_STATUS[HTTPStatus(problem.status)])
     return web.Response(
         status=problem.status, body=msgspec.json.encode(problem), content_type=PROBLEM_MEDIA_TYPE, headers=headers
     )

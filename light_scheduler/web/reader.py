@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import quote
@@ -13,8 +14,11 @@ from light_scheduler.errors import ClientError
 from light_scheduler.tables.views import MAX_LIMIT, QueryError
 
 from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
-from .problems import Problem
+from .problems import RETRY_AFTER_S, Problem
 from .worker_http import Parameters, WorkerHttp
+
+MOST_RETRIES = 10
+"""How often a request is sent again that a worker had too many others for."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -52,6 +56,11 @@ class ScheduleReader(WorkerHttp):
 
     async def _answer(self, path: str, parameters: Parameters, kind: type[T]) -> T | None:
         status, body = await self.ask("GET", path, parameters)
+        for _ in range(MOST_RETRIES):
+            if status != HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            await asyncio.sleep(RETRY_AFTER_S)
+            status, body = await self.ask("GET", path, parameters)
         if status == HTTPStatus.OK:
             try:
                 return msgspec.json.decode(body, type=kind)

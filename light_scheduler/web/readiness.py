@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.worker.status import RESTORING, RUNNING
+from light_scheduler.lanes.status import RESTORING, RUNNING
 
 from .cluster import Lanes, Peers
 

@@ -14,7 +14,7 @@ from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, JSON_COMMAND
 
-_ELSEWHERE = ("reply-topic", "correlation-id")
+_ELSEWHERE = ("reply_topic", "correlation_id")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Requested:
         """Return the command's record."""
         value = self.value
         if reply_to is not None:
-            asked = {"reply-topic": reply_to.topic, "correlation-id": (reply_to.correlation_id or b"").decode()}
+            asked = {"reply_topic": reply_to.topic, "correlation_id": (reply_to.correlation_id or b"").decode()}
             value = json_command(value, asked)
         topic, partition = self.place or (None, None)
         return CommandToSend(self.tenant, self.id, self.key, value, [(CONTENT_TYPE, JSON_COMMAND)], topic, partition)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -20,9 +21,9 @@ from yarl import URL
 from light_scheduler.tables.views import Lane, Query, encode_cursor
 
 from .cluster import Peers, owner_of_each
-from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
-from .own import OwnMatches, OwnPage
-from .problems import MissingPartition, ProblemError
+from .documents import ScheduleDetail
+from .own import PAGE_BYTES, OwnMatches, OwnPage
+from .problems import RETRY_AFTER_S, MissingPartition, ProblemError
 
 SCOPE_HEADER = "Light-Scheduler-Scope"
 LOCAL_SCOPE = "local"
@@ -32,9 +33,18 @@ CONNECT_TIMEOUT_S = 1.0
 TOTAL_TIMEOUT_S = 3.0
 """A worker that is slower than this counts as absent, so that it does not hold up the answer for long."""
 
-RETRY_AFTER_S = 1
+GRACE_S = 0.1
+"""How long a schedule that was found waits for workers that have not answered yet: a frozen one holds nothing up."""
 
 Share = TypeVar("Share", OwnPage, OwnMatches)
+
+
+class EncodedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A `SchedulePage` whose rows are JSON already."""
+
+    schedules: list[msgspec.Raw]
+    next_cursor: str | None
+    total: int | None
 
 
 def new_session() -> aiohttp.ClientSession:
@@ -50,52 +60,68 @@ class Scatter:
         self._topics = topics
         self._session = session
 
-    async def page(self, own: Awaitable[OwnPage], path: str, query: Query) -> SchedulePage:
+    async def page(self, own: Coroutine[Any, Any, OwnPage], path: str, query: Query) -> EncodedPage:
         """Return a page of a list over all partitions. `path` is the request's, with its query string.
 
         Raises ProblemError naming the partitions that are missing.
         """
         owners = owner_of_each(self._peers, self._topics)
-        shares, failures = await self._gather(own, path, owners, OwnPage)
+        async with self._asked(own, path, owners, OwnPage) as asked:
+            await asyncio.wait(asked.values())
+            shares, failures = _heard(asked)
         _refuse_gaps(_missing(owners, shares, failures))
         return merged(_claimed(owners, shares), query)
 
-    async def find(self, own: Awaitable[OwnMatches], path: str) -> ScheduleDetail | None:
-        """Return the schedule that a path names, or None. Several of one id: the one that was accepted last.
+    async def find(self, own: Coroutine[Any, Any, OwnMatches], path: str) -> ScheduleDetail | None:
+        """Return the schedule that a path names, or None. Several of one id: the one that was accepted last, of those
+        that come within `GRACE_S` of the first.
 
         Raises ProblemError naming the partitions that are missing, if it was not found in the others.
         """
         owners = owner_of_each(self._peers, self._topics)
-        shares, failures = await self._gather(own, path, owners, OwnMatches)
-        found = [match for share in shares.values() for match in share.found]
-        if found:
-            return max(found, key=lambda match: (match.accepted_at, match.version))
+        async with self._asked(own, path, owners, OwnMatches) as asked:
+            waiting: set[asyncio.Task[OwnMatches | str]] = set(asked.values())
+            found: list[ScheduleDetail] = []
+            while waiting:
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=GRACE_S if found else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    break
+                answers = [task.result() for task in done]
+                found += [match for answer in answers if not isinstance(answer, str) for match in answer.found]
+            if found:
+                return max(found, key=lambda match: (match.accepted_at, match.version))
+            shares, failures = _heard(asked)
         _refuse_gaps(_missing(owners, shares, failures))
         return None
 
-    async def _gather(
-        self, own: Awaitable[Share], path: str, owners: Mapping[Lane, str | None], kind: type[Share]
-    ) -> tuple[dict[str, Share], dict[str, str]]:
-        """Return the shares that came, and why the others did not; both by worker."""
+    @asynccontextmanager
+    async def _asked(
+        self, own: Coroutine[Any, Any, Share], path: str, owners: Mapping[Lane, str | None], kind: type[Share]
+    ) -> AsyncIterator[dict[str, asyncio.Task[Share | str]]]:
+        """Ask all workers at once: worker -> its share to be, or why there is none. Nothing is left running after."""
         own_url = self._peers.own_url
         urls = sorted({url for url in owners.values() if url is not None and url != own_url})
-        own_share, others = await asyncio.gather(own, asyncio.gather(*(self._ask(url, path, kind) for url in urls)))
-        shares: dict[str, Share] = {own_url: own_share}
-        failures: dict[str, str] = {}
-        for url, other in zip(urls, others, strict=True):
-            if isinstance(other, str):
-                failures[url] = other
-            else:
-                shares[url] = other
-        return shares, failures
+        asked: dict[str, asyncio.Task[Share | str]] = {own_url: asyncio.create_task(own)}
+        asked |= {url: asyncio.create_task(self._ask(url, path, kind)) for url in urls}
+        try:
+            yield asked
+        finally:
+            for task in asked.values():
+                task.cancel()
+            await asyncio.gather(*asked.values(), return_exceptions=True)
 
     async def _ask(self, url: str, path: str, kind: type[Share]) -> Share | str:
-        """Return a worker's share, or why there is none."""
+        """Return a worker's share, or why there is none. Raises ProblemError (429) if it has too much to do."""
         address = URL(url.rstrip("/") + path, encoded=True)
         timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         try:
             async with self._session.get(address, timeout=timeout, allow_redirects=False) as response:
                 body = await response.read()
+                if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+                    detail = f"The worker {url} has too many requests to answer; try again."
+                    raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, detail, retry_after_s=RETRY_AFTER_S)
                 if response.status != HTTPStatus.OK or response.content_type != SHARE_MEDIA_TYPE:
                     return f"answered {response.status}"
             return msgspec.msgpack.decode(body, type=kind)
@@ -105,23 +131,36 @@ class Scatter:
             return f"cannot be reached: {error}"
 
 
-def merged(pages: list[OwnPage], query: Query) -> SchedulePage:
+def _heard(asked: Mapping[str, asyncio.Task[Share | str]]) -> tuple[dict[str, Share], dict[str, str]]:
+    """Return the shares that came, and why the others did not; both by worker."""
+    shares: dict[str, Share] = {}
+    failures: dict[str, str] = {}
+    for url, task in asked.items():
+        answer = task.result()
+        if isinstance(answer, str):
+            failures[url] = answer
+        else:
+            shares[url] = answer
+    return shares, failures
+
+
+def merged(pages: list[OwnPage], query: Query) -> EncodedPage:
     """Return the page that pages of different lanes make together.
 
     Nothing beyond the place that every one of them has read up to may be shown: another might still have rows before.
     """
     frontier = min((page.reached for page in pages if page.reached is not None), default=None)
-    schedules: list[ScheduleSummary] = []
-    last = None
+    schedules: list[msgspec.Raw] = []
+    last, size = None, 0
     for mark, row in heapq.merge(*(page.rows for page in pages), key=lambda row: row[0]):
         if frontier is not None and mark > frontier:
             break
-        if len(schedules) == query.limit:
+        if len(schedules) == query.limit or size >= PAGE_BYTES:
             frontier = last
             break
-        schedules.append(row)
-        last = mark
-    return SchedulePage(
+        schedules.append(msgspec.Raw(row))
+        last, size = mark, size + len(row)
+    return EncodedPage(
         schedules=schedules,
         next_cursor=None if frontier is None else encode_cursor(query.sort, frontier),
         total=len(schedules) if frontier is None and query.cursor is None else None,

@@ -1,14 +1,21 @@
-"""Asking a worker over HTTP, and telling why there is no answer: what the command line's clients have in common."""
+"""Asking a worker over HTTP, and telling why there is no answer: what the command line's clients have in common.
+
+With the standard library's client: importing aiohttp takes longer than a command may.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Self
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from threading import Thread
+from typing import Self, TypeVar
+from urllib.parse import SplitResult, urlencode, urlsplit
 
-import aiohttp
-from yarl import URL
+from light_scheduler.errors import ClientError, WorkerUnreachable
 
-from light_scheduler.errors import ClientError
+T = TypeVar("T")
 
 TIMEOUT_S = 15.0
 
@@ -20,15 +27,12 @@ class WorkerHttp:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        assert self._session is not None
-        await self._session.close()
+        """Nothing stays open between questions."""
 
     async def ask(
         self, method: str, path: str, parameters: Parameters | None = None, body: bytes | None = None
@@ -37,12 +41,47 @@ class WorkerHttp:
 
         Raises ClientError if nobody answers.
         """
-        assert self._session is not None
+        query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
         try:
-            url = URL(self.url + path, encoded=True).with_query(parameters)
-            async with self._session.request(method, url, data=body) as response:
-                return response.status, await response.read()
+            place = urlsplit(self.url)
+            if place.scheme not in ("http", "https") or not place.hostname:
+                raise ValueError("it is not http://HOST:PORT")
+            async with asyncio.timeout(TIMEOUT_S):
+                return await _in_thread(lambda: self._asked(place, method, place.path + path + query, body))
         except TimeoutError:
             raise ClientError(f"{self.url} did not answer within {TIMEOUT_S:g} s") from None
-        except (aiohttp.ClientError, ValueError) as error:
-            raise ClientError(f"cannot reach a worker at {self.url}: {error}") from error
+        except (HTTPException, OSError, ValueError) as error:
+            raise ClientError(f"cannot ask the worker at {self.url}: {error or type(error).__name__}") from error
+
+    def _asked(self, place: SplitResult, method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
+        kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
+        with closing(kind(place.hostname or "", place.port, timeout=TIMEOUT_S)) as connection:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise WorkerUnreachable(self.url) from error
+            connection.request(method, target, body)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Return what a blocking call returns. Its thread keeps no process alive, unlike the loop's own: Ctrl-C ends it."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(give: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(lambda: None if answer.done() else give())
+
+    def run() -> None:
+        try:
+            result = call()
+        except Exception as error:  # noqa: BLE001 (raised where the answer is waited for)
+            failure = error
+            settle(lambda: answer.set_exception(failure))
+        else:
+            settle(lambda: answer.set_result(result))
+
+    Thread(target=run, daemon=True).start()
+    return await answer

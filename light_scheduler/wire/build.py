@@ -23,13 +23,13 @@ from light_scheduler.model import (
 from .dialect import Envelope
 from .fields import COMMANDS, RULES, parse_id, parse_tenant, parse_topic
 from .ids import record_id
-from .record import CommandRecord
-from .rhythm import OF_SERIES, RHYTHM, TRIGGERS, Spell, acknowledgement, bounds, timing
+from .record import CommandRecord, Copy
+from .time_rule import OF_SERIES, TIME_RULE_FIELDS, TRIGGERS, Spelling, acknowledgement, bounds, timing
 
 ANY = "*"
-"""What the id of a command for many schedules ends in: everything before it is a prefix."""
+"""What the id of a bulk command schedules ends in: everything before it is a prefix."""
 
-TIME_RULE = tuple(field for field in RULES if field in RHYTHM or field == "on-past")
+TIME_RULE = tuple(field for field in RULES if field in TIME_RULE_FIELDS or field == "on-past")
 """The fields that say when, in the order in which people are told of them."""
 
 _COMMON = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "correlation-id"})
@@ -41,7 +41,7 @@ FIELDS_OF = {
     "pause": _OF_MANY,
     "resume": _OF_MANY,
     "trigger": _OF_MANY,
-    "reschedule": _OF_MANY | RHYTHM | {"on-past"},
+    "reschedule": _OF_MANY | TIME_RULE_FIELDS | {"on-past"},
     "complete": _COMMON | _OF_COMPLETION,
 }
 """The fields that each command may have."""
@@ -53,7 +53,7 @@ def command_from(
     key: bytes | None,
     payload: bytes | None,
     headers: Headers,
-    spell: Spell,
+    spell: Spelling,
 ) -> Command:
     """Make the command that parsed fields ask for. Raises InvalidCommand in the sender's own names."""
     get = given.get
@@ -124,7 +124,7 @@ def _control(
     record: CommandRecord,
     key: bytes | None,
     reply_to: ReplyTo | None,
-    spell: Spell,
+    spell: Spelling,
 ) -> Command:
     if not given.keys() <= FIELDS_OF[name]:
         raise _misplaced(given, given.keys() - FIELDS_OF[name], name, spell)
@@ -162,7 +162,7 @@ def _complete(
     source: tuple[int, int, int],
     version: int | None,
     reply_to: ReplyTo | None,
-    spell: Spell,
+    spell: Spelling,
 ) -> CompleteCommand:
     for field in ("firing-id", "attempt"):
         if field not in given:
@@ -174,8 +174,8 @@ def _complete(
     return CompleteCommand(tenant, id, key, due, given["attempt"], succeeded, *source, version, reply_to)
 
 
-def _selection(given: dict[str, Any], spell: Spell) -> Selection | None:
-    """Tell which schedules a command is for, if it is for many: its id ends in `*`."""
+def _selection(given: dict[str, Any], spell: Spelling) -> Selection | None:
+    """Tell which schedules a bulk command is for: its id ends in `*`."""
     id = given.get("id", "")
     if not id.endswith(ANY):
         if "labels" in given:
@@ -186,20 +186,20 @@ def _selection(given: dict[str, Any], spell: Spell) -> Selection | None:
     return Selection(id.removesuffix(ANY), given.get("labels") or None)
 
 
-def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, spell: Spell) -> InvalidCommand:
+def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, spell: Spelling) -> InvalidCommand:
     field = next(field for field in given if field in fields)
     why = "" if "command" in given or command == "schedule" else ", which a null value without a trigger is"
     return InvalidCommand(spell(field), f"has no meaning for a {command}{why}")
 
 
-def _id_of_one(given: dict[str, Any], spell: Spell) -> str:
+def _id_of_one(given: dict[str, Any], spell: Spelling) -> str:
     id: str = given["id"]
     if id.endswith(ANY):
         raise InvalidCommand(spell("id"), f"must not end in {ANY}: that stands for many schedules")
     return id
 
 
-def _id_from_key(key: bytes | None, spell: Spell) -> str | None:
+def _id_from_key(key: bytes | None, spell: Spelling) -> str | None:
     if key is None:
         return None
     try:
@@ -213,10 +213,12 @@ def _id_from_key(key: bytes | None, spell: Spell) -> str | None:
 
 
 def _generated_id(record: CommandRecord) -> str:
-    return record_id(record.timestamp, record.partition, record.offset)
+    # A copy has the id of the record that was sent: one id, wherever the command is read.
+    partition, offset = record.sent if isinstance(record, Copy) else (record.partition, record.offset)
+    return record_id(record.timestamp, partition, offset)
 
 
-def _target_key(given: dict[str, Any], key: bytes | None, spell: Spell) -> bytes | None:
+def _target_key(given: dict[str, Any], key: bytes | None, spell: Spelling) -> bytes | None:
     if "target-key" in given:
         if "target-key-base64" in given:
             raise InvalidCommand(
@@ -226,7 +228,7 @@ def _target_key(given: dict[str, Any], key: bytes | None, spell: Spell) -> bytes
     return given.get("target-key-base64", key)
 
 
-def _target_partition(given: dict[str, Any], spell: Spell) -> tuple[int | None, bytes | None]:
+def _target_partition(given: dict[str, Any], spell: Spelling) -> tuple[int | None, bytes | None]:
     partition = given.get("target-partition")
     partition_key = given.get("target-partition-key")
     if partition is not None and partition_key is not None:

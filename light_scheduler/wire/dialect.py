@@ -1,15 +1,19 @@
-"""Dialects: the forms that commands come in. A commands topic has one; the engine sees none of them."""
+"""Dialects: the forms that commands come in, and firings go out. A commands topic has one; the engine sees none."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Protocol
 
 import msgspec
 
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.model import Command, ReplyTo
+from light_scheduler.model import Command, Entry, Headers, ReplyTo
 
+from .fields import closest
 from .record import CommandRecord
+from .schemas import Schemas
 
 
 class Envelope(msgspec.Struct, frozen=True, gc=False):
@@ -29,21 +33,94 @@ class Dialect(Protocol):
         """The name that the setting `commands_topics` uses."""
         ...
 
+    @property
+    def forwards(self) -> bool:
+        """Whether a command for an unknown id is passed on to the partition of its key, as Kafka's murmur2 has it."""
+        ...
+
     def decode(self, record: CommandRecord) -> Command:
         """Read a record. Raises InvalidCommand, and nothing else, naming the field as its sender wrote it."""
+        ...
+
+    def spelled(self, record: CommandRecord, field: str) -> str:
+        """Return how the sender of a record writes a field that is named as a header. Never raises."""
         ...
 
     def salvage(self, record: CommandRecord) -> Envelope:
         """Tell what can be told of a record that `decode` refused. Never raises."""
         ...
 
+    def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
+        """Return value and headers of an entry's next firing, produced at an instant (UTC epoch ms)."""
+        ...
 
-def dialect_named(name: str) -> Dialect:
-    """Return the dialect of a name. Raises ConfigurationError naming `commands_topics` if there is none."""
-    from .json_form import JSON
+    @property
+    def has_schemas(self) -> bool:
+        """Whether records may need schemas of a registry."""
+        ...
+
+    def schema_ids(self, record: CommandRecord) -> Sequence[int]:
+        """Return the ids, in the schema registry, of the schemas without which a record cannot be read."""
+        ...
+
+
+def dialect_named(name: str, schemas: Schemas | None = None) -> Dialect:
+    """Return the dialect of a name; `schemas` are what the schema registry is known to hold, None: there is none.
+
+    Raises ConfigurationError naming `commands_topics` if there is no such dialect, or if what it needs is missing.
+    """
+    make = _DIALECTS.get(name)
+    if make is None:
+        near = closest(name, _DIALECTS)
+        raise ConfigurationError(
+            "commands_topics", f"there is no dialect {name!r}{near}; there are {', '.join(_DIALECTS)}"
+        )
+    return make(schemas)
+
+
+def _native(_schemas: Schemas | None) -> Dialect:
     from .native import NATIVE
 
-    dialects: dict[str, Dialect] = {"native": NATIVE, "json": JSON}
-    if name not in dialects:
-        raise ConfigurationError("commands_topics", f"there is no dialect {name!r}; there are {', '.join(dialects)}")
-    return dialects[name]
+    return NATIVE
+
+
+def _json(_schemas: Schemas | None) -> Dialect:
+    from .json_form import JSON
+
+    return JSON
+
+
+def _karafka(_schemas: Schemas | None) -> Dialect:
+    from .dialects.karafka import KARAFKA
+
+    return KARAFKA
+
+
+def _etf1(_schemas: Schemas | None) -> Dialect:
+    from .dialects.etf1 import ETF1
+
+    return ETF1
+
+
+@cache
+def _skyuk(schemas: Schemas | None) -> Dialect:
+    from .dialects.skyuk import SkyUkDialect
+
+    return SkyUkDialect(schemas)
+
+
+@cache
+def _light4j(schemas: Schemas | None) -> Dialect:
+    from .dialects.light4j import Light4jDialect
+
+    return Light4jDialect(schemas)
+
+
+_DIALECTS: dict[str, Callable[[Schemas | None], Dialect]] = {
+    "native": _native,
+    "json": _json,
+    "karafka": _karafka,
+    "etf1": _etf1,
+    "skyuk": _skyuk,
+    "light4j": _light4j,
+}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 
-from light_scheduler.model import REJECT_PAST, TENANT_NAME, CronDialect, Misfire, Overlap
+from light_scheduler.model import FIRE_PAST, REJECT_PAST, TENANT_NAME, CronDialect, Misfire, Overlap
 
 from .backoff import parse_backoff
 from .instants import parse_instant
@@ -56,6 +56,12 @@ def parse_id(text: str) -> str:
     return text
 
 
+MAX_LABELS = 64
+MAX_LABEL_BYTES = 512
+MAX_LABELS_BYTES = 8_192
+"""Labels of a schedule, or of a selection: how many, the largest name with its value, and all of them; UTF-8."""
+
+
 def parse_labels(text: str) -> dict[str, str]:
     """Return the labels of `team=billing,kind=reminder`. Raises ValueError for anything else."""
     pairs = []
@@ -68,9 +74,18 @@ def parse_labels(text: str) -> dict[str, str]:
 
 
 def labels_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return labels by name. Raises ValueError if one has no name, control characters, or comes twice."""
+    """Return labels by name.
+
+    Raises ValueError if one has no name, control characters, or comes twice, or if they are too many or too long.
+    """
     labels: dict[str, str] = {}
+    size = 0
     for name, value in pairs:
+        size += (length := len(name.encode()) + len(value.encode()))
+        if length > MAX_LABEL_BYTES:
+            raise ValueError(f"label {shown(name)} has {length:,} bytes; at most {MAX_LABEL_BYTES} are allowed")
+        if size > MAX_LABELS_BYTES or len(labels) == MAX_LABELS:
+            raise ValueError(f"at most {MAX_LABELS} labels with {MAX_LABELS_BYTES:,} bytes in all are allowed")
         if not name:
             raise ValueError("a label has no name: use name=value,name=value")
         if _CONTROL.search(name) or _CONTROL.search(value):
@@ -83,7 +98,7 @@ def labels_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _on_past(text: str) -> int | None:
     if text == "fire":
-        return None
+        return FIRE_PAST
     if text == "reject":
         return REJECT_PAST
     try:
@@ -167,7 +182,7 @@ def closest(name: str, known: Collection[str]) -> str:
     return f"; did you mean {matches[0]}?" if matches else ""
 
 
-class Rule(NamedTuple):
+class FieldRule(NamedTuple):
     """How one field is read from text, and where the JSON form has it.
 
     `types` are the JSON types that it may have there; a number stands for its decimal text.
@@ -184,84 +199,91 @@ COMMANDS = ("schedule", "cancel", "pause", "resume", "trigger", "reschedule", "c
 _STRING = ("string",)
 _NUMBER = ("integer", "string")
 
-RULES: dict[str, Rule] = {
-    "command": Rule(_command, "command", _STRING, f"{', '.join(COMMANDS)}; default: schedule."),
-    "id": Rule(parse_id, "id", _STRING, "Identity within the tenant; default: the key."),
-    "tenant": Rule(parse_tenant, "tenant", _STRING, "Whose schedule it is; default: default."),
-    "at": Rule(parse_instant, "trigger.at", _NUMBER, "Instant: UTC epoch ms, or RFC 3339 with an offset."),
-    "after": Rule(parse_span, "trigger.after", _NUMBER, "Duration from the record's timestamp: ms, 15m, PT15M."),
-    "every": Rule(_positive_span, "trigger.every", _NUMBER, "Duration from one firing to the next."),
-    "mode": Rule(
+RULES: dict[str, FieldRule] = {
+    "command": FieldRule(_command, "command", _STRING, f"{', '.join(COMMANDS)}; default: schedule."),
+    "id": FieldRule(parse_id, "id", _STRING, "Identity within the tenant; default: the key."),
+    "tenant": FieldRule(parse_tenant, "tenant", _STRING, "Whose schedule it is; default: default."),
+    "at": FieldRule(parse_instant, "trigger.at", _NUMBER, "Instant: UTC epoch ms, or RFC 3339 with an offset."),
+    "after": FieldRule(parse_span, "trigger.after", _NUMBER, "Duration from the record's timestamp: 90s, 15m, PT15M."),
+    "every": FieldRule(_positive_span, "trigger.every", _NUMBER, "Duration from one firing to the next."),
+    "mode": FieldRule(
         _choice("fixed-rate", "fixed-delay"),
         "trigger.mode",
         _STRING,
         "How every counts: fixed-rate (default, start to start) or fixed-delay (completion to start).",
     ),
-    "cron": Rule(_plain_text, "trigger.cron", _STRING, "Cron expression."),
-    "cron-dialect": Rule(
+    "cron": FieldRule(_plain_text, "trigger.cron", _STRING, "Cron expression."),
+    "cron-dialect": FieldRule(
         _choice(*get_args(CronDialect)),
-        "trigger.cron-dialect",
+        "trigger.cron_dialect",
         _STRING,
         "How cron is written: unix (default), cron4j, quartz, spring.",
     ),
-    "timezone": Rule(_plain_text, "trigger.timezone", _STRING, "IANA time zone of cron; default: UTC."),
-    "backoff": Rule(
+    "timezone": FieldRule(_plain_text, "trigger.timezone", _STRING, "IANA time zone of cron; default: UTC."),
+    "backoff": FieldRule(
         parse_backoff,
         "trigger.backoff",
         ("string", "array", "object"),
         "Growing intervals: 1s,2s,4s or initial=5s factor=2 max=1h attempts=50 jitter=0.1.",
     ),
-    "start": Rule(parse_instant, "trigger.start", _NUMBER, "Instant before which a series does not fire."),
-    "end": Rule(parse_instant, "trigger.end", _NUMBER, "Instant after which a series does not fire."),
-    "max-firings": Rule(_integer(1, 2**53), "trigger.max-firings", _NUMBER, "How often a series fires at most."),
-    "jitter": Rule(parse_span, "trigger.jitter", _NUMBER, "Duration by which a firing is due later, at most."),
-    "window": Rule(parse_span, "trigger.window", _NUMBER, "Duration after due within which a firing may be delivered."),
-    "misfire": Rule(
+    "start": FieldRule(parse_instant, "trigger.start", _NUMBER, "Instant before which a series does not fire."),
+    "end": FieldRule(parse_instant, "trigger.end", _NUMBER, "Instant after which a series does not fire."),
+    "max-firings": FieldRule(_integer(1, 2**53), "trigger.max_firings", _NUMBER, "How often a series fires at most."),
+    "jitter": FieldRule(parse_span, "trigger.jitter", _NUMBER, "Duration by which a firing is due later, at most."),
+    "window": FieldRule(
+        parse_span, "trigger.window", _NUMBER, "Duration after due within which a firing may be delivered."
+    ),
+    "misfire": FieldRule(
         _choice(*get_args(Misfire)),
         "misfire",
         _STRING,
         "What becomes of a series' firings that were missed: coalesce (default), skip, all.",
     ),
-    "misfire-grace": Rule(parse_span, "misfire-grace", _NUMBER, "Duration after which a firing counts as missed."),
-    "target-topic": Rule(parse_topic, "target.topic", _STRING, "Topic that the message goes to."),
-    "target-key": Rule(str.encode, "target.key", ("string", "null"), "Key of the message; default: the entity key."),
-    "target-key-base64": Rule(parse_base64, "target.key-base64", _STRING, "Key of the message, as base64."),
-    "target-partition": Rule(_integer(0, 2**31 - 1), "target.partition", _NUMBER, "Partition of the message."),
-    "target-partition-key": Rule(
-        str.encode, "target.partition-key", _STRING, "Key that chooses the partition in place of the message's own."
+    "misfire-grace": FieldRule(parse_span, "misfire_grace", _NUMBER, "Duration after which a firing counts as missed."),
+    "target-topic": FieldRule(parse_topic, "target.topic", _STRING, "Topic that the message goes to."),
+    "target-key": FieldRule(
+        str.encode, "target.key", ("string", "null"), "Key of the message; default: the entity key."
     ),
-    "ttl": Rule(parse_span, "ttl", _NUMBER, "Duration after due from which the message is not delivered."),
-    "labels": Rule(parse_labels, "labels", ("object", "string"), "Names and values to find schedules by."),
-    "priority": Rule(_integer(0, 255), "priority", _NUMBER, "0 (first) to 255 among what is due in the same instant."),
-    "paused": Rule(_flag, "paused", ("boolean", "string"), "true: does not fire before it is resumed."),
-    "on-past": Rule(_on_past, "on-past", _NUMBER, "If due has passed: fire (default), reject, or a grace."),
-    "on-conflict": Rule(
-        _choice("replace", "keep", "fail"), "on-conflict", _STRING, "If the id exists: replace (default), keep, fail."
+    "target-key-base64": FieldRule(parse_base64, "target.key_base64", _STRING, "Key of the message, as base64."),
+    "target-partition": FieldRule(_integer(0, 2**31 - 1), "target.partition", _NUMBER, "Partition of the message."),
+    "target-partition-key": FieldRule(
+        str.encode, "target.partition_key", _STRING, "Key that chooses the partition in place of the message's own."
     ),
-    "expected-version": Rule(
-        _integer(1, 2**63 - 1), "expected-version", _NUMBER, "Version that the schedule must have now."
+    "ttl": FieldRule(parse_span, "ttl", _NUMBER, "Duration after due from which the message is not delivered."),
+    "labels": FieldRule(parse_labels, "labels", ("object", "string"), "Names and values to find schedules by."),
+    "priority": FieldRule(
+        _integer(0, 255), "priority", _NUMBER, "0 (first) to 255 among what is due in the same instant."
     ),
-    "ack-timeout": Rule(
-        _positive_span, "ack-timeout", _NUMBER, "Duration after which a firing that is not completed comes again."
+    "paused": FieldRule(_flag, "paused", ("boolean", "string"), "true: does not fire before it is resumed."),
+    "on-past": FieldRule(_on_past, "on_past", _NUMBER, "If due has passed: fire (default), reject, or a grace."),
+    "on-conflict": FieldRule(
+        _choice("replace", "keep", "fail"), "on_conflict", _STRING, "If the id exists: replace (default), keep, fail."
     ),
-    "max-attempts": Rule(
-        _integer(1, 1_000_000), "max-attempts", _NUMBER, "How often a firing that is not completed is delivered."
+    "expected-version": FieldRule(
+        _integer(1, 2**63 - 1), "expected_version", _NUMBER, "Version that the schedule must have now."
     ),
-    "overlap": Rule(
+    "ack-timeout": FieldRule(
+        _positive_span, "ack_timeout", _NUMBER, "Duration after which a firing that is not completed comes again."
+    ),
+    "max-attempts": FieldRule(
+        _integer(1, 1_000_000), "max_attempts", _NUMBER, "How often a firing that is not completed is delivered."
+    ),
+    "overlap": FieldRule(
         _choice(*get_args(Overlap)),
         "overlap",
         _STRING,
         "If a firing is due while one before it is not completed: allow (default), skip, queue.",
     ),
-    "firing-id": Rule(parse_firing_id, "firing-id", _STRING, "Which firing is completed."),
-    "attempt": Rule(_integer(1, 2**31 - 1), "attempt", _NUMBER, "Which attempt of the firing is completed."),
-    "completion": Rule(_choice("success", "failure"), "completion", _STRING, "success (default) or failure."),
-    "reply-topic": Rule(parse_topic, "reply-topic", _STRING, "Topic that the result goes to."),
-    "correlation-id": Rule(str.encode, "correlation-id", _STRING, "Comes back with the result."),
+    "firing-id": FieldRule(parse_firing_id, "firing_id", _STRING, "Which firing is completed."),
+    "attempt": FieldRule(_integer(1, 2**31 - 1), "attempt", _NUMBER, "Which attempt of the firing is completed."),
+    "completion": FieldRule(_choice("success", "failure"), "completion", _STRING, "success (default) or failure."),
+    "reply-topic": FieldRule(parse_topic, "reply_topic", _STRING, "Topic that the result goes to."),
+    "correlation-id": FieldRule(str.encode, "correlation_id", _STRING, "Comes back with the result."),
 }
 
 ON_FIRINGS = frozenset(
     {"due", "fired-at", "sequence", "version", "source-topic", "source-partition", "source-offset", "original-due"}
+    | {"delivery-id"}
 )
 """Fields that only firings have."""
 

@@ -2,6 +2,7 @@
 
     schedule-id  schedule-tenant  schedule-firing-id  schedule-due  schedule-fired-at  schedule-sequence
     schedule-attempt  schedule-version  schedule-source-topic  schedule-source-partition  schedule-source-offset
+    schedule-delivery-id
 
 Those of a backoff series also have `schedule-original-due`, when its first attempt was due. All are UTF-8 text,
 numbers in decimal; due times and `fired-at` are UTC epoch ms.
@@ -27,6 +28,7 @@ _NAMES = (
     "source-topic",
     "source-partition",
     "source-offset",
+    "delivery-id",
     "original-due",
 )
 _HEADERS = frozenset(CONTROL_PREFIX + name for name in _NAMES)
@@ -55,6 +57,16 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
     progress = entry.progress
     identity = schedule.id.encode()
     due = b"%d" % progress.due
+    source_offset = b"%d" % schedule.source_offset
+    delivery = b"%b:%d:%b:%d:%d:%b:%d" % (  # see model.delivery_id
+        source_topic,
+        schedule.source_partition,
+        source_offset,
+        schedule.version,
+        progress.sequence,
+        due,
+        progress.attempt,
+    )
     headers = [
         *schedule.headers,
         ("schedule-id", identity),
@@ -67,7 +79,8 @@ def firing_headers(entry: Entry, fired_at: int, source_topic: bytes) -> Headers:
         _VERSION[schedule.version],
         ("schedule-source-topic", source_topic),
         _SOURCE_PARTITION[schedule.source_partition],
-        ("schedule-source-offset", b"%d" % schedule.source_offset),
+        ("schedule-source-offset", source_offset),
+        ("schedule-delivery-id", delivery),
     ]
     if progress.first_due is not None:
         headers.append(("schedule-original-due", b"%d" % progress.first_due))
@@ -115,4 +128,5 @@ def parse_firing(record: CommandRecord) -> Firing:
         payload=record.value,
         headers=user,
         original_due=number("original-due") if "schedule-original-due" in ours else None,
+        delivery_id=text("delivery-id") if "schedule-delivery-id" in ours else None,
     )

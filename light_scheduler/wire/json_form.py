@@ -6,24 +6,26 @@
      "payload": {"text": "..."} | {"json": ...} | {"base64": "..."} | null,
      "ttl": "10m", "labels": {"team": "billing"}, ...}
 
-The names are those of the native headers less their prefix, and so are the rules: every value is turned into the text
-that its header would have. An optional field that is null counts as absent, save `target.key` and `payload`.
-`json` payloads are delivered with the very bytes they have here.
+The names are those of the native headers less their prefix, in snake_case: `schedule-on-conflict` is `on_conflict`.
+The rules are the same: every value is turned into the text that its header would have. An optional field that is null
+counts as absent, except `target.key` and `payload`. Without `payload` the value is empty; only `"payload": null` is a
+null value. `json` payloads are delivered with the very bytes they have here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Command, Headers
+from light_scheduler.model import Command, Entry, Headers
 
 from .build import command_from, envelope_from
 from .dialect import Envelope
-from .fields import CONTROL_PREFIX, RULES, Rule, labels_of, parse_base64, why_unknown
+from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
+from .firing import firing_headers
 from .record import CommandRecord
 from .spans import shown
 
@@ -35,7 +37,8 @@ _USER_HEADERS = "target.headers"
 _PAYLOADS = ("text", "json", "base64")
 
 _FIELDS: dict[str, str] = {rule.json_path: field for field, rule in RULES.items()}
-_FIELDS |= {field: field for field in ("start", "end", "max-firings", "jitter", "window")}  # at the top as well
+_FIELDS |= {field: field for field in ("start", "end", "jitter", "window")}  # at the top as well
+_FIELDS["max_firings"] = "max-firings"
 _GROUPS = ("trigger", "target")
 _PATHS = (*_FIELDS, _ENTITY_KEY, _USER_HEADERS, "payload")
 
@@ -50,6 +53,11 @@ def is_json_command(content_type: bytes | None) -> bool:
         return False
     lower = content_type.lower()
     return JSON_COMMAND in lower and lower.split(b";", 1)[0].strip() == JSON_COMMAND
+
+
+def is_json_record(record: CommandRecord) -> bool:
+    """Tell whether a record says that its value is a JSON command."""
+    return any(name == CONTENT_TYPE and is_json_command(value) for name, value in record.headers)
 
 
 def json_command(body: bytes, told: Mapping[str, str], defaults: Mapping[str, Any] | None = None) -> bytes:
@@ -72,10 +80,18 @@ def json_path(field: str) -> str:
     return RULES[field].json_path
 
 
+def json_name(field: str) -> str:
+    """Return what the JSON form calls a field that an error names by its header."""
+    name = field.removeprefix(CONTROL_PREFIX)
+    return json_path(name) if field.startswith(CONTROL_PREFIX) and name in RULES else field
+
+
 class JsonDialect:
     """Commands as JSON values. A null value is a cancel of the id that the key names."""
 
     name = "json"
+    forwards = True
+    has_schemas = False
 
     def decode(self, record: CommandRecord) -> Command:
         headers = _record_headers(record)
@@ -89,12 +105,14 @@ class JsonDialect:
             elif path in _FIELDS:
                 _read(given, _FIELDS[path], path, raw)
             elif path not in (_ENTITY_KEY, "payload"):
-                raise InvalidCommand(path or '""', why_unknown(path.removeprefix("trigger."), path, _PATHS))
-        if "payload" not in members and "command" not in given:
-            # Only an explicit null stands for a cancel: leaving the payload out is too easily a mistake.
-            given["command"] = "schedule"
+                field = path.removeprefix("trigger.").replace("_", "-")
+                raise InvalidCommand(path or '""', why_unknown(field, path, _PATHS))
         payload = _payload(members.get("payload"))
         return command_from(given, record, _entity_key(members, record), payload, headers, json_path)
+
+    def spelled(self, record: CommandRecord, field: str) -> str:  # noqa: ARG002 - the same for every record
+        """Return the path of a field that is named as a header."""
+        return json_name(field)
 
     def salvage(self, record: CommandRecord) -> Envelope:
         members = _value_or_none(record.value)
@@ -105,6 +123,8 @@ class JsonDialect:
             for path, field in _FIELDS.items()
             if (value := _at_path(members, path)) is not None and isinstance(value, str)
         }
+        if members.get("trigger") and texts.get("command") not in COMMANDS:
+            texts["command"] = "schedule"  # only a schedule has a trigger, whatever is wrong with this one
         key = members.get(_ENTITY_KEY)
         correlation_id = texts.get("correlation-id")
         return envelope_from(
@@ -113,6 +133,12 @@ class JsonDialect:
             key.encode() if isinstance(key, str) else record.key,
             None if "payload" in members and members["payload"] is None else b"",
         )
+
+    def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
+        return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)
+
+    def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - JSON needs no schema
+        return ()
 
 
 def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
@@ -126,7 +152,7 @@ def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
             "description": "Entity key: decides order and partition; default: the record's key.",
         },
         "payload": {
-            "description": "The message's value; null is a tombstone.",
+            "description": "The message's value; default: empty. null is a tombstone.",
             "oneOf": [
                 {"type": "null"},
                 *(
@@ -169,7 +195,7 @@ def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
     }
 
 
-def _schema_of(rule: Rule) -> dict[str, Any]:
+def _schema_of(rule: FieldRule) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": sorted({*rule.types, "null"}), "description": rule.summary}
     if "object" in rule.types:
         schema["additionalProperties"] = {"type": ["string", "number"] if "array" in rule.types else "string"}
@@ -236,7 +262,9 @@ def _entity_key(members: _Members, record: CommandRecord) -> bytes | None:
 
 
 def _payload(raw: msgspec.Raw | None) -> bytes | None:
-    if raw is None or _value(raw, "payload") is None:
+    if raw is None:
+        return b""  # only an explicit null is a tombstone: leaving the payload out is too easily a mistake
+    if _value(raw, "payload") is None:
         return None
     members = _members(raw, "payload")
     for name in members:

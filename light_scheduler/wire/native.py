@@ -6,15 +6,17 @@ the spot, or a header of the user's, kept as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Command, Headers
+from light_scheduler.model import Command, Entry, Headers
 
 from .build import command_from, envelope_from
 from .dialect import Envelope
 from .fields import CONTROL_PREFIX, RULES, Parse, why_unknown
-from .json_form import CONTENT_TYPE, JSON, is_json_command
+from .firing import firing_headers
+from .json_form import CONTENT_TYPE, JSON, is_json_command, is_json_record
 from .record import CommandRecord
 
 # Fields whose bytes are kept as they came: what they mean is the sender's.
@@ -36,6 +38,8 @@ class NativeDialect:
     """Commands in headers; a record whose content type says so is read in the JSON form."""
 
     name = "native"
+    forwards = True
+    has_schemas = False
 
     def decode(self, record: CommandRecord) -> Command:
         given: dict[str, Any] = {}
@@ -70,8 +74,12 @@ class NativeDialect:
             raise InvalidCommand(name, str(error)) from None
         return command_from(given, record, record.key, record.value, user, header_name)
 
+    def spelled(self, record: CommandRecord, field: str) -> str:
+        """Return a field as its header, or as its path if the command is JSON."""
+        return JSON.spelled(record, field) if is_json_record(record) else field
+
     def salvage(self, record: CommandRecord) -> Envelope:
-        if any(name == CONTENT_TYPE and is_json_command(value) for name, value in record.headers):
+        if is_json_record(record):
             return JSON.salvage(record)
         texts: dict[str, str] = {}
         correlation_id = None
@@ -84,6 +92,12 @@ class NativeDialect:
             else:
                 texts.setdefault(field, value.decode(errors="replace"))
         return envelope_from(texts, correlation_id, record.key, record.value)
+
+    def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
+        return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)
+
+    def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - headers need no schema
+        return ()
 
 
 NATIVE = NativeDialect()

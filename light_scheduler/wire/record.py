@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from light_scheduler.model import Headers
+
 
 class CommandRecord(Protocol):
     """A record as it was read: nothing in it has been looked at. `timestamp` is UTC epoch ms."""
@@ -21,6 +23,21 @@ class CommandRecord(Protocol):
     def offset(self) -> int: ...
     @property
     def timestamp(self) -> int: ...
+
+
+class Copy(NamedTuple):
+    """A record that was passed on to another partition, as a dialect reads it.
+
+    `partition` and `offset` are the copy's own; `timestamp` is that of the record that was sent, whose place is `sent`.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    partition: int
+    offset: int
+    timestamp: int
+    sent: tuple[int, int]
 
 
 class UnsentRecord(NamedTuple):

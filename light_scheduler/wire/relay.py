@@ -1,87 +1,94 @@
 """What lanes pass on to each other through their commands topic, told by a header that is theirs alone.
 
     schedule-forwarded-from    partition:offset:timestamp of the record that was sent: this one is a copy of it in
-                               another partition, for a schedule that may be there, or for many
-    schedule-bulk-count        offset:partition:count: so many schedules of a partition have been changed by the command
-                               for many whose record has that offset here; key and value are null
+                               another partition, for a schedule that may be there; with a :token, a bulk one
+    schedule-bulk-count        offset:partition:count:token: so many schedules of a partition have been changed by the
+                               bulk command whose record has that offset here; key and value are null
 
 The headers are taken off before a dialect reads a record, whatever dialect that is. A copy is never passed on again.
-Its delays count from when the command was sent, and its answer names the record that was.
+Its delays count from when the command was sent, its answer names the record that was, and so does an id that is made
+from the record's place.
+
+The token is 128 random bits, made for each bulk command by the lane that copies it. A count without it is refused,
+so only those who can read the commands topic can forge one.
 """
 
 from __future__ import annotations
 
 import re
+from secrets import token_hex
 from typing import NamedTuple
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers
 
-from .record import CommandRecord
+from .record import CommandRecord, Copy
 
 FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"
 
-_ORIGIN = re.compile(r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})", re.ASCII)
-_COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19})", re.ASCII)
+_ORIGIN = re.compile(r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::([0-9a-f]{32}))?", re.ASCII)
+_COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
 
 class Origin(NamedTuple):
-    """The record that was sent: where it is, and its timestamp (UTC epoch ms)."""
+    """The record that was sent: where it is, and its timestamp (UTC epoch ms); `token` only if it is a bulk command."""
 
     partition: int
     offset: int
     timestamp: int
+    token: str = ""
 
 
 class Count(NamedTuple):
-    """How many schedules of a partition the command for many at an offset has changed."""
+    """How many schedules of a partition the bulk command at an offset, which has that token, has changed."""
 
     offset: int
     partition: int
     changed: int
+    token: str
 
 
-class Copy(NamedTuple):
-    """A record that was passed on, as a dialect reads it: its own place, the timestamp of the one that was sent."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    partition: int
-    offset: int
-    timestamp: int
+def new_token() -> str:
+    """Return a token for a bulk command: 32 hexadecimal digits that nobody can guess."""
+    return token_hex(16)
 
 
-def forwarded(record: CommandRecord) -> Headers:
-    """Return the headers of a record's copy in another partition; key and value are the record's."""
-    origin = f"{record.partition}:{record.offset}:{record.timestamp}"
+def forwarded(record: CommandRecord, token: str = "") -> Headers:
+    """Return the headers of a record's copy in another partition; key and value are the record's.
+
+    `token` is given if it is a bulk command.
+    """
+    origin = f"{record.partition}:{record.offset}:{record.timestamp}" + (f":{token}" if token else "")
     return [*record.headers, (FORWARDED_FROM, origin.encode())]
 
 
 def count_headers(count: Count) -> Headers:
     """Return the headers of a record that says a count; key and value are null."""
-    return [(BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}".encode())]
+    return [(BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}:{count.token}".encode())]
 
 
 def mark_of(record: CommandRecord) -> Origin | Count | None:
     """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
-            return Origin(*_numbers(_ORIGIN, name, value))
+            partition, offset, timestamp, token = _parts(_ORIGIN, name, value)
+            return Origin(int(partition), int(offset), int(timestamp), token)
         if name == BULK_COUNT:
-            return Count(*_numbers(_COUNT, name, value))
+            offset, partition, changed, token = _parts(_COUNT, name, value)
+            return Count(int(offset), int(partition), int(changed), token)
     return None
 
 
 def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
     """Return a copy without what passing it on has added."""
     headers = [header for header in copy.headers if header[0] != FORWARDED_FROM]
-    return Copy(copy.key, copy.value, headers, copy.partition, copy.offset, origin.timestamp)
+    sent = origin.partition, origin.offset
+    return Copy(copy.key, copy.value, headers, copy.partition, copy.offset, origin.timestamp, sent)
 
 
-def _numbers(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[int, ...]:
+def _parts(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[str, ...]:
     match = form.fullmatch((value or b"").decode(errors="replace"))
     if match is None:
         raise InvalidCommand(name, "is set by the scheduler on what its workers pass on to each other")
-    return tuple(map(int, match.groups()))
+    return match.groups("")

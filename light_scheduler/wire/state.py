@@ -4,15 +4,16 @@ Changelog key     kind u8 | rest
     0x00  input position of the lane           rest: empty
     0x01  a pending schedule                   rest: tenant | 0x00 | id   (UTF-8; neither holds 0x00)
     0x02  how far a large schedule has come    rest: tenant | 0x00 | id
-    0x03  a command for many at work here      rest: offset u64 big-endian, of its record in this partition
-    0x04  the tally of one that was sent here  rest: offset u64 big-endian, of its record
+    0x03  a bulk command at work here          rest: offset u64 big-endian, of its record in this partition
+    0x04  the total of one that was sent here  rest: offset u64 big-endian, of its record
 
 Changelog value   version u8 | body
-    position   version 1: offset u64 big-endian
+    position   version 1: offset u64 big-endian | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
+               a record of an older version may end after the offset)
     schedule   version 1: MessagePack of [schedule, progress], each an array of its fields in the model's order
     progress   version 1: MessagePack of an array of its fields in the model's order
-    sweep      version 1: MessagePack of an array of its fields in the model's order; its command is a map
-    tally      version 1: the same
+    part       version 1: MessagePack of an array of its fields in the model's order; its command is a map
+    total      version 1: the same
 
 RocksDB holds the same values under its own keys (see `tables.layout`). Fields are only appended, with
 defaults, so version 1 records of any age decode; a change of meaning takes a new version, which older workers refuse.
@@ -24,19 +25,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import DEFAULT_PRIORITY, Entry, Progress, Schedule, Sweep, Tally
+from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule
 
 FORMAT_VERSION = 1
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
 PROGRESS_KIND = b"\x02"
-SWEEP_KIND = b"\x03"
-TALLY_KIND = b"\x04"
+BULK_PART_KIND = b"\x03"
+BULK_TOTAL_KIND = b"\x04"
 
 _VERSION = bytes([FORMAT_VERSION])
 _POSITION = struct.Struct(">BQ")
@@ -44,8 +45,8 @@ _OFFSET = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
 _decode_progress = msgspec.msgpack.Decoder(Progress).decode
-_decode_sweep = msgspec.msgpack.Decoder(Sweep).decode
-_decode_tally = msgspec.msgpack.Decoder(Tally).decode
+_decode_bulk_part = msgspec.msgpack.Decoder(BulkPart).decode
+_decode_bulk_total = msgspec.msgpack.Decoder(BulkTotal).decode
 
 T = TypeVar("T")
 
@@ -104,11 +105,11 @@ def decode_entry(value: bytes) -> Entry:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
 
 
-Place = tuple[int, int, int]
+IndexPlace = tuple[int, int, int]
 """Where a schedule stands in the order of waking: when (UTC epoch ms), then priority, then arrival."""
 
 
-def decode_place(value: bytes) -> Place:
+def decode_place(value: bytes) -> IndexPlace:
     """Decode no more of a pending schedule than where it stands. Raises FormatTooNew or FormatError."""
     if value[:1] != _VERSION:
         raise _wrong_version(value)
@@ -129,49 +130,75 @@ def decode_progress(value: bytes) -> Progress:
     return _decoded(_decode_progress, value, "a progress record")
 
 
-def sweep_key(offset: int) -> bytes:
-    """Return the changelog key of a command for many at work, by its offset in the partition."""
-    return SWEEP_KIND + _OFFSET.pack(offset)
+def bulk_part_key(offset: int) -> bytes:
+    """Return the changelog key of a bulk command at work, by its offset in the partition."""
+    return BULK_PART_KIND + _OFFSET.pack(offset)
 
 
-def encode_sweep(sweep: Sweep) -> bytes:
-    """Encode a command for many at work."""
-    return _VERSION + _encode(sweep)
+def encode_bulk_part(part: BulkPart) -> bytes:
+    """Encode a bulk command at work."""
+    return _VERSION + _encode(part)
 
 
-def decode_sweep(value: bytes) -> Sweep:
-    """Decode a command for many at work. Raises FormatTooNew or FormatError."""
-    return _decoded(_decode_sweep, value, "a record of a command for many")
+def decode_bulk_part(value: bytes) -> BulkPart:
+    """Decode a bulk command at work. Raises FormatTooNew or FormatError."""
+    return _decoded(_decode_bulk_part, value, "a record of a bulk command")
 
 
-def tally_key(offset: int) -> bytes:
-    """Return the changelog key of the tally of a command for many, by the command's offset."""
-    return TALLY_KIND + _OFFSET.pack(offset)
+def bulk_total_key(offset: int) -> bytes:
+    """Return the changelog key of the total of a bulk command, by the command's offset."""
+    return BULK_TOTAL_KIND + _OFFSET.pack(offset)
 
 
-def encode_tally(tally: Tally) -> bytes:
-    """Encode a tally."""
-    return _VERSION + _encode(tally)
+def encode_bulk_total(total: BulkTotal) -> bytes:
+    """Encode a total."""
+    return _VERSION + _encode(total)
 
 
-def decode_tally(value: bytes) -> Tally:
-    """Decode a tally. Raises FormatTooNew or FormatError."""
-    return _decoded(_decode_tally, value, "a tally")
+def decode_bulk_total(value: bytes) -> BulkTotal:
+    """Decode a total. Raises FormatTooNew or FormatError."""
+    return _decoded(_decode_bulk_total, value, "a total")
 
 
-def encode_position(offset: int) -> bytes:
-    """Encode the offset of the next command to read."""
-    return _POSITION.pack(FORMAT_VERSION, offset)
+class CommandsLog(NamedTuple):
+    """Whose state a changelog holds: the application, its commands topic, and the id that tells this from others.
+
+    The id is empty if it is not known.
+    """
+
+    topic_id: str
+    app_id: str
+    topic: str
+
+
+def encode_position(offset: int, log: CommandsLog | None = None) -> bytes:
+    """Encode the offset of the next command to read, and in which log that is."""
+    position = _POSITION.pack(FORMAT_VERSION, offset)
+    return position if log is None else position + "\0".join(log).encode()
 
 
 def decode_position(value: bytes) -> int:
     """Decode the offset of the next command to read. Raises FormatTooNew or FormatError."""
     if value[:1] != _VERSION:
         raise _wrong_version(value)
-    if len(value) != _POSITION.size:
-        raise FormatError("a position record has the wrong length")
-    offset: int = _POSITION.unpack(value)[1]
+    if len(value) < _POSITION.size:
+        raise FormatError("a position record is too short")
+    decode_commands_log(value)
+    offset: int = _POSITION.unpack_from(value)[1]
     return offset
+
+
+def decode_commands_log(value: bytes) -> CommandsLog | None:
+    """Decode in which log a position is; None: the record does not say. Raises FormatError."""
+    if not (rest := value[_POSITION.size :]):
+        return None
+    try:
+        topic_id, app_id, topic = rest.decode().split("\0")
+    except ValueError as error:
+        raise FormatError(f"a position record has a log that cannot be read: {error}") from error
+    if not (app_id and topic):
+        raise FormatError("a position record names no log")
+    return CommandsLog(topic_id, app_id, topic)
 
 
 def _decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:

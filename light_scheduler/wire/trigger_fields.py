@@ -1,4 +1,4 @@
-"""From a trigger to the fields that ask for it: the way back from `rhythm` and `backoff`."""
+"""From a trigger to the fields that ask for it: the way back from `time_rule` and `backoff`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.application import Application
 
-from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.testing import Kafka
 
 
 @pytest.fixture

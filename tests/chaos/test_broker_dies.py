@@ -18,10 +18,10 @@ from support.reading import Record, header, read_all, read_until
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
 from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.model import EventType
+from light_scheduler.tables.recovery import reading
 from light_scheduler.wire import decode_history
-from light_scheduler.worker.clients import KafkaClients
-from light_scheduler.worker.recovery import reading
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
 

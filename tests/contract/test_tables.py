@@ -17,21 +17,33 @@ from hypothesis import strategies as st
 from light_scheduler.engine import FairQueue
 from light_scheduler.engine.fairness import QUANTUM
 from light_scheduler.errors import FormatError, FormatTooNew, FormatTooOld
-from light_scheduler.model import ControlCommand, Entry, Once, Progress, Schedule, Selection, Sweep, Tally, Target
+from light_scheduler.model import (
+    BulkPart,
+    BulkTotal,
+    ControlCommand,
+    Entry,
+    Once,
+    Progress,
+    Schedule,
+    Selection,
+    Target,
+)
+from light_scheduler.model.place import Place
 from light_scheduler.tables import Checkpoint, DueScan, MemoryStore, Overlay, ScheduleTable, Store, layout
+from light_scheduler.tables.due_scan import HELD_COST, Waits
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.wire.state import (
     POSITION_KEY,
     SCHEDULE_KIND,
+    bulk_part_key,
+    bulk_total_key,
+    encode_bulk_part,
+    encode_bulk_total,
     encode_entry,
     encode_position,
-    encode_sweep,
-    encode_tally,
     id_in,
     identity,
     identity_of,
-    sweep_key,
-    tally_key,
 )
 
 replace = msgspec.structs.replace
@@ -231,6 +243,8 @@ def test_what_is_due_comes_by_due_then_priority_then_arrival(tables: Tables, fre
         entry("a", AT - MINUTE, arrival=9),
         entry("b", AT - 1, arrival=8, priority=255),
         entry("c", AT, arrival=7, priority=0),
+        entry("g", AT, arrival=-2, priority=100),
+        entry("h", AT, arrival=-1, priority=100),
         entry("d", AT, arrival=5, priority=100),
         entry("e", AT, arrival=6, priority=100),
         entry("f", AT, arrival=1, priority=101),
@@ -546,6 +560,191 @@ def test_a_tenant_whose_first_schedules_were_cancelled_is_not_held_for_them(tabl
     assert overlay.due(AT, 100, MUCH, allowed={"a": 0}.get).held == {}
 
 
+# -- what waits for its target ----------------------------------------------------------------------------------------
+
+P0, P1 = ("t", 0), ("t", 1)
+
+
+def place_of(each: Entry) -> Place:
+    """Say where an entry goes: by the last letter of its id, even or odd."""
+    return P1 if ord(each.schedule.id[-1]) % 2 else P0
+
+
+def away(*places: Place) -> Waits:
+    return lambda each: place_of(each) if place_of(each) in places else None
+
+
+def fire_but(tables: Tables, now: int, *places: Place, limit: int = 1_000) -> list[str]:
+    """Take what is due and does not wait for places, forget it, and return the ids."""
+    overlay = tables.overlay()
+    scan = overlay.due(now, limit, MUCH, waits=away(*places))
+    for each in scan.entries:
+        overlay.remove(identity_of(each))
+    tables.commit(overlay)
+    return ids(scan)
+
+
+def test_what_waits_for_its_target_is_passed_over_and_comes_in_its_order_when_the_target_is_back(
+    tables: Tables,
+) -> None:
+    tables.put(*[entry(id, AT + number) for number, id in enumerate("abcdef")])
+    assert fire_but(tables, AT + 10, P1) == ["b", "d", "f"]  # P1: a, c, e
+    assert tables.table.held.places == [P1]
+    assert tables.table.held.count(P1) == 3
+    assert fire_but(tables, AT + 20, P1) == []
+    tables.table.release(P1)
+    assert fire_but(tables, AT + 20) == ["a", "c", "e"]
+    assert (tables.table.pending, bool(tables.table.held)) == (0, False)
+
+
+def test_a_place_that_is_released_brings_back_nothing_of_another(tables: Tables) -> None:
+    tables.put(*[entry(id, AT + number) for number, id in enumerate("abcd")])
+    assert fire_but(tables, AT + 10, P0, P1) == []
+    tables.table.release(P0)
+    assert fire_but(tables, AT + 10, P1) == ["b", "d"]
+    assert tables.table.held.places == [P1]
+
+
+def test_what_waits_is_listed_and_found_like_everything_that_is_pending(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("b", AT + 1), entry("c", AT + 2), entry("d", AT + MINUTE))
+    assert fire_but(tables, AT + 10, P1) == ["b"]
+    assert [each.schedule.id for _, each in tables.table.by_due("acme")] == ["a", "c", "d"]
+    assert [each.schedule.id for each in tables.table.by_id("acme")] == ["a", "c", "d"]
+    assert fire_but(tables, AT + MINUTE, P1) == ["d"]
+    assert tables.table.floors.get("acme") is None, "nothing but what waits is left"
+    assert [each.schedule.id for _, each in tables.table.by_due("acme")] == ["a", "c"]
+
+
+def test_what_waits_wakes_nobody(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("b", AT + MINUTE))
+    overlay = tables.overlay()
+    assert overlay.due(AT, 10, MUCH, waits=away(P1)) == DueScan([], AT + MINUTE)
+    overlay.settle_floors()  # for a cycle that writes nothing
+    assert tables.overlay().due(AT, 10, MUCH, waits=away(P1)) == DueScan([], AT + MINUTE)
+    assert tables.table.held.count(P1) == 1
+
+
+def test_a_scan_that_is_dropped_has_passed_nothing_over(tables: Tables) -> None:
+    tables.put(entry("a", AT))
+    tables.overlay().due(AT, 10, MUCH, waits=away(P1))
+    assert not tables.table.held
+    assert tables.fire(AT) == ["a"]
+
+
+def test_what_is_met_again_is_counted_once(tables: Tables) -> None:
+    tables.put(entry("a", AT + 1), entry("c", AT + 2))
+    assert fire_but(tables, AT + 10, P1) == []
+    tables.put(entry("b", AT))  # below the floor: the next scan begins before what waits
+    assert fire_but(tables, AT + 10, P1) == ["b"]
+    assert tables.table.held.count(P1) == 2
+    tables.put(entry("e", AT), entry("g", AT + 3))
+    assert fire_but(tables, AT + 10, P1) == []
+    assert tables.table.held.count(P1) == 4
+    tables.table.release(P1)
+    assert fire_but(tables, AT + 10) == ["e", "a", "c", "g"]
+
+
+def test_what_was_cancelled_or_moved_while_it_waited_is_not_fired_when_the_target_is_back(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("c", AT + 1), entry("e", AT + 2))
+    assert fire_but(tables, AT + 10, P1) == []
+    overlay = tables.overlay()
+    overlay.remove(identity("acme", "a"))
+    put(overlay, entry("c", AT + MINUTE, version=2))
+    tables.commit(overlay)
+    tables.table.release(P1)
+    assert fire_but(tables, AT + 10) == ["e"]
+    assert fire_but(tables, AT + MINUTE) == ["c"]
+
+
+def test_a_table_that_is_opened_again_meets_what_waited_anew(tables: Tables) -> None:
+    tables.put(entry("a", AT), entry("b", AT + 1))
+    assert fire_but(tables, AT + 10, P1) == ["b"]
+    tables.reopen()
+    assert not tables.table.held
+    assert fire_but(tables, AT + 10, P1) == []
+    assert tables.table.held.count(P1) == 1
+
+
+def test_what_waits_takes_no_room_in_a_limit_but_is_not_free(tables: Tables) -> None:
+    """Else one scan would decode all of a large backlog that waits."""
+    tables.put(*[entry(f"{number:03}-a", AT + number) for number in range(100)], entry("b", AT + 200))
+    overlay = tables.overlay()
+    scan = overlay.due(AT + 1_000, 5, MUCH, waits=away(P1))
+    assert scan.entries == []
+    assert scan.next_due == AT + 5 / HELD_COST, "the next scan goes on there"
+    tables.commit(overlay)
+    scans = 1
+    while not (fired := fire_but(tables, AT + 1_000, P1, limit=5)):
+        scans += 1
+    assert (fired, scans) == (["b"], 100 * HELD_COST / 5)
+    assert tables.table.held.count(P1) == 100
+
+
+def test_of_a_tenant_that_waits_the_others_notice_nothing(tables: Tables) -> None:
+    tables.put(*[entry(f"{number:03}-a", AT + number, tenant="away") for number in range(40 * int(QUANTUM))])
+    tables.put(*[entry(f"{number}-b", AT + 900 + number, tenant="well") for number in range(3)])
+    assert fire_but(tables, AT + 2_000, P1, limit=4 * int(QUANTUM)) == ["0-b", "1-b", "2-b"]
+    assert tables.table.held.first("well") is None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Schedules (a letter, and when due) that arrive, the places that are away, and a limit."""
+
+    arrive: list[tuple[str, int]]
+    away: frozenset[Place]
+    limit: int
+    reopens: bool
+
+
+turns = st.builds(
+    Turn,
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(-3, 3)), max_size=5),
+    st.frozensets(st.sampled_from([P0, P1])),
+    st.integers(1, 6),
+    st.booleans(),
+)
+
+
+@pytest.mark.parametrize("disk", DISKS)
+@settings(max_examples=40, deadline=None)
+@given(history=st.lists(turns, max_size=10))
+def test_whatever_was_away_nothing_goes_there_meanwhile_and_nothing_is_lost(
+    disk: type[Any], history: list[Turn]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        tables = Tables(disk(Path(folder)))
+        model: dict[str, Entry] = {}
+        now = AT
+        everything_back = Turn([], frozenset(), 1_000, False)
+        for turn in [*history, everything_back]:
+            now += 2
+            if turn.reopens:
+                tables.reopen()
+            arrived = {id: entry(id, now + due) for id, due in turn.arrive}
+            tables.put(*arrived.values())
+            model |= arrived
+            for place in tables.table.held.places:
+                if place not in turn.away:
+                    tables.table.release(place)
+            if turn is everything_back:
+                now += 10
+            may_fire = [
+                id for id, each in model.items() if each.progress.due <= now and place_of(each) not in turn.away
+            ]
+            fired = fire_but(tables, now, *turn.away, limit=turn.limit)
+            in_order = sorted(may_fire, key=lambda id: index_key(model[id]))
+            assert fired == in_order[: len(fired)]
+            if turn.limit > len(model):
+                assert fired == in_order
+            for id in fired:
+                del model[id]
+            assert sorted(each.schedule.id for _, each in tables.table.by_due("acme")) == sorted(model)
+        assert model == {}
+        assert not tables.table.held
+        tables.table.close()
+
+
 # -- all or nothing ---------------------------------------------------------------------------------------------------
 
 
@@ -589,9 +788,9 @@ def test_a_checkpoint_keeps_the_changelogs_identity(tables: Tables) -> None:
 
 
 def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tables: Tables) -> None:
-    newer = b"\x03" + msgspec.msgpack.encode(["of another", "layout"])
+    newer = b"\x04" + msgspec.msgpack.encode(["of another", "layout"])
     tables.store.write({layout.CHECKPOINT_KEY: newer})
-    with pytest.raises(FormatTooNew, match="format 3"):
+    with pytest.raises(FormatTooNew, match="format 4"):
         ScheduleTable(tables.store)
     assert tables.everything() == {layout.CHECKPOINT_KEY: newer}
 
@@ -604,7 +803,7 @@ def test_a_store_of_another_layout_is_refused_as_too_old_and_left_as_it_is(table
     assert tables.everything() == {layout.CHECKPOINT_KEY: older}
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\x00", b"\x02" + b"\xff" * 20, b"\x02\x96\x00\x00\xc4\x00\x00\xa1\xff\x00"])
+@pytest.mark.parametrize("garbage", [b"", b"\x00", b"\x03" + b"\xff" * 20, b"\x03\x96\x00\x00\xc4\x00\x00\xa1\xff\x00"])
 def test_a_checkpoint_that_cannot_be_read_is_a_format_error(tables: Tables, garbage: bytes) -> None:
     tables.store.write({layout.CHECKPOINT_KEY: garbage})
     with pytest.raises(FormatError, match="checkpoint"):
@@ -687,53 +886,53 @@ def test_a_listing_goes_on_while_schedules_come_and_go(tables: Tables) -> None:
     assert listed(by_id) == ["c"]
 
 
-# -- commands for many ------------------------------------------------------------------------------------------------
+# -- bulk commands ------------------------------------------------------------------------------------------------
 
 
 def for_many(offset: int) -> ControlCommand:
     return ControlCommand("cancel", "acme", "*", None, 0, offset, AT, selection=Selection())
 
 
-def test_commands_for_many_at_work_are_found_in_the_order_in_which_they_arrived(tables: Tables) -> None:
-    sweeps = [Sweep(for_many(offset), 1, 2, "a", offset) for offset in (3, 200, 70_000)]
+def test_bulk_commands_at_work_are_found_in_the_order_in_which_they_arrived(tables: Tables) -> None:
+    parts = [BulkPart(for_many(offset), 1, 2, "a", offset) for offset in (3, 200, 70_000)]
     overlay = tables.overlay()
-    for sweep in reversed(sweeps):
-        overlay.keep(sweep_key(sweep.command.offset), encode_sweep(sweep))
-    assert overlay.sweeps() == []  # they were not there before the cycle
+    for part in reversed(parts):
+        overlay.keep(bulk_part_key(part.command.offset), encode_bulk_part(part))
+    assert overlay.bulk_parts() == []  # they were not there before the cycle
     tables.commit(overlay)
     tables.reopen()
-    assert tables.overlay().sweeps() == sweeps
+    assert tables.overlay().bulk_parts() == parts
 
     overlay = tables.overlay()
-    overlay.keep(sweep_key(200), None)
+    overlay.keep(bulk_part_key(200), None)
     tables.commit(overlay)
-    assert [sweep.command.offset for sweep in tables.overlay().sweeps()] == [3, 70_000]
+    assert [part.command.offset for part in tables.overlay().bulk_parts()] == [3, 70_000]
 
 
 def test_a_tally_is_found_by_the_offset_of_its_command(tables: Tables) -> None:
-    tally = Tally(for_many(7), (0, 1), 5)
+    total = BulkTotal(for_many(7), (0, 1), 5)
     overlay = tables.overlay()
-    overlay.keep(tally_key(7), encode_tally(tally))
+    overlay.keep(bulk_total_key(7), encode_bulk_total(total))
     tables.commit(overlay)
     tables.reopen()
-    assert (tables.overlay().tally(7), tables.overlay().tally(8)) == (tally, None)
-    assert tables.overlay().sweeps() == []
+    assert (tables.overlay().bulk_total(7), tables.overlay().bulk_total(8)) == (total, None)
+    assert tables.overlay().bulk_parts() == []
 
     overlay = tables.overlay()
-    overlay.keep(tally_key(7), None)
+    overlay.keep(bulk_total_key(7), None)
     tables.commit(overlay)
-    assert tables.overlay().tally(7) is None
+    assert tables.overlay().bulk_total(7) is None
 
 
-def test_commands_for_many_come_back_from_the_changelog(tables: Tables) -> None:
-    sweep, tally = Sweep(for_many(3), 1, 2), Tally(for_many(7), (0,))
+def test_bulk_commands_come_back_from_the_changelog(tables: Tables) -> None:
+    part, total = BulkPart(for_many(3), 1, 2), BulkTotal(for_many(7), (0,))
     overlay = tables.overlay()
-    overlay.replay(sweep_key(3), encode_sweep(replace(sweep, changed=1)))
-    overlay.replay(sweep_key(3), encode_sweep(sweep))
-    overlay.replay(sweep_key(4), None)
-    overlay.replay(tally_key(7), encode_tally(tally))
+    overlay.replay(bulk_part_key(3), encode_bulk_part(replace(part, changed=1)))
+    overlay.replay(bulk_part_key(3), encode_bulk_part(part))
+    overlay.replay(bulk_part_key(4), None)
+    overlay.replay(bulk_total_key(7), encode_bulk_total(total))
     tables.commit(overlay)
-    assert (tables.overlay().sweeps(), tables.overlay().tally(7)) == ([sweep], tally)
+    assert (tables.overlay().bulk_parts(), tables.overlay().bulk_total(7)) == ([part], total)
 
 
 @pytest.mark.parametrize(
@@ -778,8 +977,8 @@ def test_a_changelog_record_of_an_unknown_kind_is_refused(tables: Tables) -> Non
         (POSITION_KEY, b"\x01x"),
         (POSITION_KEY, None),
         (key_of("a", "b"), b"\x01"),
-        (sweep_key(1), b"\x01"),
-        (tally_key(1), b"\x01"),
+        (bulk_part_key(1), b"\x01"),
+        (bulk_total_key(1), b"\x01"),
     ],
 )
 def test_a_changelog_record_that_cannot_be_read_is_refused(tables: Tables, key: bytes, value: bytes | None) -> None:
@@ -787,7 +986,7 @@ def test_a_changelog_record_that_cannot_be_read_is_refused(tables: Tables, key: 
         tables.overlay().replay(key, value)
 
 
-@pytest.mark.parametrize("key", [POSITION_KEY, key_of("a", "b"), sweep_key(1), tally_key(1)])
+@pytest.mark.parametrize("key", [POSITION_KEY, key_of("a", "b"), bulk_part_key(1), bulk_total_key(1)])
 def test_a_changelog_record_of_a_newer_format_is_refused_as_such(tables: Tables, key: bytes) -> None:
     with pytest.raises(FormatTooNew):
         tables.overlay().replay(key, b"\x02whatever")

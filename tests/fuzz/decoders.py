@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
+from support.foreign import FOREIGN
 
 from light_scheduler.durations import parse_duration
 from light_scheduler.engine import preview
@@ -105,7 +106,7 @@ JSON_COMMANDS = [
         {"id": "a", "trigger": {"at": AT}, "target": {"topic": "t", "headers": {"n": "v"}}, "payload": {"text": "x"}},
         {"trigger": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"topic": "t"}, "payload": None},
         {"trigger": {"backoff": {"initial": 5, "factor": 2}}, "target": {"topic": "t"}, "payload": {"base64": "eA=="}},
-        {"command": "complete", "firing-id": "a@1767225600000", "attempt": 1, "completion": "success"},
+        {"command": "complete", "firing_id": "a@1767225600000", "attempt": 1, "completion": "success"},
         {
             "trigger": {"every": "1s"},
             "target": {"topic": "t", "key": None},
@@ -131,6 +132,22 @@ def json_commands(draw: st.DrawFn) -> Record:
                 place[name] = draw(json_values)
         value = json.dumps(document).encode()
     return Record(draw(maybe_bytes), value, draw(st.just([]) | st.lists(st.tuples(texts, header_values), max_size=2)))
+
+
+@st.composite
+def foreign_records(draw: st.DrawFn, name: str) -> Record:
+    """Records of another scheduler's producers, with headers and values that are damaged, left out or added."""
+    foreign = FOREIGN[name]
+    meant = draw(
+        st.sampled_from([foreign.schedule(AT + 5_000, b"payload", 42, AT), foreign.cancel(42), foreign.tombstone(42)])
+    )
+
+    def perhaps(data: bytes | None) -> bytes | None:
+        return data if data is None or draw(st.integers(0, 3)) else draw(damaged([data]) | st.none())
+
+    kept = [(header, perhaps(value)) for header, value in meant.headers if draw(st.integers(0, 9))]
+    more = draw(st.just([]) | st.lists(st.tuples(texts, header_values), max_size=2))
+    return Record(perhaps(meant.key), perhaps(meant.value), [*kept, *more])
 
 
 def _read_command(dialect: str) -> Callable[[Record], object]:
@@ -228,9 +245,9 @@ TOLD = [
     *({"command": name, "tenant": "acme", "id": "a"} for name in ("pause", "reschedule", "complete")),
 ]
 BODIES = [
-    b'{"key": "k", "expected-version": 1}',
+    b'{"key": "k", "expected_version": 1}',
     b'{"trigger": {"every": "5m", "start": 1767225600000}, "jitter": 5, "misfire": "skip"}',
-    b'{"firing-id": "a@1767225600000", "attempt": 2, "completion": "failure"}',
+    b'{"firing_id": "a@1767225600000", "attempt": 2, "completion": "failure"}',
 ]
 bodies = json_commands().map(lambda record: record.value) | damaged(BODIES)
 FIELDS = {
@@ -261,6 +278,10 @@ SETTINGS = {
 DECODERS = [
     Decoder("native", commands(), _read_command("native"), InvalidCommand),
     Decoder("json", json_commands(), _read_command("json"), InvalidCommand),
+    *(
+        Decoder(name, foreign_records(name), _read_command(foreign.dialect), InvalidCommand)
+        for name, foreign in FOREIGN.items()
+    ),
     *(Decoder(f"HTTP {told['command']}", bodies, _read_body(told), InvalidCommand) for told in TOLD),
     Decoder("HTTP preview", bodies, _preview_body, InvalidCommand),
     Decoder("state record", _state([encode_entry(entry) for entry in ENTRIES]), decode_entry, FormatError),

@@ -12,22 +12,23 @@ from typing import Any, TypeVar, cast
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from support.foreign import FOREIGN, etf1_headers
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.engine.cron import compile_cron
 from light_scheduler.errors import FormatError, InvalidCommand
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.targets import Targets, TargetTopic
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import Outcome, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import dialect_named, parse_instant
 from light_scheduler.wire.backoff import parse_backoff
 from light_scheduler.wire.fields import parse_labels
 from light_scheduler.wire.state import decode_entry, decode_progress
-from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.context import LaneContext
-from light_scheduler.worker.cycle import Cycle
-from light_scheduler.worker.targets import Targets, TargetTopic
 
-from .decoders import DECODERS, Decoder, json_commands
+from .decoders import DECODERS, Decoder, foreign_records, json_commands
 from .inputs import AT, Record, commands
 
 pytestmark = pytest.mark.timeout(3_600)
@@ -98,7 +99,14 @@ class _AnyTopic(dict[str, TargetTopic]):
         return TargetTopic(1 if name == NAMES.commands else 4, 1_048_588, None, 0.0)
 
 
-@pytest.mark.parametrize(("dialect", "records"), [("native", commands()), ("json", json_commands())])
+@pytest.mark.parametrize(
+    ("dialect", "records"),
+    [
+        ("native", commands()),
+        ("json", json_commands()),
+        *((foreign.dialect, foreign_records(name)) for name, foreign in FOREIGN.items()),
+    ],
+)
 def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
     dialect: str, records: st.SearchStrategy[Record], request: pytest.FixtureRequest
 ) -> None:
@@ -154,6 +162,10 @@ def _salvage(dialect: str, record: Record) -> Callable[[], object]:
     return lambda: dialect_named(dialect).salvage(record)
 
 
+def _foreign(dialect: str, value: bytes, *headers: tuple[str, bytes | None]) -> Callable[[], object]:
+    return lambda: dialect_named(dialect).decode(Record(b"k", value, headers))
+
+
 MONSTROUS: dict[str, Callable[[], object]] = {
     "deep JSON": _json(b'{"payload":{"json":' + b"[" * MEBIBYTE),
     "deep JSON objects": _json(b'{"a":' * (MEBIBYTE // 5)),
@@ -168,6 +180,16 @@ MONSTROUS: dict[str, Callable[[], object]] = {
     "many intervals": _native(("schedule-backoff", b",".join([b"1"] * (MEBIBYTE // 2)))),
     "long unknown header": _native(("schedule-" + "a" * MEBIBYTE, b"1")),
     "many headers": _native(*[("h", b"v")] * 50_000),
+    "deep JSON of skyuk": _foreign("skyuk", b'{"time":' + b"[" * MEBIBYTE),
+    "long base64 of skyuk": _foreign("skyuk", b'{"time":1,"topic":"t","key":"' + b"A" * MEBIBYTE + b'#"}'),
+    "long time of skyuk": _foreign("skyuk", b'{"topic":"t","time":' + b"9" * MEBIBYTE + b"}"),
+    "Avro bytes of 4 Gi": _foreign("skyuk", b"\x02\x02t" + b"\xff\xff\xff\xff\x1f"),
+    "Avro map of 4 Gi": _foreign("skyuk", b"\x02\x02t\x02k\x00" + b"\xff\xff\xff\xff\x1f"),
+    "Avro blocks without end": _foreign("skyuk", b"\x02\x02t\x02k\x00" + b"\x02\x00\x00" * (MEBIBYTE // 3)),
+    "long Avro number": _foreign("light4j", b"\xff" * MEBIBYTE),
+    "long epoch": _foreign("etf1", b"x", ("scheduler-epoch", b"9" * MEBIBYTE)),
+    "long version": _foreign("karafka", b"x", ("schedule_schema_version", b"1." * MEBIBYTE)),
+    "many headers of etf1": _foreign("etf1", b"x", *[("h", b"v")] * 50_000, *etf1_headers(AT)),
     "MessagePack array of 4 Gi": lambda: decode_entry(b"\x01\xdd\xff\xff\xff\xff"),
     "MessagePack map of 4 Gi": lambda: decode_entry(b"\x01\x92\xdf\xff\xff\xff\xff"),
     "MessagePack bytes of 4 Gi": lambda: decode_progress(b"\x01\x9d\xc6\xff\xff\xff\xff"),

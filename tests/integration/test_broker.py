@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import process_runs, wait_until
 from light_scheduler.errors import BrokerStartError
-from light_scheduler.worker.broker_facts import single_copies
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.broker_facts import single_copies
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.workload import Workload
 from light_scheduler.client.options import ScheduleOptions
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
 

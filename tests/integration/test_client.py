@@ -14,15 +14,16 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.client import SchedulerClient, ScheduleRequest, connection
+from light_scheduler.client import SchedulerClient, ScheduleRequest
 from light_scheduler.client.channel import Channel, MakeCommand
 from light_scheduler.client.commands import schedule_command
+from light_scheduler.client.errors import CommandRefused, ResultTimeout
 from light_scheduler.devkit.broker import EmbeddedBroker
-from light_scheduler.devkit.pytest_plugin import ExistingKafka, Kafka
-from light_scheduler.errors import BrokerError, ClientError, CommandRefused, InvalidCommand, ResultTimeout
+from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
+from light_scheduler.kafka import connection
 from light_scheduler.model import (
     REJECT_PAST,
     After,
@@ -37,6 +38,7 @@ from light_scheduler.model import (
     Target,
     TopicNames,
 )
+from light_scheduler.testing import ExistingKafka, Kafka
 from light_scheduler.wire import (
     decode_history,
     decode_result,
@@ -433,17 +435,30 @@ async def test_the_command_line_schedules_with_every_option(kafka: Kafka, names:
 
 async def test_the_command_line_cancels_and_tells_it_in_a_line(kafka: Kafka, names: TopicNames) -> None:
     async with responder(kafka, names):
-        assert await command_line(kafka, names, "cancel", "a") == (0, "cancelled default/a version 1\n", "")
+        cancelled = await command_line(kafka, names, "cancel", "a", "--key", "a")
+    assert cancelled == (0, "cancelled default/a version 1\n", "")
+
+
+async def test_the_command_line_warns_if_no_worker_tells_where_a_schedule_is(
+    kafka: Kafka, names: TopicNames, unused_tcp_port: int
+) -> None:
+    nobody = f"http://127.0.0.1:{unused_tcp_port}"
+    async with responder(kafka, names):
+        code, output, errors = await command_line(kafka, names, "cancel", "a", "--url", nobody)
+    assert (code, output) == (0, "cancelled default/a version 1\n")
+    assert errors.startswith(f"warning: cannot reach a worker at {nobody}. ")
+    assert errors.count("\n") == 1
 
 
 async def test_the_command_line_ends_with_1_and_the_reason_when_refused(kafka: Kafka, names: TopicNames) -> None:
     async with responder(kafka, names):
-        code, output, _ = await command_line(kafka, names, "schedule", "--id", "refused-1", "--target-topic", "t")
+        arguments = ("schedule", "--id", "refused-1", "--key", "refused-1", "--target-topic", "t")
+        code, output, _ = await command_line(kafka, names, *arguments)
     assert (code, output) == (1, "rejected default/refused-1 version 1 (schedule-target-topic: too large)\n")
 
 
 async def test_the_command_line_need_not_wait(kafka: Kafka, names: TopicNames) -> None:
-    arguments = ("schedule", "--id", "a", "--target-topic", "t", "--payload-base64", "/w==", "--no-wait", "--json")
+    arguments = ("schedule", "--key", "a", "--target-topic", "t", "--payload-base64", "/w==", "--no-wait", "--json")
     code, output, errors = await command_line(kafka, names, *arguments)
     assert (code, errors) == (0, "")
     (record,) = await records_of(kafka, names.commands, 1)
@@ -476,7 +491,7 @@ async def test_the_command_line_ends_with_2_on_wrong_use(
     assert message in errors
 
 
-@pytest.mark.parametrize("arguments", [["schedule", "--target-topic", "t"], ["cancel", "a"], ["watch"]])
+@pytest.mark.parametrize("arguments", [["schedule", "--target-topic", "t"], ["cancel", "a", "--key", "a"], ["watch"]])
 async def test_the_command_line_ends_with_1_when_the_broker_cannot_be_reached(
     unused_tcp_port: int, names: TopicNames, arguments: list[str]
 ) -> None:
@@ -506,3 +521,24 @@ async def test_the_command_line_follows_the_history(kafka: Kafka, names: TopicNa
     ]
     code, output, _ = await command_line(kafka, names, *follow, "--json")
     assert [decode_history(line.encode()).event for line in output.splitlines()] == ["scheduled", "fired"]
+
+
+async def test_a_partition_that_a_topic_got_later_is_sent_to(kafka: Kafka) -> None:
+    topic = f"grown-{uuid.uuid4().hex[:8]}"
+    command = schedule_command("default", {"id": "a", "topic": "t"})._replace(topic=topic)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(topic, 1, 1)])
+        options = {"bootstrap_servers": kafka.bootstrap_servers}
+        async with Channel(options, commands_topic=topic, results_topic=topic) as channel:
+            assert (await channel.send(command._replace(partition=0), 10)).partition == 0
+            await admin.create_partitions({topic: NewPartitions(3)})
+            async with asyncio.timeout(10):
+                while len((await admin.describe_topics([topic]))[0]["partitions"]) < 3:
+                    await asyncio.sleep(0.01)
+            assert (await channel.send(command._replace(partition=2), 10)).partition == 2
+            with pytest.raises(BrokerError, match=f"{topic} has no partition 3"):
+                await channel.send(command._replace(partition=3), 10)
+    finally:
+        await admin.close()

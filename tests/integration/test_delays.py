@@ -14,11 +14,11 @@ from support.application import Application
 from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.cli.checks import check_delays
-from light_scheduler.client.connection import started_producer, stop_producer
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus, Delays, RuleFromConfigurationError
 from light_scheduler.delays.positions import Positions
 from light_scheduler.errors import SchedulerError
+from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.model import DelayRule, RuleError
 from light_scheduler.settings import load_settings
 from light_scheduler.wire.delays import DelayPosition, encode_position
@@ -231,6 +231,19 @@ async def test_two_workers_share_the_partitions_and_a_live_rule_reaches_both(app
     received = await read_all(application.bootstrap_servers, application.target)
     assert sorted(record.value for record in received) == [b"0", b"1", b"2", b"3", b"4", b"4 again"]
     assert [record.value for record in received if record.key == b"x"] == [b"4", b"4 again"]
+
+
+async def test_a_partition_is_a_members_own_only_while_the_group_gives_it_to_it(application: Application) -> None:
+    source, target = await topic(application, "source", 2), await topic(application, "target")
+    async with running(application) as delays:
+        assert await put(delays, DelayRule("later", source, 60_000, target))
+        await until(lambda: len(runs(delays, "later")) == 2)
+        members = delays._membership
+        assert await members.confirm(TopicPartition(source, 1))
+        assert not await members.confirm(TopicPartition(source, 2))
+        assert not await members.confirm(TopicPartition(target, 0))
+        await members.leave()
+        assert not await members.confirm(TopicPartition(source, 1))
 
 
 async def test_rules_that_cannot_be_are_refused_and_leave_no_trace(application: Application) -> None:

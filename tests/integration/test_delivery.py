@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 import time
 import uuid
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.producer.message_accumulator import BatchBuilder
-from aiokafka.record.util import calc_crc32c
 from support.application import Application
+from support.garbled import GarbledBatch
 from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.model import EventType, Outcome
+from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_history, parse_firing
 
 pytestmark = pytest.mark.integration
@@ -390,17 +387,6 @@ async def test_due_times_are_met_within_a_fraction_of_a_second(served: Applicati
     assert lateness[0] >= 0
     assert lateness[len(lateness) // 2] < 1_000, "the median; the machine may stall a few"
     assert time.monotonic() - start < 30
-
-
-class GarbledBatch(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
-    """A batch in which the header name `garbled` has become bytes that are not UTF-8."""
-
-    def _build(self) -> Any:
-        if self._buffer is None:
-            batch = super()._build().replace(b"garbled", b"\xff\xfe\xfdbled")
-            struct.pack_into(">I", batch, 17, calc_crc32c(bytes(batch[21:])))
-            self._buffer: Any = batch
-        return self._buffer
 
 
 async def test_a_header_whose_name_is_not_utf_8_is_rejected_and_what_follows_is_delivered(served: Application) -> None:

@@ -23,12 +23,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports 
 
 from light_scheduler.cli import cli
 from light_scheduler.devkit import EmbeddedBroker
-from light_scheduler.devkit.ports import free_port
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.devkit.waiting import wait_until
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.missing_rights import missing_rights
+from light_scheduler.kafka.topic_admin import admin_client, create_topics, partition_counts
 from light_scheduler.settings import load_settings
-from light_scheduler.worker.broker_facts import missing_rights
-from light_scheduler.worker.topic_admin import admin_client, create_topics, partition_counts
+from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
 

@@ -19,14 +19,13 @@ from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.workload import Workload
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit.pytest_plugin import Kafka
-from light_scheduler.tables import ScheduleTable, layout
+from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.topic_admin import topic_id
+from light_scheduler.tables import ScheduleTable, layout, rebuilding
+from light_scheduler.tables.rebuilding import Rebuilding
+from light_scheduler.tables.recovery import ChangelogFacts, Restoration, length, open_table, reading
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.worker import rebuilding
-from light_scheduler.worker.clients import KafkaClients
-from light_scheduler.worker.rebuilding import Rebuilding
-from light_scheduler.worker.recovery import ChangelogFacts, Restoration, length, open_table, reading
-from light_scheduler.worker.topic_admin import topic_id
+from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -16,10 +16,10 @@ from support.application import Application, WorkerProcess
 from support.reading import header, read_all, read_until
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
-from light_scheduler.wire.state import SCHEDULE_KIND, identity
-from light_scheduler.worker.topic_admin import create_topics
+from light_scheduler.wire.state import POSITION_KEY, SCHEDULE_KIND, CommandsLog, encode_position, identity
 
 pytestmark = pytest.mark.integration
 
@@ -117,6 +117,28 @@ async def test_state_of_a_newer_version_stops_the_worker_and_is_left_as_it_is(ap
     assert "run the newer version" in log
     (record,) = await read_all(application.bootstrap_servers, changelog)
     assert record.value == b"\x63newer"
+
+
+async def test_the_state_of_another_application_stops_the_worker_before_it_writes_anything(
+    application: Application,
+) -> None:
+    changelog = application.settings.topics.changelog(application.settings.topics.commands)
+    producer = AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers)
+    await producer.start()
+    foreign = encode_position(7, CommandsLog("", "orders", "eu"))
+    await producer.send_and_wait(changelog, foreign, POSITION_KEY, partition=0)
+    await producer.stop()
+
+    worker = application.new_worker()
+    worker.start()
+    async with asyncio.timeout(60):
+        while worker.is_running:
+            await asyncio.sleep(0.05)
+
+    log = worker.log.read_text(errors="replace")
+    assert f"topic {changelog} holds the state of application orders with the commands topic eu" in log
+    (record,) = await read_all(application.bootstrap_servers, changelog)
+    assert record.value == foreign
 
 
 async def test_a_worker_waits_for_its_topics(application: Application) -> None:

@@ -18,8 +18,8 @@ from support.application import Application
 
 from light_scheduler.cli import cli
 from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, parse_firing
+from light_scheduler.client.errors import CommandRefused
 from light_scheduler.clock import SystemClock
-from light_scheduler.errors import CommandRefused
 from light_scheduler.model import Firing, Outcome
 
 pytestmark = pytest.mark.integration
@@ -111,6 +111,9 @@ async def test_the_command_line_schedules_series_and_controls_them(served: Appli
     async def answer(code: int, *arguments: str) -> Any:
         return json.loads(await run(code, *arguments, *kafka, "--json"))
 
+    async def find_and_answer(code: int, *arguments: str) -> Any:
+        return await answer(code, *arguments, *worker)
+
     # A schedule fires when preview says that it does.
     rule = ("--cron", "0 9 * * 1-5", "--timezone", "Europe/Prague", "--start", str(YEAR_2100), "--jitter", "10m")
     (due,) = json.loads(await run(0, "preview", *rule, "--id", "cron", "--count", "1", "--json"))["next"]
@@ -126,8 +129,7 @@ async def test_the_command_line_schedules_series_and_controls_them(served: Appli
     moved = await answer(0, "reschedule", "cron", "--at", str(YEAR_2100))
     assert (moved["outcome"], moved["version"], moved["next_due"]) == ("rescheduled", 2, YEAR_2100)
     assert (await answer(1, "cancel", "cron", "--expected-version", "1"))["outcome"] == "conflict"
-    refused = await answer(1, "reschedule", "cron", "--cron", "x")
-    assert (refused["outcome"], refused["field"]) == ("rejected", "schedule-cron")
+    await run(2, "reschedule", "cron", "--cron", "x", *kafka)
 
     # Paused from the start, triggered, completed: a null value with a key that is no text.
     await answer(
@@ -142,6 +144,19 @@ async def test_the_command_line_schedules_series_and_controls_them(served: Appli
     assert "sent default/null" in await run(0, "cancel", "null", "--no-wait", *kafka)
     assert (await answer(1, "cancel", "null"))["outcome"] == "not_found"
 
+    # The id is enough, whatever the key is; there is never a second schedule of it.
+    for number in range(4):
+        keyed = ("--id", f"keyed-{number}", *target, "--at", str(YEAR_2100))
+        assert (await answer(0, "schedule", *keyed, "--key", f"entity-{number}"))["outcome"] == "scheduled"
+        assert (await find_and_answer(0, "schedule", *keyed))["version"] == 2
+        assert (await find_and_answer(0, "pause", f"keyed-{number}"))["outcome"] == "paused"
+        assert "sent" in await run(0, "resume", f"keyed-{number}", "--no-wait", *kafka, *worker)
+        moved = await find_and_answer(0, "reschedule", f"keyed-{number}", "--at", str(YEAR_2100 + 1))
+        assert (moved["version"], moved["next_due"]) == (3, YEAR_2100 + 1)
+        assert (await find_and_answer(0, "cancel", f"keyed-{number}"))["outcome"] == "cancelled"
+    left = json.loads(await run(0, "list", "--json", *worker))["schedules"]
+    assert [each["id"] for each in left] == ["cron"]
+
 
 async def test_http_schedules_series_and_controls_them(served: Application) -> None:
     other = await served.start_worker()
@@ -152,6 +167,14 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
             async with session.request(method, path, data=content, headers=headers) as response:
                 assert response.status == status, await response.text()
                 return await response.json(content_type=None)
+
+        async def until_gone(path: str) -> None:
+            async with asyncio.timeout(10):
+                while True:
+                    async with session.get(path) as response:
+                        if response.status == 404:
+                            return
+                    await asyncio.sleep(0.02)
 
         schedules = "/api/v1/tenants/acme/schedules"
         # A schedule fires when preview says that it does; any worker takes it, and finds it.
@@ -170,28 +193,41 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
         listed = await ask("GET", f"{schedules}?state=paused", 200)
         assert [each["id"] for each in listed["schedules"]] == ["a/b"]
         assert (await ask("POST", f"{path}/resume", 200))["next_due"] == due
-        assert (await ask("POST", f"{path}/pause", 409, {"expected-version": 1}))["result"]["version"] == 2
+        assert (await ask("POST", f"{path}/pause", 409, {"expected_version": 1}))["result"]["version"] == 2
         refused = await ask("POST", f"{path}/reschedule", 400, {"trigger": {"cron": "0 9 * * 8"}})
         assert (refused["parameter"], refused["result"]["outcome"]) == ("trigger.cron", "rejected")
         moved = await ask("POST", f"{path}/reschedule", 200, {"trigger": {"at": YEAR_2100}})
         assert (moved["version"], moved["next_due"]) == (3, YEAR_2100)
 
-        # The same request again is the same schedule, on this worker and on another.
+        # The same request again gets the same answer, from this worker and from another.
         once = {"trigger": {"at": YEAR_2100}, "target": {"topic": served.target}}
         first = await ask("POST", schedules, 201, once, **{"Idempotency-Key": "k"})
         assert await ask("POST", schedules, 201, once, **{"Idempotency-Key": "k"}) == first
         url = f"{served.workers[0].url}{schedules}"
-        assert (await ask("POST", url, 200, once, **{"Idempotency-Key": "k"}))["id"] == first["id"]
+        assert await ask("POST", url, 201, once, **{"Idempotency-Key": "k"}) == first
+        await ask("POST", url, 422, {**once, "ttl": 5}, **{"Idempotency-Key": "k"})
+        now = {"target": {"topic": served.target}, "id": "at-once"}
+        delivered = await ask("POST", schedules, 201, now, **{"Idempotency-Key": "now"})
+        (firing,) = await firings(served, 1)
+        assert (firing.id, firing.payload) == ("at-once", b"")
+        assert await ask("POST", url, 201, now, **{"Idempotency-Key": "now"}) == delivered
 
         # Found by its id alone though its key is another; triggered, completed, gone.
         await ask(
             "PUT", f"{schedules}/keyed", 201,
-            {**once, "key": "entity", "ack-timeout": "1h", "payload": {"base64": b64encode(LARGE).decode()}},
+            {**once, "key": "entity", "ack_timeout": "1h", "payload": {"base64": b64encode(LARGE).decode()}},
         )  # fmt: skip
+        moved = await ask("PUT", f"{schedules}/other", 201, {**once, "key": "entity"})
+        for body in (once, {**once, "payload": None}):
+            again = await ask("PUT", f"{schedules}/other", 200, body)
+            assert (again["outcome"], again["partition"]) == ("updated", moved["partition"])
+        assert (await ask("GET", f"{schedules}/other", 200))["payload"] is None
+        await ask("DELETE", f"{schedules}/other?wait=false", 202)
+        await until_gone(f"{schedules}/other")
         assert (await ask("POST", f"{schedules}/keyed/trigger", 200))["outcome"] == "triggered"
-        (firing,) = await firings(served, 1)
+        firing = max(await firings(served, 2), key=lambda delivered: delivered.id)
         assert (firing.id, firing.key, firing.payload) == ("keyed", b"entity", LARGE)
-        done = {"firing-id": firing.firing_id, "attempt": 1}
+        done = {"firing_id": firing.firing_id, "attempt": 1}
         assert (await ask("POST", f"{schedules}/keyed/complete", 200, done))["outcome"] == "completed"
         for id, status in (("a%2Fb", 200), ("a%2Fb", 404), ("keyed", 404), (first["id"], 200)):
             await ask("DELETE", f"{schedules}/{id}", status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -9,26 +10,28 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from support.ledger import Ledger
 from support.ordering import ordered_producer
 
 from light_scheduler.clock import SettableClock
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import JobError
+from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.archive import KAFKA_COLUMNS, ArchiveOptions, ArchiveSummary, main, read_archive
 from light_scheduler.pipeline.audit import AuditOptions
 from light_scheduler.pipeline.audit import main as audit
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.topics import read_topics
-from light_scheduler.worker.topic_admin import create_topic
+from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(7_200)]
 
@@ -135,12 +138,14 @@ def flowing(kafka: Kafka, topics: list[str], count: int, kills: int) -> Iterator
 
 
 @contextmanager
-def archiving(kafka: Kafka, app_id: str, path: Path, batch: int) -> Iterator[subprocess.Popen[bytes]]:
+def archiving(
+    kafka: Kafka, app_id: str, path: Path, batch: int, *options: str, stdout: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run `light-scheduler pipeline archive --continuous` in a process group of its own, with its JVM."""
     command = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "pipeline", "archive", str(path)]
     command += ["--continuous", "--batch", str(max(1, batch)), "--app-id", app_id, "--memory", "1g"]
-    command += ["--broker", f"kafka://{kafka.bootstrap_servers}", "--master", "local[2]"]
-    process = subprocess.Popen(command, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command += ["--broker", f"kafka://{kafka.bootstrap_servers}", "--master", "local[2]", *options]
+    process = subprocess.Popen(command, process_group=0, stdout=stdout, stderr=subprocess.DEVNULL)
     try:
         yield process
     finally:
@@ -160,6 +165,73 @@ def wait_for_commit(path: Path, before: int, process: subprocess.Popen[bytes]) -
         assert process.poll() is None, "the archive ended by itself"
         assert time.monotonic() < deadline, "the archive commits nothing"
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [
+        pytest.param(os.killpg, signal.SIGINT, id="Ctrl-C goes to all processes of a terminal"),
+        pytest.param(
+            os.kill, signal.SIGTERM, id="a supervisor asks the process that it started", marks=pytest.mark.soak
+        ),
+    ],
+)
+def test_a_continuous_archive_that_is_told_to_stop_ends_with_its_summary(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, send: Callable[[int, int], None], number: int
+) -> None:
+    topics = [f"{prefix}-{kind}" for kind in ("commands", "history", "results", "dead-letters")]
+    for topic in topics:
+        create_topic(kafka.bootstrap_servers, topic, 1)
+    path = tmp_path / "lake"
+    with (
+        flowing(kafka, topics, 400, 0) as done,
+        archiving(kafka, prefix, path, 1_000, "--json", stdout=subprocess.PIPE) as process,
+    ):
+        done.set()
+        wait_for_commit(path, 0, process)
+        send(process.pid, number)
+        output, _ = process.communicate(timeout=COMMIT_TIMEOUT_S)
+    assert process.returncode == 0
+    summary = json.loads(output)
+    assert summary["records"] == read_archive(spark, str(path)).count() > 0
+    archived(spark, kafka, path, topics)
+    assert assert_equal_row_for_row(spark, kafka, path, topics) == 400
+
+
+class TestATopicThatWasCreatedAgain:
+    def test_is_not_archived_as_if_it_were_the_same_unless_loss_is_allowed(
+        self, spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+    ) -> None:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        producer = ordered_producer(kafka.bootstrap_servers)
+        for values in (b"ab", b"cde"):
+            create_topic(kafka.bootstrap_servers, prefix, 1)
+            for value in values:
+                producer.produce(prefix, bytes([value]))
+            assert producer.flush(15) == 0
+            if values == b"ab":
+                assert archived(spark, kafka, tmp_path / "lake", [prefix]).records == 2
+                admin.delete_topics([prefix], operation_timeout=15)[prefix].result(15)
+        with pytest.raises(StreamingQueryException, match=rf"topic {prefix} was deleted .*--allow-data-loss"):
+            archived(spark, kafka, tmp_path / "lake", [prefix])
+        assert archived(spark, kafka, tmp_path / "lake", [prefix], allow_data_loss=True).records == 3
+        kept = read_archive(spark, str(tmp_path / "lake")).select("value").collect()
+        assert sorted(bytes(row.value) for row in kept) == [b"a", b"b", b"c", b"d", b"e"]
+        assert archived(spark, kafka, tmp_path / "lake", [prefix]).records == 0
+
+
+def test_a_relative_path_is_that_of_the_working_directory(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    producer = ordered_producer(kafka.bootstrap_servers)
+    for _ in range(3):
+        producer.produce(prefix, b"x")
+    assert producer.flush(15) == 0
+    first = archived(spark, kafka, Path("lake"), [prefix])
+    assert (first.records, first.files) == (3, 1)
+    assert read_archive(spark, "lake").count() == read_archive(spark, str(tmp_path / "lake")).count() == 3
 
 
 def test_what_is_no_archive_is_told(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ from support.reading import marks_passed
 
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SettableClock, SystemClock
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.model import TopicNames
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.job import Cluster
+from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(7_200)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from support.application import Application
 from support.kafka_records import committed_records
 from support.ordering import ordered_producer
@@ -17,27 +19,30 @@ from support.reading import read_until
 
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.engine.commands import decide
-from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.engine.limits import NO_LIMITS, Limits
 from light_scheduler.errors import JobError
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.model import Awaited, Entry
-from light_scheduler.pipeline import export, restore
+from light_scheduler.pipeline import export, importing
+from light_scheduler.pipeline.adoption import adopted
+from light_scheduler.pipeline.exclusion import only_import
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.settings import Settings
+from light_scheduler.testing import Kafka
 from light_scheduler.wire import UnsentRecord
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
     SCHEDULE_KIND,
+    bulk_part_key,
     decode_entry,
     encode_entry,
     encode_position,
     encode_progress,
     identity_of,
 )
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
@@ -75,6 +80,7 @@ BACKOFF = with_progress(
     awaited=(Awaited(NOW - 5, 2, 2, NOW + 9, NOW - 4),),
 )
 ALL = [BACKOFF, CRON, ONCE, RATE]
+IMPORTED = [adopted(stored, {}) for stored in ALL]
 
 
 @pytest.fixture
@@ -118,7 +124,7 @@ def applications(kafka: Kafka, prefix: str) -> tuple[Settings, Settings]:
 @pytest.fixture
 def exported(
     spark: SparkSession, write: Write, applications: tuple[Settings, Settings], tmp_path: Path
-) -> restore.RestoreOptions:
+) -> importing.ImportOptions:
     """Export four schedules of the first application; return how to import them into the second one."""
     old, new = applications
     first = with_progress(RATE, sequence=1, paused=False)
@@ -144,13 +150,13 @@ def export_to(spark: SparkSession, settings: Settings, table: Path, format: str 
     )
 
 
-def options_of(settings: Settings, table: Path, format: str = "parquet") -> restore.RestoreOptions:
-    return restore.RestoreOptions(
+def options_of(settings: Settings, table: Path, format: str = "parquet") -> importing.ImportOptions:
+    return importing.ImportOptions(
         table=str(table),
         cluster=Cluster(settings.bootstrap_servers),
         app_id=settings.app_id,
         commands_topics=(settings.topics.commands,),
-        internal_topics=settings.internal_topics,
+        limits=Limits(1_000_000, 512, settings.internal_topics),
         format=format,
     )
 
@@ -166,7 +172,7 @@ def pending(kafka: Kafka, settings: Settings) -> list[tuple[int, Entry]]:
     return sorted(there, key=lambda place: place[1].schedule.id)
 
 
-def test_the_table_has_what_counts_in_words_and_in_full(spark: SparkSession, exported: restore.RestoreOptions) -> None:
+def test_the_table_has_what_counts_in_words_and_in_full(spark: SparkSession, exported: importing.ImportOptions) -> None:
     rows = {row.id: row for row in spark.read.parquet(exported.table).collect()}
     assert [decode_entry(bytes(rows[stored.schedule.id].record)) for stored in ALL] == ALL
     once, cron, rate, backoff = (rows[name] for name in ("once", "cron", "rate", "backoff"))
@@ -182,12 +188,12 @@ def test_the_table_has_what_counts_in_words_and_in_full(spark: SparkSession, exp
 
 
 def test_schedules_are_restored_where_they_were_and_as_they_were(
-    spark: SparkSession, kafka: Kafka, applications: tuple[Settings, Settings], exported: restore.RestoreOptions
+    spark: SparkSession, kafka: Kafka, applications: tuple[Settings, Settings], exported: importing.ImportOptions
 ) -> None:
-    assert restore.main(spark, exported) == restore.RestoreSummary(4, 4)
-    wanted = [(1, BACKOFF), (1, CRON), (0, ONCE), (0, RATE)]
+    assert importing.main(spark, exported) == importing.ImportSummary(4, 4)
+    wanted = list(zip((1, 1, 0, 0), IMPORTED, strict=True))
     assert pending(kafka, applications[1]) == wanted
-    assert restore.main(spark, exported) == restore.RestoreSummary(4, 0)
+    assert importing.main(spark, exported) == importing.ImportSummary(4, 0)
     assert pending(kafka, applications[1]) == wanted
 
 
@@ -203,8 +209,8 @@ def test_other_formats_lose_nothing(
     old, new = applications
     write(old, 1, *map(defined, ALL))
     export_to(spark, old, tmp_path / "table", format)
-    assert restore.main(spark, options_of(new, tmp_path / "table", format)).written == 4
-    assert pending(kafka, new) == [(1, stored) for stored in ALL]
+    assert importing.main(spark, options_of(new, tmp_path / "table", format)).written == 4
+    assert pending(kafka, new) == [(1, stored) for stored in IMPORTED]
 
 
 def test_an_import_that_was_interrupted_writes_what_is_missing_and_topics_get_other_names(
@@ -212,23 +218,16 @@ def test_an_import_that_was_interrupted_writes_what_is_missing_and_topics_get_ot
     kafka: Kafka,
     write: Write,
     applications: tuple[Settings, Settings],
-    exported: restore.RestoreOptions,
+    exported: importing.ImportOptions,
     prefix: str,
 ) -> None:
     old, new = applications
     create_topic(kafka.bootstrap_servers, f"{prefix}-target", 1)
     names = {TARGET: f"{prefix}-target", old.topics.commands: new.topics.commands}
-    aimed = [
-        Entry(
-            msgspec.structs.replace(
-                stored.schedule, target=msgspec.structs.replace(stored.schedule.target, topic=f"{prefix}-target")
-            ),
-            stored.progress,
-        )
-        for stored in ALL
-    ]
+    aimed = [adopted(stored, names) for stored in ALL]
+    assert {stored.schedule.target.topic for stored in aimed} == {f"{prefix}-target"}
     write(new, 1, defined(aimed[0]))
-    assert restore.main(spark, replace(exported, topics=names)) == restore.RestoreSummary(4, 3)
+    assert importing.main(spark, replace(exported, topics=names)) == importing.ImportSummary(4, 3)
     assert [stored for _, stored in pending(kafka, new)] == aimed
 
 
@@ -239,53 +238,164 @@ class TestGuards:
         kafka: Kafka,
         write: Write,
         applications: tuple[Settings, Settings],
-        exported: restore.RestoreOptions,
+        exported: importing.ImportOptions,
     ) -> None:
         new = applications[1]
         other = entry("another", at=str(NOW))
         write(new, 0, defined(other))
         with pytest.raises(JobError, match="has 1 schedules that the table has not"):
-            restore.main(spark, exported)
+            importing.main(spark, exported)
         assert pending(kafka, new) == [(0, other)]
-        assert restore.main(spark, replace(exported, replace=True)).written == 4
-        assert [stored for _, stored in pending(kafka, new)] == [other, *ALL]
+        assert importing.main(spark, replace(exported, replace=True)).written == 4
+        assert [stored for _, stored in pending(kafka, new)] == [other, *IMPORTED]
 
     def test_what_was_imported_and_fired_since_is_not_imported_again(
         self,
         spark: SparkSession,
         write: Write,
         applications: tuple[Settings, Settings],
-        exported: restore.RestoreOptions,
+        exported: importing.ImportOptions,
     ) -> None:
         write(applications[1], 0, defined(ONCE), ended(ONCE))
         with pytest.raises(JobError, match=r"1 schedules of the table are in .* and went on since"):
-            restore.main(spark, exported)
+            importing.main(spark, exported)
 
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
             ({"topics": {TARGET: "not-there"}}, "topics that are not there: make not-there"),
             ({"commands_topics": ("one", "two")}, "map it to one, two"),
-            ({"internal_topics": frozenset({TARGET})}, f"aim at {TARGET}, which only workers write"),
+            (
+                {"limits": Limits(100, 100, frozenset({TARGET}))},
+                f"4 schedules .* such as default/backoff: schedule-target-topic: {TARGET} is an internal topic",
+            ),
+            (
+                {"limits": Limits(1, 100)},
+                "1 schedules .* such as other/cron: payload: has 2 bytes; at most 1 .* Nothing was imported",
+            ),
+            ({"limits": Limits(100, 5)}, "1 schedules .* default/backoff: schedule-id: is longer than 5 bytes"),
             ({"table": "/not/there"}, "/not/there cannot be read as parquet"),
             ({"app_id": "nobody"}, "topic .* cannot be used"),
         ],
     )
     def test_what_does_not_fit_is_refused_with_what_to_do(
-        self, spark: SparkSession, exported: restore.RestoreOptions, changes: dict[str, Any], message: str
+        self, spark: SparkSession, exported: importing.ImportOptions, changes: dict[str, Any], message: str
     ) -> None:
         with pytest.raises(JobError, match=message):
-            restore.main(spark, replace(exported, **changes))
+            importing.main(spark, replace(exported, **changes))
+
+    def test_what_is_written_is_checked_whatever_the_columns_for_people_say(
+        self, spark: SparkSession, exported: importing.ImportOptions, tmp_path: Path
+    ) -> None:
+        changed = spark.read.parquet(exported.table).withColumn("target_topic", F.lit("elsewhere"))
+        changed.write.parquet(str(tmp_path / "changed"))
+        options = replace(exported, table=str(tmp_path / "changed"), topics={TARGET: "not-there"})
+        with pytest.raises(JobError, match="topics that are not there: make not-there"):
+            importing.main(spark, options)
+        options = replace(exported, table=str(tmp_path / "changed"), limits=Limits(100, 100, frozenset({TARGET})))
+        with pytest.raises(JobError, match="is an internal topic"):
+            importing.main(spark, options)
+
+    def test_a_partition_that_the_topic_has_not_is_refused(
+        self, spark: SparkSession, exported: importing.ImportOptions, tmp_path: Path
+    ) -> None:
+        spark.read.parquet(exported.table).withColumn("partition", F.lit(7)).write.parquet(str(tmp_path / "changed"))
+        with pytest.raises(JobError, match="partition: 7 is none of 2"):
+            importing.main(spark, replace(exported, table=str(tmp_path / "changed")))
+
+    def test_two_commands_topics_become_one_unless_an_id_is_in_both(
+        self,
+        spark: SparkSession,
+        kafka: Kafka,
+        write: Write,
+        applications: tuple[Settings, Settings],
+        exported: importing.ImportOptions,
+        tmp_path: Path,
+    ) -> None:
+        old, new = applications
+        rows = spark.read.parquet(exported.table)
+        once = rows.where("id = 'once'")
+        both = rows.where("id <> 'once'").unionByName(once.withColumn("commands_topic", F.lit("second")))
+        both.write.parquet(str(tmp_path / "both"))
+        both.unionByName(once.withColumn("partition", F.lit(1))).write.parquet(str(tmp_path / "clash"))
+        names = {old.topics.commands: new.topics.commands, "second": new.topics.commands}
+        with pytest.raises(JobError, match=r"1 schedules would take each other's place .* such as default/once of"):
+            importing.main(spark, replace(exported, table=str(tmp_path / "clash"), topics=names))
+        assert pending(kafka, new) == []
+        written = importing.main(spark, replace(exported, table=str(tmp_path / "both"), topics=names))
+        assert written == importing.ImportSummary(4, 4)
+        assert [stored for _, stored in pending(kafka, new)] == IMPORTED
+
+    def test_nothing_is_imported_beside_a_bulk_command_that_is_at_work(
+        self,
+        spark: SparkSession,
+        write: Write,
+        applications: tuple[Settings, Settings],
+        exported: importing.ImportOptions,
+    ) -> None:
+        write(applications[1], 0, (bulk_part_key(3), b"at work"))
+        with pytest.raises(JobError, match="has 1 bulk commands that are not finished"):
+            importing.main(spark, exported)
+        write(applications[1], 0, (bulk_part_key(3), None))
+        assert importing.main(spark, exported).written == 4
+
+    def test_two_imports_do_not_run_at_once(self, kafka: Kafka, applications: tuple[Settings, Settings]) -> None:
+        names = applications[1].topics
+        cluster = Cluster(kafka.bootstrap_servers)
+
+        def importing() -> AbstractContextManager[None]:
+            return only_import(cluster, names.app_id, names.changelog(names.commands))
+
+        with importing():
+            with pytest.raises(JobError, match=f"another import into {names.app_id} runs"), importing():
+                pytest.fail("it began")
+            with only_import(cluster, f"{names.app_id}-other", names.changelog(names.commands)):
+                pass
+        with importing():
+            pass
 
     def test_another_number_of_partitions_is_refused(
-        self, spark: SparkSession, kafka: Kafka, exported: restore.RestoreOptions, prefix: str
+        self, spark: SparkSession, kafka: Kafka, exported: importing.ImportOptions, prefix: str
     ) -> None:
         other = Settings(
             app_id=f"{prefix}-more", broker=f"kafka://{kafka.bootstrap_servers}", partitions=PARTITIONS + 1
         )
         create_topics(other)
         with pytest.raises(JobError, match=f"make the topics of {prefix}-more with {PARTITIONS}"):
-            restore.main(spark, options_of(other, Path(exported.table)))
+            importing.main(spark, options_of(other, Path(exported.table)))
+
+
+async def test_a_bulk_command_reaches_what_was_imported_as_the_first_command_of_the_new_topic(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    applications = []
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        applications.append(await Application.create(kafka.bootstrap_servers, tmp_path / name, partitions="1"))
+    old, new = applications
+    count = 50
+    due = SystemClock().now() + 3_600_000
+    try:
+        worker = await old.start_worker()
+        async with old.client() as client:
+            requests: list[ScheduleRequest] = [
+                {"id": f"s-{number}", "payload": b"x", "topic": old.target, "at": due} for number in range(count)
+            ]
+            await client.schedule_many(requests, wait=True)
+            assert (await client.pause_many(id_prefix="s-1")).count == 11
+        assert await worker.stop() == 0
+        export_to(spark, old.settings, tmp_path / "table")
+        options = replace(options_of(new.settings, tmp_path / "table"), topics={old.target: new.target})
+        assert importing.main(spark, options).written == count
+        running = await new.start_worker()
+        async with new.client() as client:
+            assert (await client.pause_many(everything=True)).count == count - 11
+            assert (await client.cancel_many(everything=True)).count == count
+        listed = await running.get("/api/v1/tenants/default/schedules")
+    finally:
+        for application in applications:
+            application.close()
+    assert listed["schedules"] == []
 
 
 async def test_schedules_of_a_real_worker_move_to_another_application_and_fire_on_time(
@@ -311,9 +421,9 @@ async def test_schedules_of_a_real_worker_move_to_another_application_and_fire_o
         options = replace(options_of(new.settings, tmp_path / "table"), topics={old.target: new.target})
         running = await new.start_worker()
         with pytest.raises(JobError, match=r"run \(1\): stop them"):
-            restore.main(spark, options)
+            importing.main(spark, options)
         assert await running.stop() == 0
-        assert restore.main(spark, options).written == count
+        assert importing.main(spark, options).written == count
         running.start()
         fired = await read_until(kafka.bootstrap_servers, [new.target], lambda records: len(records) >= count, 120)
     finally:

@@ -12,16 +12,17 @@ import pytest
 from support.jobs import Job
 from support.kafka_records import committed_records
 
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.engine.commands import decide
 from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.model import Entry
+from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.schedule_table import rows_of
 from light_scheduler.settings import Settings
+from light_scheduler.testing import Kafka
 from light_scheduler.wire import UnsentRecord, partition_for
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, identity_of
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak]
 
@@ -58,7 +59,7 @@ def test_an_import_that_is_killed_anywhere_and_run_again_writes_every_schedule_o
     found = committed_records(kafka, changelog)
     assert len(found) == rows, "none is there twice"
     there = {(record.partition, record.key): decode_entry(record.value or b"") for record in found}
-    assert there == {(place_of(entry), SCHEDULE_KIND + identity_of(entry)): entry for entry in wanted}
+    assert there == {(place_of(entry), SCHEDULE_KIND + identity_of(entry)): adopted(entry, {}) for entry in wanted}
     again = json.loads(job.run().stdout)
     assert (again["schedules"], again["written"]) == (rows, 0)
 

@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
 from support.ordering import ordered_producer
 
-from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.kafka import FORMAT
 from light_scheduler.pipeline.topics import OFFICIAL_FORMAT, official_is_here, register
+from light_scheduler.testing import Kafka
 from light_scheduler.wire import partition_for
-from light_scheduler.worker.topic_admin import create_topic
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 

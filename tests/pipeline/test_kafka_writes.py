@@ -10,11 +10,11 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from support.ordering import ordered_producer
 
-from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.kafka import FORMAT
 from light_scheduler.pipeline.kafka.marks import NOTHING_WRITTEN, Mark, MarkedProducer
 from light_scheduler.pipeline.topics import register
-from light_scheduler.worker.topic_admin import create_topic
+from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 

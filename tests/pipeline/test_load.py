@@ -13,18 +13,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from support.kafka_records import committed_records
 
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.engine.limits import Limits
 from light_scheduler.errors import JobError
+from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.model import ScheduleCommand
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main
+from light_scheduler.testing import Kafka
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.native import NATIVE
-from light_scheduler.worker.topic_admin import create_topic
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
@@ -38,6 +39,7 @@ Load = Callable[..., LoadSummary]
 @pytest.fixture
 def topic(kafka: Kafka, prefix: str) -> str:
     create_topic(kafka.bootstrap_servers, prefix, PARTITIONS)
+    create_topic(kafka.bootstrap_servers, marks_of(prefix), 1, configs={"cleanup.policy": "compact"})
     return prefix
 
 
@@ -46,10 +48,19 @@ def load(spark: SparkSession, kafka: Kafka, topic: str) -> Load:
     """Load a table into the topic, with options as keywords."""
 
     def load(table: Path, **options: Any) -> LoadSummary:
-        given = {"cluster": Cluster(kafka.bootstrap_servers), "commands_topic": topic, **options}
+        given = {
+            "cluster": Cluster(kafka.bootstrap_servers),
+            "commands_topic": topic,
+            "marks_topic": marks_of(topic),
+            **options,
+        }
         return main(spark, LoadOptions(table=str(table), **given))
 
     return load
+
+
+def marks_of(topic: str) -> str:
+    return f"{topic}-loads"
 
 
 def commands(kafka: Kafka, topic: str) -> list[ScheduleCommand]:
@@ -159,7 +170,7 @@ class TestIds:
     ) -> None:
         rows = {"target_topic": ["t"] * 3, "at": [AT] * 3, "payload": ["x", "y", "x"]}
         load(parquet(tmp_path / "one.parquet", **rows))
-        load(parquet(tmp_path / "same-again.parquet", **rows))
+        load(parquet(tmp_path / "same-again.parquet", **rows), name=f"{topic}-other")
         found = commands(kafka, topic)
         assert len(found) == 6
         assert len({command.id for command in found}) == len({command.payload for command in found}) == 2
@@ -205,6 +216,57 @@ class TestRefusals:
         assert load(table, refused=str(tmp_path / "refused"), limits=limits).refused == 8
         assert refused(spark, tmp_path / "refused") == found
 
+    def test_a_row_whose_time_is_null_is_not_delivered_at_once(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = parquet(
+            tmp_path / "table.parquet",
+            id=["at", "none", "cron", "empty"],
+            at=[str(AT), None, None, ""],
+            cron=[None, None, "0 9 * * *", None],
+            target_topic=["t"] * 4,
+            payload=["x"] * 4,
+        )
+        summary = load(table, refused=str(tmp_path / "refused"))
+        assert (summary.sent, summary.refused) == (2, 2)
+        assert [command.id for command in commands(kafka, topic)] == ["at", "cron"]
+        reasons = {row: (field, reason) for row, field, reason in refused(spark, tmp_path / "refused")}
+        assert reasons[2] == ("at", "at, cron are all null: give a time, or `after` 0 to deliver at once")
+        assert reasons[4][0] == "at"
+
+    def test_refused_rows_keep_their_types_and_can_be_loaded_themselves(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        rows: dict[str, Any] = {
+            "id": ["a", "b", "c"],
+            "at": pa.array([AT * 1_000] * 3, pa.timestamp("us", "UTC")),
+            "target_topic": ["t"] * 3,
+            "payload": pa.array([b"\x00\xff", b"\x00\xff" * 60, None], pa.binary()),
+            "labels": pa.array([None, [("k", "v")], None], pa.map_(pa.string(), pa.string())),
+        }
+        table = parquet(tmp_path / "table.parquet", **rows)
+        assert load(table, limits=Limits(100, 100), refused=str(tmp_path / "refused")).refused == 1
+        (row,) = spark.read.parquet(str(tmp_path / "refused")).select("content.*").collect()
+        assert (row.id, bytes(row.payload), row.labels) == ("b", b"\x00\xff" * 60, {"k": "v"})
+        assert load(tmp_path / "refused", limits=Limits(200, 100)).sent == 1
+        assert [(command.id, command.labels) for command in commands(kafka, topic)] == [
+            ("a", None),
+            ("b", {"k": "v"}),
+            ("c", None),
+        ]
+
+    def test_rows_that_repeat_an_id_are_counted_and_told(self, load: Load, tmp_path: Path) -> None:
+        table = parquet(
+            tmp_path / "table.parquet",
+            id=["a", "b", "a", "a", ""],
+            tenant=[None, None, None, "acme", None],
+            target_topic=["t"] * 5,
+        )
+        summary = load(table, dry_run=True)
+        assert (summary.rows, summary.refused, summary.repeated_ids) == (5, 1, 1)
+        assert "1 rows repeat the id of another row" in summary.lines()[1]
+        assert load(table).repeated_ids == 1
+
     def test_a_dry_run_sends_nothing(self, load: Load, kafka: Kafka, topic: str, tmp_path: Path) -> None:
         table = parquet(tmp_path / "table.parquet", id=["a", ""], target_topic=["t", "t"], payload=["x", "x"])
         assert load(table, dry_run=True) == LoadSummary(2, 0, 0, 1, None)
@@ -226,7 +288,7 @@ class TestRefusals:
             check=False,
         )
         assert ran.returncode == 1, ran.stderr[-4_000:]
-        summary = json.loads(ran.stdout.splitlines()[-1])
+        summary = json.loads(ran.stdout)
         assert (summary["rows"], summary["refused"]) == (2, 1)
 
     @pytest.mark.parametrize(
@@ -255,12 +317,105 @@ class TestRefusals:
         message: str,
     ) -> None:
         table = parquet(tmp_path / "table.parquet", **columns)
-        given = {"cluster": Cluster(kafka.bootstrap_servers), "commands_topic": topic, **options}
+        given = {
+            "cluster": Cluster(kafka.bootstrap_servers),
+            "commands_topic": topic,
+            "marks_topic": marks_of(topic),
+            **options,
+        }
         with pytest.raises(JobError, match=message):
             main(spark, LoadOptions(table=str(table), **given))
 
 
 class TestOnceOnly:
+    def test_rows_are_known_by_their_content_wherever_they_are_and_whatever_the_groups_of_the_broker_forget(
+        self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        rows = {"id": ["a", "b"], "target_topic": ["t"] * 2, "payload": ["x", None]}
+        one = parquet(tmp_path / "one.parquet", **rows)
+        assert load(one).sent == 2
+        os.utime(one, (1, 1))
+        assert load(one) == LoadSummary(2, 0, 2, 0, None)
+        copy = parquet(tmp_path / "copy.parquet", **rows, labels=pa.nulls(2, pa.string()))
+        assert load(copy) == LoadSummary(2, 0, 2, 0, None)
+        csv = tmp_path / "copy.csv"
+        csv.write_text("payload,id\nx,a\n,b\n")
+        assert load(csv, format="csv", constants={"target-topic": "t"}).sent == 2, "other constants, other commands"
+        assert load(parquet(one, **{**rows, "payload": ["x", "y"]})).sent == 2, "another content"
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        groups = [group.group_id for group in admin.list_consumer_groups().result().valid]
+        assert [name for name in groups if topic in name] == [], "no mark is kept where it would expire"
+
+    def test_a_delta_table_whose_files_are_rewritten_sends_nothing_and_then_only_what_is_added(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "a table"
+
+        def append(*ids: str) -> None:
+            rows = spark.createDataFrame([(id,) for id in ids], "id string")
+            rows.selectExpr("id", "'t' target_topic", "'x' payload").coalesce(1).write.format("delta").mode(
+                "append"
+            ).save(str(table))
+
+        for ids in (("a", "b"), ("c",), ("d", "e")):
+            append(*ids)
+        assert load(table, format="delta").sent == 5
+        spark.sql(f"OPTIMIZE delta.`{table}`")
+        assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
+        append("f")
+        append("g", "h")
+        spark.sql(f"OPTIMIZE delta.`{table}`")
+        append("i")
+        assert load(table, format="delta") == LoadSummary(4, 4, 0, 0, None)
+        assert load(table, format="delta").sent == 0
+        assert [command.id for command in commands(kafka, topic)] == list("abcdefghi")
+        assert load(table, format="delta", name=f"{topic}-other").sent == 9
+
+    @pytest.mark.parametrize(
+        "vectors", [False, True], ids=["files are rewritten", "rows are marked in deletion vectors"]
+    )
+    def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
+    ) -> None:
+        table = tmp_path / "table"
+        at = "timestamp_micros(1900000000000001) at"
+        rows = spark.range(100).selectExpr("cast(id as string) id", "'t' target_topic", at, "map('k', 'v') labels")
+        rows.coalesce(1).write.format("delta").save(str(table))
+        name = f"delta.`{table}`"
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{str(vectors).lower()}')")
+        assert load(table, format="delta").sent == 100
+        spark.sql(f"DELETE FROM {name} WHERE id < 20")
+        assert load(table, format="delta").sent == 0
+        spark.sql(f"UPDATE {name} SET target_topic = 'u' WHERE id in ('30', '31')")
+        rows.where("id = '7'").selectExpr("'new' id", "target_topic", "at", "labels").write.format("delta").mode(
+            "append"
+        ).save(str(table))
+        spark.sql(f"OPTIMIZE {name}")
+        assert load(table, format="delta").sent == 3
+        rows.where("id in ('40', '41')").write.format("delta").mode("overwrite").save(str(table))
+        assert load(table, format="delta").sent == 0
+        sent = commands(kafka, topic)
+        assert len(sent) == 103
+        assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
+
+    def test_a_load_of_a_delta_table_that_failed_goes_on_with_the_version_it_began(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "table"
+        for ids in ((0, 3), (3, 6)):
+            rows = spark.range(*ids).selectExpr("cast(id as string) id", "'t' target_topic", f"{AT} at", "'x' payload")
+            rows.coalesce(1).write.format("delta").mode("append").save(str(table))
+        rows = spark.range(6, 7).selectExpr("'6' id", "'t' target_topic", f"{AT} at", "repeat('x', 2000000) payload")
+        rows.coalesce(1).write.format("delta").mode("append").save(str(table))
+        with pytest.raises(Exception, match="Message size too large"):
+            load(table, format="delta", cluster=Cluster(kafka.bootstrap_servers, {"message.max.bytes": "1000000"}))
+        spark.sql(f"OPTIMIZE delta.`{table}`")
+        limits = Limits(1_000_000, 100)
+        summary = load(table, format="delta", limits=limits, refused=str(tmp_path / "refused"))
+        assert (summary.rows, summary.refused, summary.sent + summary.sent_before) == (7, 1, 6)
+        assert [command.id for command in commands(kafka, topic)] == [str(number) for number in range(6)]
+        assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
+
     def test_a_load_that_is_run_again_adds_nothing_and_new_files_only_add_theirs(
         self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:

@@ -13,8 +13,8 @@ import pytest
 from support.jobs import Job
 from support.kafka_records import committed_records
 
-from light_scheduler.devkit.pytest_plugin import Kafka
-from light_scheduler.worker.topic_admin import create_topic
+from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.chaos, pytest.mark.soak]
 
@@ -28,12 +28,22 @@ def test_a_load_that_is_killed_anywhere_and_run_again_sends_every_row_once(
 ) -> None:
     rows, kills = request.config.getoption("--load-rows"), request.config.getoption("--load-kills")
     create_topic(kafka.bootstrap_servers, prefix, PARTITIONS)
+    create_topic(kafka.bootstrap_servers, f"{prefix}-loads", 1, configs={"cleanup.policy": "compact"})
     (tmp_path / "tables").mkdir()
     for file in range(FILES):
         ids = [f"{number:08}" for number in range(file, rows, FILES)]
         table = pa.table({"id": [*ids, ""], "at": pa.repeat(1_900_000_000_000, len(ids) + 1)})
         pq.write_table(table, tmp_path / "tables" / f"{file}.parquet")
-    options = ("--set", "target-topic=t", "--refused", str(tmp_path / "refused"), "--commands-topics", prefix)
+    options = (
+        "--set",
+        "target-topic=t",
+        "--refused",
+        str(tmp_path / "refused"),
+        "--commands-topics",
+        prefix,
+        "--app-id",
+        prefix,
+    )
     load = Job(kafka, prefix, tmp_path, "load", str(tmp_path / "tables"), *options)
     chance = random.Random(prefix)
     sent = 0

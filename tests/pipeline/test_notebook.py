@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support.application import Application
 
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.settings import ENVIRONMENT_PREFIX
+from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from support.ledger import Ledger
 
 from light_scheduler.clock import SettableClock
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.engine import preview
 from light_scheduler.model import EventType, ScheduleCommand
 from light_scheduler.pipeline import forecast, report
 from light_scheduler.pipeline.job import Cluster
+from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_history, dialect_named, format_instant
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(600)]
@@ -72,6 +72,7 @@ def test_a_forecast_counts_every_firing_that_the_engine_will_make(
     rows = spark.read.parquet(str(tmp_path / "load")).collect()
     assert sum(row.firings for row in rows) == expected.total()
     assert {row.topic for row in rows} == {ledger.target}
+    assert len(list((tmp_path / "load").glob("*.parquet"))) == 1
     assert "data:image/png" in (tmp_path / "load.html").read_text()
     json.dumps(dataclasses.asdict(summary))
 

@@ -7,28 +7,35 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import count
 from random import Random
 from typing import NamedTuple
 from unittest.mock import patch
 
 from aiokafka import TopicPartition
 
+from light_scheduler.engine import Limits
+from light_scheduler.lanes import work as work_module
+from light_scheduler.lanes.budget import Budget
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
+from light_scheduler.tables import standby as standby_module
 from light_scheduler.wire import partition_for
-from light_scheduler.worker import lane as lane_module
-from light_scheduler.worker import standby as standby_module
-from light_scheduler.worker.lane import Lane
-from light_scheduler.worker.pace import MOST
+from light_scheduler.wire.relay import BULK_COUNT
 
 from . import loop as simulated
 from .group import SESSION_TIMEOUT_S, Group
-from .kafka import POISON, Kafka
+from .kafka import POISON, Kafka, Place
 from .model import Many, Partition, Sent, Violation
-from .node import COMMANDS, KINDS, NAMES, REPLIES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
+from .node import COMMANDS, FRAIL, KINDS, NAMES, REPLIES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
+from .trouble import Trouble, check_others, draw_trouble_of
 
 EPOCH_MS = 1_767_225_600_000
 SETTLE_S = 40.0
 """How long (s) after everything has happened it is looked at what came of it."""
+
+LIMITS = Limits(max_payload_bytes=1_000, max_id_bytes=100)
 
 TENANTS = {"a": "default", "b": "default", "c": "acme", "d": "zeta"}
 """Whose schedule it is, by id."""
@@ -43,7 +50,7 @@ SHARES = (
     Shares(rate=1, rates={OTHERS: 1}),
 )
 SELECTIONS = {"*": "default", "a*": "default", "c*": "acme"}
-"""Ids of commands for many, and their tenants."""
+"""Ids of bulk commands, and their tenants."""
 
 SCHEDULES = ("schedule", "keep", "fail", "invalid")
 COMMAND_KINDS = (*SCHEDULES, "cancel", "pause", "resume", "cancel-many", "pause-many", "resume-many")
@@ -59,6 +66,7 @@ class Send(NamedTuple):
     wait: int
     payload: bytes | None
     aborted: bool | None
+    target: str = TARGET
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,8 @@ class History:
     shares: Shares = EQUAL_SHARES
     stage_ahead_ms: int = 0
     """So long before they are due firings are prepared."""
+    trouble: Trouble | None = None
+    """What the target `FRAIL` does."""
 
 
 class Verdict(NamedTuple):
@@ -139,10 +149,40 @@ def draw_frozen_standby(seed: int) -> History:
     return History(3 * seed, 2, 1, sends, ((frozen_at, freeze),), compactions)
 
 
+def draw_trouble(seed: int) -> History:
+    """Make a history up in which nothing goes wrong but a target."""
+    random = Random(seed)
+    partitions, sends, at = random.choice((1, 1, 2)), [], 0.5
+    for number in range(random.randint(4, 14)):
+        at += random.choice((0.0, 0.1, 1.0, 3.0)) * random.random()
+        target = random.choice((TARGET, FRAIL))
+        id = f"{target}-{number}"
+        home = partition_for(id.encode(), partitions)
+        wait = random.choice((0, 50, 300, 1_000, 3_000, 8_000))
+        sends.append(Send(at, home, "schedule", id, wait, random.choice((b"", b"x", None)), None, target))
+        if random.random() < 0.15:
+            sends.append(Send(at + 5 * random.random(), home, "cancel", id, 0, None, None, target))
+    return History(
+        seed,
+        1,
+        partitions,
+        tuple(sorted(sends, key=lambda send: send.at)),
+        (),
+        (),
+        random.choice((MOST, MOST, 2)),
+        stage_ahead_ms=random.choice((0, 40)),
+        trouble=draw_trouble_of(random),
+    )
+
+
 class World:
     """Everything of one history while it is played."""
 
-    def __init__(self, history: History, lane_type: type[Lane] = Lane) -> None:
+    def __init__(
+        self, history: History, lane_type: type[Lane] = Lane, limits: Limits = LIMITS, settle_s: float = SETTLE_S
+    ) -> None:
+        self.limits = limits
+        self.settle_s = settle_s
         self.loop = asyncio.get_running_loop()
         self.random = Random(history.seed)
         self.history = history
@@ -159,11 +199,30 @@ class World:
         self.busy_until = 0.0
         self._faults = dict(history.faults)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._nodes: dict[str, Node] = {}
-        self._failure: str | None = None
+        self.nodes: dict[str, Node] = {}
+        self.failure: str | None = None
+        self._tokens = count(1)
 
     async def play(self) -> Verdict:
         """Let it all happen; then compare with the model."""
+        await self.happen()
+        many: dict[Sent, Many] = {}
+        models = [
+            Partition(
+                tp.partition,
+                len(self.partitions),
+                self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40),
+                many,
+                FRAIL if self.history.trouble is not None and self.history.trouble.kind == "refuses" else None,
+            )
+            for tp in self.partitions
+        ]
+        return Verdict(
+            self._violation(models), frozenset(self.struck), sum(model.fired for model in models), self.steps
+        )
+
+    async def happen(self) -> None:
+        """Let it all happen."""
         history = self.history
         for number in range(history.machines):
             self._start(f"machine {number}", Disk())
@@ -173,18 +232,10 @@ class World:
         for at in history.compactions:
             self.loop.call_at(at, self._compact)
             self._lasts_until(at)
-        while (rest := self.busy_until + SETTLE_S - self.loop.time()) > 0:
+        if history.trouble is not None:
+            self._lasts_until(history.trouble.ends)
+        while (rest := self.busy_until + self.settle_s - self.loop.time()) > 0:
             await asyncio.sleep(rest)
-        many: dict[Sent, Many] = {}
-        models = [
-            Partition(
-                tp.partition, len(self.partitions), self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40), many
-            )
-            for tp in self.partitions
-        ]
-        return Verdict(
-            self._violation(models), frozenset(self.struck), sum(model.fired for model in models), self.steps
-        )
 
     # -- what nodes tell and ask --------------------------------------------------------------------------------------
 
@@ -198,6 +249,17 @@ class World:
             self.struck.add((fault.kind, point))
             self._lasts_until(self.loop.time() + fault.seconds + SESSION_TIMEOUT_S)
         return fault
+
+    def trouble_of(self, place: Place) -> Trouble | None:
+        """Return what is wrong with a partition just now, if anything is."""
+        trouble = self.history.trouble
+        if trouble is None or place[0] != FRAIL or place[1] not in trouble.partitions:
+            return None
+        return trouble if trouble.begins <= self.loop.time() < trouble.ends else None
+
+    def new_token(self) -> str:
+        """Make a token that no other lane has made, the same in every run of a history."""
+        return f"{next(self._tokens):032x}"
 
     def start_later(self, machine: str, disk: Disk, seconds: float) -> None:
         self._lasts_until(self.loop.time() + seconds)
@@ -213,15 +275,15 @@ class World:
 
     async def fail(self, error: BaseException) -> None:
         """A lane gave up for good."""
-        self._failure = f"a lane gave up: {error!r}"
+        self.failure = f"a lane gave up: {error!r}"
 
     # -- events -------------------------------------------------------------------------------------------------------
 
     def _start(self, machine: str, disk: Disk) -> None:
-        self._nodes[machine] = Node(self, machine, disk)
+        self.nodes[machine] = Node(self, machine, disk)
 
     def _wake_fetchers(self) -> None:
-        for node in self._nodes.values():
+        for node in self.nodes.values():
             node.wake()
 
     def _lasts_until(self, at: float) -> None:
@@ -239,11 +301,13 @@ class World:
     # -- judgement ----------------------------------------------------------------------------------------------------
 
     def _violation(self, models: list[Partition]) -> str | None:
-        if self._failure or self.group.usurped:
-            return self._failure or self.group.usurped
+        if self.failure or self.group.usurped:
+            return self.failure or self.group.usurped
         changelog = NAMES.changelog(COMMANDS)
         try:
             for number, commit in enumerate(self.kafka.commits):
+                if not (commit.records or commit.group_offsets):
+                    continue  # it was for its markers
                 partition = next((place[1] for place in commit.places if place[0] == changelog), None)
                 if partition is None:
                     raise Violation(f"a commit of {commit.transactional_id} changes no state")
@@ -254,6 +318,9 @@ class World:
                 offset = self.kafka.group_offsets.get(tp, 0)
                 if model.commands and offset != model.commands[-1].offset + 1:
                     raise Violation(f"the group's offset is {offset} after command {model.commands[-1].offset}")
+            if self.history.trouble is not None:
+                logs = {tp.partition: self.kafka.log((tp.topic, tp.partition)) for tp in self.partitions}
+                check_others(self.kafka.commits, self.history.trouble, logs, TARGET, FRAIL, EPOCH_MS)
         except Violation as violation:
             return str(violation)
         return None
@@ -279,21 +346,23 @@ class _Command:
             ("kind", send.kind.encode()),
             ("due", b"%d" % due),
             ("schedule-reply-topic", REPLIES.encode()),
-            ("schedule-tenant", {**TENANTS, **SELECTIONS}[send.id].encode()),
+            ("schedule-tenant", {**TENANTS, **SELECTIONS}.get(send.id, "default").encode()),
             ("schedule-command", b"schedule" if send.kind in SCHEDULES else send.kind.removesuffix("-many").encode()),
         ]
         if send.kind.endswith("-many"):
             self.headers.append(("schedule-id", send.id.encode()))
         if send.kind in SCHEDULES:
-            self.headers.append(("schedule-target-topic", TARGET.encode()))
+            self.headers.append(("schedule-target-topic", send.target.encode()))
             if send.wait >= 0 and send.wait % 100:
                 self.headers.append(("schedule-after", b"%d" % send.wait))
             else:
                 self.headers.append(("schedule-at", b"%d" % due))
         if send.kind in ("keep", "fail"):
             self.headers.append(("schedule-on-conflict", send.kind.encode()))
-        if send.kind == "invalid":
-            self.headers.append(("schedule-ta", b"?"))
+        if send.kind == "invalid":  # one in two pretends to be a count of another partition
+            is_forged = send.id in "ab"
+            forged = (BULK_COUNT, b"%d:%d:7:" % (due % 4, 1 - send.partition) + b"0" * 32)
+            self.headers.append(forged if is_forged else ("schedule-ta", b"?"))
 
 
 Mutation = Callable[[], AbstractContextManager[type[Lane]]]
@@ -313,13 +382,14 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
         world.trace = trace
         return await world.play()
 
+    most = Budget.most
     logging.disable(logging.CRITICAL)
     try:
         with (
-            patch.object(lane_module, "MAX_SWEPT", 1),
-            patch.object(standby_module, "TOUCH_MS", 5_000),
-            patch.object(lane_module, "TOUCH_MS", 15_000),
-            patch.object(Lane, "_most", lambda *_: history.most),
+            patch.object(work_module, "MAX_BULK", 1),
+            patch.object(standby_module, "CHECKPOINT_MS", 5_000),
+            patch.object(work_module, "CHECKPOINT_MS", 15_000),
+            patch.object(Budget, "most", lambda budget, table: min(history.most, most(budget, table))),
             mutation() as lane_type,
         ):
             return simulated.run(main(lane_type))
@@ -338,5 +408,7 @@ def _smaller(history: History) -> Iterator[History]:
         yield replace(history, faults=history.faults[:number] + history.faults[number + 1 :])
     for number in range(len(history.sends)):
         yield replace(history, sends=history.sends[:number] + history.sends[number + 1 :])
+    if history.trouble is not None:
+        yield replace(history, trouble=None)
     for number in range(len(history.compactions)):
         yield replace(history, compactions=history.compactions[:number] + history.compactions[number + 1 :])

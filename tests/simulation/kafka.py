@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 POISON = b"poison"
 """A value that the broker refuses, although nothing told so beforehand."""
 
+MAX_BATCH_BYTES = 1_048_588
+"""What a partition takes at once; more of it is refused."""
+
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Topics that no producer may write to: the coordinator refuses to make them part of a transaction."""
+
 TRANSACTION_TIMEOUT_S = 10.0
 
 Place = tuple[str, int]
@@ -61,6 +67,8 @@ class Transaction:
     places: set[Place] = field(default_factory=set)
     records: list[Record] = field(default_factory=list)
     group_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    broken: KafkaError | None = None
+    """What its producer fails with from now on, whatever it asks for; the error does not say what it is about."""
 
 
 class Log:
@@ -156,9 +164,14 @@ class Kafka:
         self._current[transactional_id] = transaction
         asyncio.get_running_loop().call_later(TRANSACTION_TIMEOUT_S, self._time_out, transaction)
 
-    def write(self, transactional_id: str, epoch: int, place: Place, records: list[Any]) -> int:
-        """Append a batch; return its first offset."""
+    def write(self, transactional_id: str, epoch: int, place: Place, records: list[Any], size: int) -> int:
+        """Append a batch of so many bytes; return its first offset."""
         transaction = self._open_transaction(transactional_id, epoch)
+        if place[0] in INTERNAL:
+            transaction.broken = InvalidTxnState()
+            raise transaction.broken
+        if size > MAX_BATCH_BYTES:
+            raise MessageSizeTooLargeError
         if any(record.value == POISON for record in records) and place[0] == "targets":
             raise MessageSizeTooLargeError
         log = self.log(place)
@@ -167,6 +180,13 @@ class Kafka:
         for record in records:
             transaction.records.append(log.append(place, transaction, record, record.timestamp))
         return first
+
+    def refuse(self, transactional_id: str, epoch: int, error: type[KafkaError]) -> None:
+        """Answer with an error in place of taking a batch; one of the transaction breaks all of it."""
+        transaction = self._open_transaction(transactional_id, epoch)
+        if error is InvalidTxnState:
+            transaction.broken = error()
+        raise error()
 
     def add_offsets(self, transactional_id: str, epoch: int, offsets: dict[TopicPartition, int]) -> None:
         self._open_transaction(transactional_id, epoch).group_offsets.update(offsets)
@@ -184,7 +204,7 @@ class Kafka:
             self._write_markers(transactional_id)
 
     def abort(self, transactional_id: str, epoch: int) -> None:
-        transaction = self._open_transaction(transactional_id, epoch)
+        transaction = self._open_transaction(transactional_id, epoch, is_abort=True)
         del self._current[transactional_id]
         self._abort(transaction)
 
@@ -199,11 +219,13 @@ class Kafka:
             log.mark(transaction)
         self.changed()
 
-    def _open_transaction(self, transactional_id: str, epoch: int) -> Transaction:
+    def _open_transaction(self, transactional_id: str, epoch: int, *, is_abort: bool = False) -> Transaction:
         self._check(transactional_id, epoch)
         transaction = self._current.get(transactional_id)
         if transaction is None:
             raise InvalidTxnState
+        if transaction.broken is not None and not is_abort:
+            raise transaction.broken
         return transaction
 
     def _check(self, transactional_id: str, epoch: int) -> None:
@@ -242,17 +264,32 @@ class _Client:
         """There are no connections."""
 
 
+class _Manager:
+    """What a lane asks aiokafka's manager of transactions for."""
+
+    def __init__(self) -> None:
+        self.txn_partitions: set[TopicPartition] = set()
+
+    def maybe_add_partition_to_txn(self, tp: TopicPartition) -> None:
+        self.txn_partitions.add(tp)
+
+    def partitions_to_add(self) -> set[TopicPartition]:
+        return set()
+
+
 class Producer:
     """A transactional producer, with the methods of aiokafka's that lanes use."""
 
     def __init__(self, lane: Clients, transactional_id: str) -> None:
         self.client = _Client()
+        self._txn_manager = _Manager()
         self._lane = lane
         self._node = lane.node
         self._kafka = lane.node.world.kafka
         self._id = transactional_id
         self._epoch = -1
         self._backlog_end: dict[Place, int] = {}
+        self._unanswered: set[asyncio.Future[RecordMetadata]] = set()
 
     async def start(self) -> None:
         await self._request("0.fence", self._fence)
@@ -266,16 +303,44 @@ class Producer:
         await self._request("3.begin", lambda: self._kafka.begin(self._id, self._epoch, self._backlog_end))
 
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> asyncio.Future[RecordMetadata]:
-        place = topic, partition
-        records = list(MemoryRecords(bytes(builder._build())).next_batch())
+        place, me = (topic, partition), (self._id, self._epoch)
+        trouble = self._node.world.trouble_of(place)
+        data = bytes(builder._build())
+        records = list(MemoryRecords(data).next_batch())
         future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+
+        def write() -> int:
+            if trouble is not None and trouble.error is not None:
+                self._kafka.refuse(*me, trouble.error)
+            return self._kafka.write(*me, place, records, len(data))
+
+        def answer() -> None:
+            try:
+                first = write()
+            except KafkaError as error:
+                self._answer(future, error)
+            else:
+                self._answer(future, RecordMetadata(topic, partition, TopicPartition(*place), first, 0, 0, 0))
+
+        if trouble is not None and (seconds := trouble.seconds(len(records), self._node.world.loop.time())) > 0:
+            self._unanswered.add(future)
+            asyncio.get_running_loop().call_later(seconds, answer)
+            return future
         try:
-            first = await self._request("3.send", lambda: self._kafka.write(self._id, self._epoch, place, records))
+            first = await self._request("3.send", write)
         except KafkaError as error:
             future.set_exception(error)
         else:
             future.set_result(RecordMetadata(topic, partition, TopicPartition(*place), first, 0, 0, 0))
         return future
+
+    def _answer(self, future: asyncio.Future[RecordMetadata], answer: RecordMetadata | KafkaError) -> None:
+        self._unanswered.discard(future)
+        if not future.done():
+            if isinstance(answer, KafkaError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
 
     async def send_offsets_to_transaction(self, offsets: dict[TopicPartition, int], group: str) -> None:
         await self._request("3.offsets", lambda: self._kafka.add_offsets(self._id, self._epoch, offsets))
@@ -284,6 +349,8 @@ class Producer:
         await self._request("3.commit", lambda: self._kafka.commit(self._id, self._epoch))
 
     async def abort_transaction(self) -> None:
+        while self._unanswered:  # aiokafka ends no transaction of which batches are under way
+            await asyncio.sleep(0.1)
         await self._request("5.abort", lambda: self._kafka.abort(self._id, self._epoch))
 
     async def stop(self) -> None:
@@ -330,11 +397,18 @@ class Reader:
         await self._node.reach("0.ends")
         return {tp: self._kafka.last_stable((tp.topic, tp.partition)) for tp in partitions}
 
+    async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 0)
+
     def assign(self, partitions: list[TopicPartition]) -> None:
         self._at = dict.fromkeys(partitions, 0)
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         self._at[tp] = offset
+
+    async def log_end(self, tp: TopicPartition) -> int:
+        await self._node.reach("0.ends")
+        return self._kafka.log((tp.topic, tp.partition)).end
 
     def last_stable_offset(self, tp: TopicPartition) -> int:
         return self._kafka.last_stable((tp.topic, tp.partition))
@@ -376,3 +450,10 @@ class Clients:
 
     def reader(self) -> Reader:
         return Reader(self.node)
+
+    async def fence(self, transactional_id: str) -> bool:
+        await self.node.reach("0.fence sent")
+        self.node.world.group.watch_fence(self, transactional_id)
+        self.node.world.kafka.take_over(transactional_id)
+        await self.node.reach("0.fence answered")
+        return True

@@ -26,7 +26,10 @@ TOLD = {"scheduled", "updated", "cancelled", "paused", "resumed", "rejected", "f
 """Events that history must have, each as often as it happened."""
 
 CHANGES = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
-"""What commands that a command for many may be do to a schedule."""
+"""What commands that a bulk command may be do to a schedule."""
+
+
+TARGET, FRAIL = "targets", "frail"
 
 
 class Violation(Exception):
@@ -43,11 +46,12 @@ class Pending(NamedTuple):
     accepted: int
     tenant: str
     paused: bool = False
+    target: str = TARGET
 
 
 @dataclass
 class Many:
-    """A command for many: what it has changed, by partition, and the partitions that have said so."""
+    """A bulk command: what it has changed, by partition, and the partitions that have said so."""
 
     verb: str
     id: str
@@ -68,6 +72,8 @@ class Partition:
     partitions: int
     commands: Sequence[Record]
     many: dict[Sent, Many]
+    refusing: str | None = None
+    """A topic that may refuse what it is sent."""
     pending: dict[str, Pending] = field(default_factory=dict)
     owed: list[tuple[str, str, Sent]] = field(default_factory=list)
     taken: int = 0
@@ -96,10 +102,10 @@ class Partition:
         if said or any(copies.values()):
             raise Violation(f"{said} were said of commands that there are not; copies missing or too many: {copies}")
         for firing in commit.records:
-            if firing.topic == "targets":
+            if firing.topic in (TARGET, FRAIL):
                 self._fire(firing, number, now)
                 happened["fired", header(firing, "schedule-id")] += 1
-            if firing.topic == "app-dead-letters" and self._bury(firing):
+            if firing.topic == "app-dead-letters" and self._take_dead_letter(firing):
                 happened["dead_lettered", header(firing, "dead-letter-id")] += 1
         if any(event == "fired" for event, _ in happened):
             self._check_backlog(commit.backlog_end["app-commands", self.number])
@@ -114,10 +120,10 @@ class Partition:
             self._check_done((partition, offset), changed)
         told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
         if told != Counter(self._check_total(result) for result in results if "count" in result):
-            raise Violation(f"history says {told} of commands for many; the answers are others: {results}")
+            raise Violation(f"history says {told} of bulk commands; the answers are others: {results}")
 
     def _take_for_many(self, command: Record) -> list[tuple[int, Sent]]:
-        """Do what a command for many does, and return the copies that it makes: (partition, record that was sent)."""
+        """Do what a bulk command does, and return the copies that it makes: (partition, record that was sent)."""
         if counts(command):
             return []
         origin, verb, id = sent(command), header(command, "schedule-command"), header(command, "schedule-id")
@@ -183,7 +189,13 @@ class Partition:
             version = current.version + 1 if current else 1
             tenant = header(command, "schedule-tenant")
             self.pending[id] = Pending(
-                version, int(header(command, "due")), command.value, command.offset, number, tenant
+                version,
+                int(header(command, "due")),
+                command.value,
+                command.offset,
+                number,
+                tenant,
+                target=header(command, "schedule-target-topic"),
             )
             outcome = told = "updated" if current else "scheduled"
         if told:
@@ -194,11 +206,20 @@ class Partition:
         id = header(firing, "schedule-id")
         due = self.pending.pop(id, None)
         said = int(header(firing, "schedule-version")), int(header(firing, "schedule-due"))
-        if due is None or due.paused or said != (due.version, due.due) or firing.value != due.payload:
+        if (
+            due is None
+            or due.paused
+            or firing.topic != due.target
+            or said != (due.version, due.due)
+            or firing.value != due.payload
+        ):
             raise Violation(f"{id} was delivered as {said} with {firing.value!r}; pending was {due}")
         if now < due.due or firing.timestamp < due.due or int(header(firing, "schedule-fired-at")) < due.due:
             raise Violation(f"{id} was delivered early")
         order = due.due, due.offset
+        self.fired += 1
+        if firing.topic == FRAIL:  # some of its partitions wait, and others go on
+            return
         goes_on = any((event, each) == ("resumed", id) for event, each, _ in self.owed)  # with this commit
         for tenant in ("", header(firing, "schedule-tenant")):
             last, last_number = self._last.get((firing.partition, tenant), ((0, 0), 0))
@@ -206,13 +227,12 @@ class Partition:
             if late and (tenant or last_number == number):  # one tenant may be ahead of another, but not in one commit
                 raise Violation(f"{id}, due {order}, was delivered after what was due {last}")
             self._last[firing.partition, tenant] = order, number
-        self.fired += 1
 
-    def _bury(self, letter: Record) -> bool:
+    def _take_dead_letter(self, letter: Record) -> bool:
         if header(letter, "dead-letter-cause") == "rejected":
             return False
         buried = self.pending.pop(header(letter, "dead-letter-id"), None)
-        if buried is None or buried.payload != POISON:
+        if buried is None or (buried.payload != POISON and buried.target != self.refusing):
             raise Violation(f"a dead letter of {buried}, which nobody refused")
         return True
 
@@ -241,8 +261,11 @@ def is_for_many(record: Record) -> bool:
 
 
 def counts(record: Record) -> tuple[int, int, int] | None:
-    """Return what a record says of a command for many: its offset, its partition, and how many it has changed."""
-    count = header(record, BULK_COUNT)
+    """Return what a record says of a bulk command: its offset, its partition, and how many it has changed.
+
+    None for a record that was sent: what such a one says is forged, and has to be rejected.
+    """
+    count = header(record, BULK_COUNT) if not header(record, "kind") else ""
     return (int(count.split(":")[0]), record.partition, int(count.split(":")[2])) if count else None
 
 

@@ -15,24 +15,26 @@ from unittest.mock import patch
 import msgspec
 from aiokafka.errors import KafkaError
 
-from light_scheduler.engine import Decision, concerns, decide_one_of_many
+from light_scheduler.engine import Decision, concerns, decide_bulk
 from light_scheduler.errors import SchedulerError
-from light_scheduler.model import Entry, Sweep
+from light_scheduler.kafka import batches as batches_module
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.lanes import bulk as bulk_module
+from light_scheduler.lanes import work as work_module
+from light_scheduler.lanes.budget import Budget
+from light_scheduler.lanes.bulk import BulkCommands
+from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.staged_commit import StagedCommit
+from light_scheduler.lanes.transaction import Transaction
+from light_scheduler.model import BulkPart, Entry
 from light_scheduler.tables import Overlay, layout
+from light_scheduler.tables import local_copy as local_copy_module
+from light_scheduler.tables import recovery as recovery_module
+from light_scheduler.tables import standby as standby_module
+from light_scheduler.tables.recovery import Restored, restore
 from light_scheduler.wire.relay import Count
-from light_scheduler.worker import batches as batches_module
-from light_scheduler.worker import lane as lane_module
-from light_scheduler.worker import local_copy as local_copy_module
-from light_scheduler.worker import recovery as recovery_module
-from light_scheduler.worker import standby as standby_module
-from light_scheduler.worker import sweeping as sweeping_module
-from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.cycle import Cycle
-from light_scheduler.worker.intake import Intake
-from light_scheduler.worker.lane import Lane
-from light_scheduler.worker.producer import LaneProducer
-from light_scheduler.worker.recovery import Restored, restore
-from light_scheduler.worker.sweeping import Sweeps
 
 from .history import History, draw, draw_frozen_standby
 from .kafka import Log, Reader, Record
@@ -103,7 +105,7 @@ def _known_overlays() -> Iterator[tuple[type[Lane], Callable[[LaneProducer], Ove
             await super()._take_over()
             lanes[self._producer] = self
 
-    with _replaced(lane_module, "Overlay", Remembered):
+    with _replaced(work_module, "Overlay", Remembered):
         yield Known, lambda producer: latest[lanes[producer].copy.table]
 
 
@@ -228,12 +230,14 @@ def _nobody_is_fenced() -> Iterator[Any]:
 
 @_mutant(1, "What is due is fired before the commands that waited were read.")
 def _fire_before_the_backlog() -> Iterator[Any]:
-    class Hasty(Lane):
-        def _take_due(self, overlay: Overlay, now: int, turns: int) -> Any:
-            self.intake.backlog_taken = True
-            return super()._take_due(overlay, now, turns)
+    take_due = Budget.take_due
 
-    yield Hasty
+    def hasty(self: Budget, overlay: Overlay, now: int, turns: int, max_bytes: int) -> Any:
+        self._intake.backlog_taken = True
+        return take_due(self, overlay, now, turns, max_bytes)
+
+    with _replaced(Budget, "take_due", hasty):
+        yield None
 
 
 @_mutant(1, "The backlog counts as taken when its first commands have been.")
@@ -314,45 +318,45 @@ def _no_tombstone() -> Iterator[Any]:
         yield None
 
 
-@_mutant(2, "A command for many is not carried out first on what something else happens to.")
+@_mutant(2, "A bulk command is not carried out first on what something else happens to.")
 def _nothing_catches_up() -> Iterator[Any]:
-    with _replaced(Sweeps, "catch_up", lambda _self, _name, entry: entry):
+    with _replaced(BulkCommands, "catch_up", lambda _self, _name, entry: entry):
         yield None
 
 
-@_mutant(2, "A schedule does not remember that a command for many has dealt with it out of turn.")
+@_mutant(2, "A schedule does not remember that a bulk command has dealt with it out of turn.")
 def _swept_is_forgotten() -> Iterator[Any]:
     def unmarked(*args: Any) -> Decision:
-        decision = decide_one_of_many(*args)
+        decision = decide_bulk(*args)
         if decision.entry is None:
             return decision
         progress = replace(decision.entry.progress, swept=0)
         return replace(decision, entry=replace(decision.entry, progress=progress))
 
-    with _replaced(sweeping_module, "decide_one_of_many", unmarked):
+    with _replaced(bulk_module, "decide_bulk", unmarked):
         yield None
 
 
-@_mutant(2, "A command for many is carried out on what arrived after it, too.")
+@_mutant(2, "A bulk command is carried out on what arrived after it, too.")
 def _sweeps_touch_what_came_later() -> Iterator[Any]:
-    def anything(sweep: Sweep, entry: Entry) -> bool:
-        return concerns(sweep, replace(entry, progress=replace(entry.progress, arrival=0)))
+    def anything(part: BulkPart, entry: Entry) -> bool:
+        return concerns(part, replace(entry, progress=replace(entry.progress, arrival=0)))
 
-    with _replaced(sweeping_module, "concerns", anything):
+    with _replaced(bulk_module, "concerns", anything):
         yield None
 
 
-@_mutant(2, "A command for many is answered when the first partition has reported.")
+@_mutant(2, "A bulk command is answered when the first partition has reported.")
 def _tally_is_answered_too_soon() -> Iterator[Any]:
-    hear = Sweeps.hear
+    hear = BulkCommands.add_count
 
-    def first_is_enough(self: Sweeps, count: Count) -> None:
-        tally = self._overlay.tally(count.offset)
-        if tally is not None and count.offset not in self._tallies:
-            self._tallies[count.offset] = replace(tally, awaited=(count.partition,))
+    def first_is_enough(self: BulkCommands, count: Count) -> None:
+        total = self._overlay.bulk_total(count.offset)
+        if total is not None and count.offset not in self._totals:
+            self._totals[count.offset] = replace(total, awaited=(count.partition,))
         hear(self, count)
 
-    with _replaced(Sweeps, "hear", first_is_enough):
+    with _replaced(BulkCommands, "add_count", first_is_enough):
         yield None
 
 
@@ -390,10 +394,10 @@ def _one_future_is_skipped() -> Iterator[Any]:
 
 @_mutant(3, "The state does not say how far commands have been read.")
 def _no_position_in_the_state() -> Iterator[Any]:
-    def forgotten(self: Cycle, position: int) -> None:
-        self._batches.add(self._changelog, b"\x00", b"\x01" + bytes(8))
+    def forgotten(self: Transaction, position: int) -> None:
+        self.batches.add(self._changelog, b"\x00", b"\x01" + bytes(8))
 
-    with _replaced(Cycle, "moved_to", forgotten):
+    with _replaced(Transaction, "moved_to", forgotten):
         yield None
 
 
@@ -441,11 +445,11 @@ def _firings_before_their_state() -> Iterator[Any]:
 
 @_mutant(3, "What was prepared ahead of its time is committed at once.")
 def _staged_is_committed_early() -> Iterator[Any]:
-    async def at_once(self: Lane, instant: int, staged: Any) -> bool:
+    async def at_once(self: StagedCommit, instant: int, staged: Any) -> bool:
         await asyncio.sleep(0)
         return True
 
-    with _replaced(Lane, "_comes", at_once):
+    with _replaced(StagedCommit, "may_commit", at_once):
         yield None
 
 
@@ -502,8 +506,9 @@ def _overlay_survives_an_abort() -> Iterator[Any]:
 
 @_mutant(5, "A fenced lane goes straight back to fencing, without asking whether the partition is still its own.")
 def _zombie_without_confirmation() -> Iterator[Any]:
-    async def unasked(self: Node, tp: Any) -> None:
+    async def unasked(self: Node, tp: Any) -> bool:
         await asyncio.sleep(0)
+        return True
 
     with _replaced(Node, "_confirm", unasked):
         yield None

@@ -7,7 +7,8 @@ effect, or after it, when the answer is not known yet.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,22 +18,25 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from light_scheduler.agents import DueTimer
-from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine import FiringRules
 from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.outages import Outages
+from light_scheduler.kafka.targets import Targets, TargetTopic
+from light_scheduler.kafka.topic_ids import TopicIds
+from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.staging import Staging
 from light_scheduler.model import TopicNames
+from light_scheduler.model.place import Place
 from light_scheduler.tables import MemoryStore
+from light_scheduler.tables.recovery import ChangelogFacts
+from light_scheduler.tables.services import LaneServices, Timer
+from light_scheduler.tables.standby import Standby
 from light_scheduler.wire import dialect_named
-from light_scheduler.worker.context import LaneContext
-from light_scheduler.worker.intake import Intake
-from light_scheduler.worker.lane import Lane
-from light_scheduler.worker.lanes import Lanes
-from light_scheduler.worker.recovery import ChangelogFacts
-from light_scheduler.worker.services import LaneServices, Timer
-from light_scheduler.worker.staging import Staging
-from light_scheduler.worker.standby import Standby
-from light_scheduler.worker.targets import Targets, TargetTopic
 
-from .kafka import Clients, Record
+from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Record
 
 if TYPE_CHECKING:
     from .history import World
@@ -40,8 +44,11 @@ if TYPE_CHECKING:
 NAMES = TopicNames("app")
 COMMANDS = NAMES.commands
 TARGET = "targets"
+FRAIL = "frail"
+"""Another target: the one that is in trouble in histories of that kind."""
 TARGET_PARTITIONS = 2
 REPLIES = "replies"
+EXISTING = {TARGET, FRAIL, REPLIES, COMMANDS, NAMES.changelog(COMMANDS), NAMES.history, NAMES.dead_letters, *INTERNAL}
 TICK_MS = 20_000
 TOMBSTONES_KEPT_MS = 30_000
 LOST_BATCH_S = 1.0
@@ -156,21 +163,59 @@ class Store:
         self._node.disk.flush(self._path)
 
 
+PROBE_S = 0.5
+
+
 class KnownTopics:
-    """What the lanes know of topics; they all exist."""
+    """What the lanes know of topics, as far as they have asked."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._asked: set[str] = set()
+        self._denied: dict[str, tuple[str, float]] = {}
+        self.outages = Outages(asyncio.get_running_loop().time)
+
+    async def suspect(self, places: Iterable[Place], reason: str) -> None:
+        """The metadata explain nothing, if there is anybody to ask; but where answers go is never at fault here.
+
+        They do not wait for a topic that does not answer, and who judges by commits cannot tell why one is missing.
+        """
+        with contextlib.suppress(BrokerError):
+            await self.resolve(set())
+            topics = {topic for topic, _ in places} - {REPLIES}
+            suspects = [(topic, number) for topic in topics for number in range(TARGET_PARTITIONS)]
+            self.outages.suspect(suspects, reason, self._node.world.kafka.now_ms())
+            asyncio.get_running_loop().call_later(PROBE_S, self._probe)
+
+    def _probe(self) -> None:
+        """Find out what answers by now."""
+        for place in self.outages.to_probe():
+            trouble = self._node.world.trouble_of(place)
+            self.outages.probed(place, answered=trouble is None or trouble.kind == "refuses")
+        if self.outages:
+            asyncio.get_running_loop().call_later(PROBE_S, self._probe)
 
     def __getitem__(self, topic: str) -> TargetTopic:
-        partitions = {TARGET: TARGET_PARTITIONS, COMMANDS: self._node.world.history.partitions}
-        return TargetTopic(partitions.get(topic, 1), 1_000_000, None, 0.0)
+        if topic not in self._asked:
+            raise KeyError(topic)
+        if topic not in EXISTING:
+            return TargetTopic(0, 0, f"topic {topic} does not exist", 0.0)
+        partitions = {
+            TARGET: TARGET_PARTITIONS,
+            FRAIL: TARGET_PARTITIONS,
+            COMMANDS: self._node.world.history.partitions,
+        }
+        return TargetTopic(partitions.get(topic, 1), MAX_BATCH_BYTES, None, 0.0)
 
     async def resolve(self, topics: set[str]) -> None:
         try:
             await self._node.reach("1.resolve")
         except KafkaConnectionError as error:
             raise BrokerError("nobody answers") from error
+        self._asked |= topics
+
+    def deny(self, topic: str, refusal: str, seconds: float) -> None:
+        self._denied[topic] = refusal, self._node.world.loop.time() + seconds
 
     def forget_all(self) -> None:
         """Nothing changes."""
@@ -322,6 +367,7 @@ class Node:
             clock=self.world.clock,
             confirm=self._confirm,
             changelog_facts=self._changelog_facts,
+            commands_ids=TopicIds(self._commands_id, self.world.loop.time),
             new_timer=self._new_timer,
             make_room=self._room.set,
             fail=self.world.fail,
@@ -341,11 +387,12 @@ class Node:
             tp.partition,
             self._commands,
             NAMES,
-            Limits(1_000, 100),
+            self.world.limits,
             FiringRules(retries=0),
             cast(Targets, KnownTopics(self)),
             self.world.history.shares,
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
+            self.world.new_token,
         )
         lane = self.world.lane_type(context, self._services(tp), self._state_path(tp))
         self._feeds[lane] = _Feed()
@@ -358,14 +405,16 @@ class Node:
         await self.reach("0.facts")
         return ChangelogFacts("id", TOMBSTONES_KEPT_MS)
 
-    async def _confirm(self, tp: TopicPartition) -> None:
+    async def _commands_id(self, topic: str) -> str:
+        return f"id of {topic}"
+
+    async def _confirm(self, tp: TopicPartition) -> bool:
         """As `LaneConsumer.confirm`."""
-        while self.lanes.get(tp) is not None:
-            await self._reach_stubbornly("5.confirm")
-            if self.world.group.accepts(self):
-                self.world.group.forget_fences(self)
-                return
-            await asyncio.sleep(0.1)
+        await self._reach_stubbornly("5.confirm")
+        if self.lanes.get(tp) is None or not self.world.group.accepts(self):
+            return False
+        self.world.group.forget_fences(self)
+        return True
 
     async def _release(self) -> None:
         """Nothing is shared."""

@@ -7,16 +7,17 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from unittest.mock import patch
 
 import pytest
 
+from light_scheduler.kafka.supervision import FIRST_RETRY_S
+from light_scheduler.lanes.lane import Lane
 from light_scheduler.model import OTHERS, Shares
-from light_scheduler.worker.lane import Lane
 from simulation import loop as simulated
 from simulation.campaign import campaign
-from simulation.history import History, Send, World, draw, draw_frozen_standby, play
+from simulation.history import History, Send, World, draw, draw_frozen_standby, draw_trouble, play
 from simulation.kafka import POISON, Reader
 from simulation.mutants import MUTANTS
 from simulation.node import COMMANDS, TARGET, Fault, Node
@@ -92,6 +93,18 @@ def steps_of(history: History) -> dict[str, int]:
     return steps
 
 
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("kind", ["silent", "slow", "refuses"])
+def test_a_target_in_trouble_holds_up_neither_other_firings_nor_commands_and_loses_nothing(
+    kind: str, pytestconfig: pytest.Config
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    histories = (history for history in map(draw_trouble, seeds) if history.trouble and history.trouble.kind == kind)
+    violations = {history.seed: violation for history in histories if (violation := play(history).violation)}
+
+    assert violations == {}
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught(name: str, record_property: Callable[[str, object], None]) -> None:
     mutant = MUTANTS[name]
@@ -119,6 +132,15 @@ def test_a_schedule_is_not_refused_for_what_another_version_with_the_same_due_ti
         assert verdict.violation is None
 
 
+def test_nobody_is_refused_for_the_records_of_others_and_all_come_soon() -> None:
+    sends = [Send(1.0 + 0.01 * n, 0, "schedule", f"bad-{n}", 50, POISON, None) for n in range(8)]
+    sends += [Send(1.2 + 0.01 * n, 0, "schedule", f"good-{n}", 50 * n, b"fine", None) for n in range(8)]
+    for seed in range(20):
+        verdict = play(History(seed, 1, 1, tuple(sends), (), ()))
+        assert verdict.violation is None
+        assert verdict.fired == 8
+
+
 def test_a_machine_that_was_away_for_longer_than_tombstones_are_kept_does_not_fire_again() -> None:
     sends = (Send(0.5, 0, "schedule", "a", 3_000, b"x", None), Send(20.0, 0, "cancel", "a", 0, None, None))
     for step in range(20, 60):
@@ -143,6 +165,18 @@ def test_a_copy_with_nothing_to_do_for_longer_than_tombstones_are_kept_is_used_a
     assert (verdict.violation, verdict.fired) == (None, 1)
     assert any("0.fence" in line for line in trace if float(line[:8]) > 70.0)
     assert not any("0.load" in line for line in trace), "it was not filled anew"
+
+
+def test_a_lane_asks_whether_its_partition_is_still_its_own_after_the_pause_and_not_before_it() -> None:
+    sends = (Send(1.0, 0, "schedule", "a", 0, b"x", None),)
+    trace: list[str] = []
+    play(History(1, 1, 1, sends, tuple((step, Fault("lose", 0.0)) for step in range(2, 60, 6)), ()), trace=trace.append)
+
+    steps = [(float(line[:8]), "5.confirm" in line) for line in trace if "5.confirm" in line or "0.fence sent" in line]
+    waits = [at - asked for (asked, is_question), (at, again) in pairwise(steps) if is_question and not again]
+
+    assert len(waits) > 3
+    assert max(waits) < FIRST_RETRY_S, "the shortest pause"
 
 
 STAGED = Send(1.0, 0, "schedule", "a", 3_000, b"x", None)
@@ -174,7 +208,7 @@ def test_a_command_about_another_schedule_leaves_what_is_prepared_alone() -> Non
 def test_a_lane_that_cannot_recover_ends_its_worker_instead_of_dying_quietly() -> None:
     @contextmanager
     def unanswerable() -> Iterator[type[Lane]]:
-        async def confirm(_node: Node, _tp: object) -> None:
+        async def confirm(_node: Node, _tp: object) -> bool:
             raise ValueError("who is asking?")
 
         with patch.object(Node, "_confirm", confirm):

@@ -18,11 +18,11 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.devkit.leash import Leash
-from light_scheduler.devkit.ports import free_port
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.model import HistoryEvent
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 from light_scheduler.wire import decode_history
-from light_scheduler.worker.topic_admin import create_topics
 
 from .clocks import DrivenClock
 from .reading import read_all
@@ -80,6 +80,11 @@ class WorkerProcess:
         async with aiohttp.ClientSession() as session, session.get(self.url + path) as response:
             assert response.status == 200, await response.text()
             return await response.json(content_type=None)
+
+    async def ended(self) -> int:
+        """Wait until the worker has ended by itself; return the exit code."""
+        assert self._process is not None
+        return await asyncio.to_thread(self._process.wait, READY_TIMEOUT_S)
 
     def send_signal(self, number: int) -> None:
         assert self._process is not None

@@ -10,8 +10,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import ConsumerStoppedError
 
-from light_scheduler.client.connection import started_producer, stop_producer
 from light_scheduler.clock import SystemClock
+from light_scheduler.kafka.connection import started_producer, stop_producer
 
 from .reading import Record, committed_reader
 

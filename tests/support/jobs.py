@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from light_scheduler.devkit.pytest_plugin import Kafka
+from light_scheduler.testing import Kafka
 
 from .kafka_records import TIMEOUT_S
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from light_scheduler.devkit.pytest_plugin import Kafka
 from light_scheduler.model import Headers
+from light_scheduler.testing import Kafka
 
 TIMEOUT_S = 15.0
 POLL_S = 0.1  # it is waited out unless there are as many records as asked for

@@ -6,7 +6,7 @@ Commands and instants go in; what is in the topics can be read back, changed, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -14,12 +14,14 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.model import Headers, TopicNames
+from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.model import Entry, Headers, TopicNames
+from light_scheduler.pipeline.changelog import decoded
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.wire import dialect_named, partition_for
-from light_scheduler.worker.context import LaneContext
-from light_scheduler.worker.cycle import Cycle
-from light_scheduler.worker.targets import TargetTopic
+from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, encode_entry, identity_of
 
 from .ordering import ordered_producer
 
@@ -134,6 +136,26 @@ class Ledger:
         while (wakes_at := min(self._wakes(), default=None)) is not None and wakes_at <= end:
             self.run(wakes_at)
 
+    def pending(self) -> list[Entry]:
+        """Return the schedules that are pending, as their changelog has them."""
+        schedules: dict[bytes, bytes | None] = {}
+        progress: dict[bytes, bytes | None] = {}
+        for record in self.of(self.changelog):
+            kind, identity = (record.key or b"")[:1], (record.key or b"")[1:]
+            if kind == SCHEDULE_KIND:
+                schedules[identity], progress[identity] = record.value, None
+            elif kind == PROGRESS_KIND:
+                progress[identity] = record.value
+        return [decoded(schedule, progress[name]) for name, schedule in schedules.items() if schedule is not None]
+
+    def adopt(self, entries: Iterable[Entry]) -> None:
+        """Give lanes schedules to begin with, as an import does; each goes to the partition of its id."""
+        for entry in entries:
+            lane = self.lane_of(entry.schedule.id)
+            overlay = Overlay(self._tables[lane])
+            overlay.replay(SCHEDULE_KIND + identity_of(entry), encode_entry(entry))
+            overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=0)
+
     def forget(self) -> None:
         """Let every lane pass over the commands that wait, as if it had lost them."""
         self._taken = [len(self.records[self.names.commands, lane]) for lane in range(self.partitions)]
@@ -202,13 +224,13 @@ class Ledger:
         for record in commands:
             cycle.take(record)
         self._taken[lane] += len(commands)
-        is_sweeping = cycle.sweep(MOST, 1 << 30)
+        is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
         due = overlay.due(now, MOST, 1 << 30)
         cycle.fire_due(due, {}, MOST, 1 << 30)
         cycle.answer({})
-        cycle.keep_sweeps()
+        cycle.keep_bulk()
         overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)
-        return bool(commands or due.entries or is_sweeping)
+        return bool(commands or due.entries or is_bulk_at_work)
 
     def _wakes(self) -> Iterator[int]:
         for lane, table in enumerate(self._tables):

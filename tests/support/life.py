@@ -85,9 +85,17 @@ class Life:
     def control(self, name: ControlName, at: int) -> Decision:
         return self.send(ControlCommand(name, **self._source, recorded_at=at), at)
 
-    def reschedule(self, timing: Timing, at: int, **bounds: Any) -> Decision:
-        asked = Bounds(**bounds) if bounds else None
-        return self.send(RescheduleCommand(**self._source, timing=timing, recorded_at=at, bounds=asked), at)
+    def reschedule(
+        self, timing: Timing, at: int, *, recorded_at: int | None = None, on_past: int | None = None, **bounds: Any
+    ) -> Decision:
+        command = RescheduleCommand(
+            **self._source,
+            timing=timing,
+            recorded_at=at if recorded_at is None else recorded_at,
+            on_past=on_past,
+            bounds=Bounds(**bounds) if bounds else None,
+        )
+        return self.send(command, at)
 
     def complete(
         self, firing_due: int, at: int, attempt: int = 1, *, succeeded: bool = True, recorded_at: int | None = None

@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.lanes.caution import Work
+from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
+from light_scheduler.lanes.context import LaneContext, OriginKey
+from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.store import Store
 from light_scheduler.wire import decode_dead_letter, decode_history, decode_result, dialect_named
-from light_scheduler.worker.batches import RecordBatches
-from light_scheduler.worker.context import LaneContext, OriginKey
-from light_scheduler.worker.cycle import Cycle
-from light_scheduler.worker.targets import TargetTopic
 
 from .producing import FakeProducer
 
@@ -65,9 +67,16 @@ class Partition:
     """A partition's table, and the topics that its cycles write to; it is number `number` of `of`."""
 
     def __init__(
-        self, producer: FakeProducer, store: Store | None = None, *, number: int = PARTITION, of: int = 1
+        self,
+        producer: FakeProducer,
+        store: Store | None = None,
+        *,
+        number: int = PARTITION,
+        of: int = 1,
+        dialect: str = "native",
     ) -> None:
         self.producer = producer
+        self.dialect = dialect_named(dialect)
         self.number = number
         self.table = ScheduleTable(store or MemoryStore())
         self.changelog: list[Kept] = []
@@ -83,14 +92,14 @@ class Partition:
         self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.lost_results = 0
-        self.most_swept = 1_000
+        self.most_bulk = 1_000
 
     @property
     def context(self) -> LaneContext:
         return LaneContext(
             NAMES.commands,
             self.number,
-            dialect_named("native"),
+            self.dialect,
             NAMES,
             self.limits,
             self.rules,
@@ -105,21 +114,24 @@ class Partition:
         applies: bool = True,
         limit: int = 1_000,
         allowed: Mapping[str, int] = {},
+        condemned: Mapping[Work, str] = NOTHING_CONDEMNED,
+        waits: Waits | None = None,
+        holding: Any = None,
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
         Without `applies` it is committed and never reaches the table: what a crash between the two leaves behind.
+        `waits` is asked after everything due was taken: a target that was lost in between.
         """
         self.producer.records.clear()
-        overlay, batches = Overlay(self.table), RecordBatches(now)
-        cycle = Cycle(self.context, overlay, batches, now)
-        for record in commands:
-            cycle.take(record)
-        cycle.sweep(self.most_swept, 1 << 30)
+        overlay, batches = Overlay(self.table), self.context.new_batches(now)
+        cycle = Cycle(self.context, overlay, batches, now, condemned)
+        cycle.take_all([*reversed(commands)])
+        cycle.advance_bulk(self.most_bulk, 1 << 30)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
-        cycle.fire_due(due, refusals or {}, limit, 1 << 30)
-        self.lost_results = cycle.answer({})
-        cycle.keep_sweeps()
+        cycle.fire_due(due, refusals or {}, limit, 1 << 30, waits=waits)
+        self.lost_results = cycle.answer({}, holding)
+        cycle.keep_bulk()
         await batches.send(self.producer)
         self._keep()
         if applies:

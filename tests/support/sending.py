@@ -7,7 +7,7 @@ from typing import Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.structs import RecordMetadata
 
-from light_scheduler.client.connection import started_producer, stop_producer
+from light_scheduler.kafka.connection import started_producer, stop_producer
 
 
 class Sender:

@@ -12,15 +12,18 @@ import pytest
 from light_scheduler.cli import COMMANDS, cli
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import Delays
+from light_scheduler.kafka.fetching import UNREADABLE
+from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import DeadLetterCause, EventType, Outcome
 from light_scheduler.settings import Settings
+from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
 from light_scheduler.web.delay_metrics import DelayCollector
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
+from light_scheduler.web.problems import ProblemType
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
-from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -62,6 +65,13 @@ def headings(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def test_the_types_of_problems_are_all_documented() -> None:
+    table = section(read(ROOT / "docs" / "http.md"), "Errors")
+    documented = {(status, type) for status, type in re.findall(r"^\| (\d{3}) \| `([a-z-]+)` \|", table, re.MULTILINE)}
+    assert {type for _, type in documented} == {type.rpartition(":")[2] for type in ProblemType}
+    assert len(documented) == len(ProblemType)
+
+
 class TestHeaders:
     native = read(ROOT / "docs" / "native.md")
 
@@ -80,7 +90,11 @@ class TestHeaders:
 
     @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
     def test_no_document_names_a_header_that_nobody_knows(self, path: Path) -> None:
-        known = {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS} | {FORWARDED_FROM, BULK_COUNT}
+        known = (
+            {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS}
+            | {FORWARDED_FROM, BULK_COUNT}
+            | dict(UNREADABLE).keys()
+        )
         assert set(HEADER.findall(read(path))) <= known
 
     @pytest.mark.parametrize(
@@ -123,6 +137,9 @@ class NoLanes:
         return {}
 
     def status(self) -> list[LaneStatus]:
+        return []
+
+    def targets(self) -> list[TargetStatus]:
         return []
 
     def standbys(self) -> list[StandbyStatus]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.durations import format_duration, parse_duration
+from light_scheduler.durations import format_duration, parse_duration, parse_typed_duration
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
@@ -81,6 +81,23 @@ def test_a_duration_is_understood_to_the_millisecond(text: str, ms: int) -> None
 def test_anything_else_is_refused_with_what_would_be_right(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration: use milliseconds, 250ms, 90s"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("number", ["1", "30", "007", "1500"])
+def test_a_person_has_to_type_a_unit(number: str) -> None:
+    with pytest.raises(ValueError, match=f"'{number}' has no unit: write {number}ms, {number}s, {number}m"):
+        parse_typed_duration(number)
+
+
+@pytest.mark.parametrize(("text", "ms"), [("0", 0), ("30s", 30 * SECOND), ("1500ms", 1_500), ("PT15M", 15 * MINUTE)])
+def test_what_a_person_types_is_understood_with_a_unit_and_zero_without_one(text: str, ms: int) -> None:
+    assert parse_typed_duration(text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "-1", "5 s", "1.5", "soon", "1" * 65])
+def test_a_person_who_types_no_duration_is_not_told_to_leave_out_the_unit(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration: use 250ms, 90s"):
+        parse_typed_duration(text)
 
 
 @pytest.mark.parametrize("text", ["0.5ms", "1.0005s", "PT0.0001S", "0.00000000001ms", "0.0000001h"])

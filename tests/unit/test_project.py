@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 import light_scheduler
 from light_scheduler.cli import COMMANDS, cli
-from light_scheduler.devkit.jars import KAFKA_VERSION
+from light_scheduler.host.jars import KAFKA_VERSION
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +50,16 @@ class TestImports:
     def test_help_of_the_command_line_loads_no_framework(self) -> None:
         loaded = self.loaded_by("from light_scheduler.cli import cli; cli(['--help'], standalone_mode=False)")
         assert not loaded & {"faust", "pyspark", "rocksdict", "aiokafka"}
+
+    @pytest.mark.parametrize("command", [["list"], ["get", "a"], ["delays", "list"]], ids=" ".join)
+    def test_commands_that_ask_a_worker_load_no_framework_and_no_client(self, command: list[str]) -> None:
+        # They are to answer in half a second, of which Faust alone would take more.
+        arguments = [*command, "--url", "http://127.0.0.1:9"]
+        loaded = self.loaded_by(
+            "from light_scheduler.cli import cli\nfrom light_scheduler.errors import WorkerUnreachable\n"
+            f"try: cli({arguments}, standalone_mode=False)\nexcept WorkerUnreachable: pass"
+        )
+        assert not loaded & {"faust", "mode", "aiohttp", "aiokafka", "confluent_kafka", "rocksdict", "croniter"}
 
     @pytest.mark.parametrize("name", light_scheduler.__all__)
     def test_every_public_name_is_there(self, name: str) -> None:

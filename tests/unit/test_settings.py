@@ -68,7 +68,9 @@ class TestPrecedence:
 
 class TestMistakesAreNamed:
     def test_an_unknown_name_is_refused_as_it_was_written(self, settings_file: Callable[[str], Path]) -> None:
-        with pytest.raises(ConfigurationError, match="is not known; there are app_id, broker") as in_file:
+        with pytest.raises(
+            ConfigurationError, match=r"is not known; did you mean web_port\? There are app_id, broker"
+        ) as in_file:
             load_settings(environment={}, file=settings_file("web_prot = 1\n"))
         with pytest.raises(ConfigurationError, match="is not known") as in_environment:
             load_settings(environment={"LIGHT_SCHEDULER_WEB_PROT": "1"})
@@ -115,6 +117,17 @@ class TestMistakesAreNamed:
             ("data_dir", True),
             ("data_dir", "~no-such-user-here/x"),
             ("web_host", ""),
+            ("web_host", "0.0.0.0"),
+            ("web_host", "0"),
+            ("web_host", "::"),
+            ("web_host", "[::]"),
+            ("web_host", "*"),
+            ("web_host", "worker:6066"),
+            ("web_host", "http://worker"),
+            ("web_allowed_hosts", "a b"),
+            ("web_allowed_hosts", "worker:6066"),
+            ("web_allowed_hosts", "*"),
+            ("web_allowed_hosts", 5),
             ("web_port", "0"),
             ("web_port", "65536"),
             ("web_port", 1.0),
@@ -128,7 +141,7 @@ class TestMistakesAreNamed:
             ("tick", "soon"),
             ("tick", "0.5ms"),
             ("tick", -5),
-            ("session_timeout", "999"),
+            ("session_timeout", "999ms"),
             ("transaction_timeout", "1999ms"),
             ("instance_id", "a b"),
             ("instance_id", 5),
@@ -220,8 +233,21 @@ class TestValues:
         assert [shares.rate_of(tenant) for tenant in ("a", "b", "c")] == [5, None, 7]
         assert Shares().rate_of("a") is None
 
-    def test_durations_are_read_in_every_spelling(self) -> None:
-        assert load("tick", 250) == load("tick", "250") == load("tick", "250ms") == load("tick", "PT0.25S") == 250
+    def test_durations_are_read_in_every_spelling_that_has_a_unit(self) -> None:
+        assert load("tick", "250ms") == load("tick", "0.25s") == load("tick", "PT0.25S") == 250
+        assert load("stage_ahead", "0") == load("stage_ahead", 0) == 0
+
+    @pytest.mark.parametrize("value", [250, "250"])
+    def test_a_duration_without_a_unit_is_refused_wherever_it_is_typed(
+        self, value: int | str, settings_file: Callable[[str], Path]
+    ) -> None:
+        needs_unit = r"'250' has no unit: write 250ms, 250s"
+        with pytest.raises(ConfigurationError, match=rf"setting --tick: {needs_unit}"):
+            load_settings({"tick": value}, environment={})
+        with pytest.raises(ConfigurationError, match=rf"setting LIGHT_SCHEDULER_TICK: {needs_unit}"):
+            load_settings(environment={"LIGHT_SCHEDULER_TICK": str(value)})
+        with pytest.raises(ConfigurationError, match=rf"setting tick: {needs_unit}"):
+            load_settings(environment={}, file=settings_file(f"tick = {value!r}\n"))
 
     def test_the_home_folder_is_filled_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOME", "/home/someone")
@@ -235,7 +261,9 @@ class TestValues:
     def test_defaults_would_be_accepted_if_they_were_given(self) -> None:
         for setting in fields(Settings):
             if setting.default not in (None, ()):
-                assert load(setting.name, setting.default) == setting.default, setting.name
+                is_duration = setting.metadata["syntax"] == "DURATION"
+                given = f"{setting.default}ms" if is_duration else setting.default
+                assert load(setting.name, given) == setting.default, setting.name
 
 
 class TestCommandsTopics:
@@ -255,7 +283,7 @@ class TestCommandsTopics:
             load("commands_topics", given)
 
     @pytest.mark.parametrize(
-        "suffix", ["history", "results", "dead-letters", "schedules-changelog", "forecast", "tenants"]
+        "suffix", ["history", "results", "idempotency", "dead-letters", "schedules-changelog", "forecast", "tenants"]
     )
     def test_a_topic_that_workers_write_takes_no_commands(self, suffix: str) -> None:
         # The changelog's name depends on the input it belongs to, so the application's own input is among them.
@@ -263,10 +291,23 @@ class TestCommandsTopics:
         with pytest.raises(ConfigurationError, match=f"x-{suffix} is written by workers"):
             load_settings({"app_id": "x", "commands_topics": topics}, environment={})
 
+    def test_firings_cannot_be_prepared_so_early_that_their_transaction_times_out(self) -> None:
+        given = {"stage_ahead": "1001ms", "transaction_timeout": "2s"}
+        with pytest.raises(ConfigurationError, match=r"stage_ahead: 1001ms is more than half of transaction_timeout"):
+            load_settings(given, environment={})
+        assert load_settings({**given, "stage_ahead": "1s"}, environment={}).stage_ahead == 1_000
+
     def test_no_schedule_may_aim_at_a_topic_that_only_workers_write(self) -> None:
         settings = load_settings({"app_id": "x", "commands_topics": "x-commands,orders"}, environment={})
-        assert {"x-history", "x-schedules-changelog", "x-orders-schedules-changelog"} <= settings.internal_topics
-        assert not settings.internal_topics & {"x-commands", "orders", "x-results"}
+        assert {"x-history", "x-schedules-changelog", "x-orders-schedules-changelog-1"} <= settings.internal_topics
+        assert not settings.internal_topics & {"x-commands", "orders", "x-results", "x-idempotency"}
+        assert settings.answers_only == {"x-idempotency"}
+
+    @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+    def test_no_schedule_and_no_delay_rule_may_aim_at_a_topic_of_kafkas_own(self, topic: str) -> None:
+        settings = load_settings({"app_id": "x"}, environment={})
+        assert topic in settings.internal_topics
+        assert topic in settings.reserved_topics
 
 
 def test_the_document_of_all_settings_is_up_to_date() -> None:
@@ -277,3 +318,28 @@ def test_the_document_of_all_settings_is_up_to_date() -> None:
         check=False,
     )
     assert check.returncode == 0, check.stderr
+
+
+def test_commands_topics_have_the_dialects_of_other_schedulers() -> None:
+    given = "a:karafka,b:etf1,c:skyuk,d:light4j,e:json,f"
+    settings = load_settings({"commands_topics": given}, environment={})
+    assert [topic.dialect for topic in settings.inputs] == ["karafka", "etf1", "skyuk", "light4j", "json", "native"]
+
+
+def test_a_dialect_that_does_not_exist_is_refused_with_the_closest_that_does() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"commands-topics.*'a:karfka'.*did you mean karafka\? Use one of native"
+    ):
+        load_settings({"commands_topics": "a:karfka"}, environment={})
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8081", "https://user:secret@registry.example/"])
+def test_a_schema_registry_is_an_address(address: str) -> None:
+    assert load_settings({"schema_registry": address}, environment={}).schema_registry == address.rstrip("/")
+
+
+@pytest.mark.parametrize("address", ["registry:8081", "http://", "http://h:99999", "ftp://user:secret@h"])
+def test_a_bad_schema_registry_is_refused_without_showing_its_password(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="schema-registry") as caught:
+        load_settings({"schema_registry": address}, environment={})
+    assert "secret" not in str(caught.value)

@@ -16,13 +16,13 @@ from typing import Self
 from light_scheduler.bench.looks import info_of
 from light_scheduler.devkit.broker import EmbeddedBroker
 from light_scheduler.devkit.cluster import EmbeddedCluster
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.properties import SideDoor
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import BrokerError
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
+from light_scheduler.lanes.life import LaneState
 from light_scheduler.settings import Settings
-from light_scheduler.worker.life import LaneState
-from light_scheduler.worker.topic_admin import create_topic, create_topics
 
 from .proxy import Proxies
 from .reading import ends_of

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from light_scheduler.errors import BrokerError
-from light_scheduler.worker.topic_admin import admin_client, awaited
+from light_scheduler.kafka.topic_admin import admin_client, awaited
 
 from .checker import Record
 
@@ -19,6 +19,8 @@ _SILENT = logging.Logger("light_scheduler.bench.chaos.reading", logging.CRITICAL
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _CHUNK = 5_000
 _TIMEOUT_S = 60.0
+_HANGING_MS = 2_000
+"""How long a broker may leave a reader waiting, before others are asked who leads by now."""
 
 
 def reader(bootstrap_servers: str) -> Consumer:
@@ -32,6 +34,7 @@ def reader(bootstrap_servers: str) -> Consumer:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "reconnect.backoff.max.ms": 500,
+            "socket.timeout.ms": _HANGING_MS,
             "fetch.message.max.bytes": 4_000_000,
         },
         logger=_SILENT,

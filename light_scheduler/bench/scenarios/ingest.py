@@ -21,13 +21,14 @@ _FAR_MS = 30 * 24 * 3_600_000
 
 def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]:
     """Play one round."""
-    with stage.application() as application:
+    with stage.application(dialect=options.dialect) as application:
         workload = Workload(
             messages=options.messages,
             payload_bytes=options.payload_bytes,
             seed=options.seed,
             target=application.target,
             due=SystemClock().now() + _FAR_MS,
+            dialect=options.dialect,
         )
         progress.phase("sending commands", options.messages)
         produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
@@ -52,4 +53,6 @@ def figures(looks: list[Look], messages: int) -> dict[str, float]:
     }
 
 
-SCENARIO = Scenario(play, Ceiling("accepted_per_s", Shape.ACCEPTANCE))
+SCENARIO = Scenario(
+    play, Ceiling("accepted_per_s", Shape.ACCEPTANCE), defaults={"messages": 200_000, "dialect": "native"}
+)

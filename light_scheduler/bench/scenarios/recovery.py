@@ -26,11 +26,11 @@ from light_scheduler.bench.scenario import Scenario
 from light_scheduler.bench.stage import BenchApplication, Stage
 from light_scheduler.bench.workload import Workload
 from light_scheduler.clock import SystemClock
-from light_scheduler.devkit.ports import free_port
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
+from light_scheduler.host.ports import free_port
+from light_scheduler.lanes.status import RUNNING
 from light_scheduler.web.documents import InfoDocument
-from light_scheduler.worker.status import RUNNING
 
 _PATIENCE_S = 60.0
 _WARM_S = 600.0

@@ -14,7 +14,7 @@ JOBS = {
     "report": ("report", "Tell how punctual deliveries were."),
     "load": ("load", "Load schedules from a table."),
     "export": ("export", "Write all pending schedules to a table."),
-    "import": ("restore", "Restore what was exported, here or in another cluster."),
+    "import": ("importing", "Restore what was exported, here or in another cluster."),
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from light_scheduler.cli.answers import Duration
+from light_scheduler.cli.durations import Duration
+from light_scheduler.host.foreground import stop_event
 from light_scheduler.settings import Settings
 
 from .running import Run, cluster_of, job_options
@@ -33,7 +35,7 @@ Examples:
     "--once/--continuous",
     default=True,
     show_default=True,
-    help="Stop with what is there now, or go on until Ctrl-C.",
+    help="Stop with what is there now, or go on until Ctrl-C or SIGTERM, which is a normal end: exit code 0.",
 )
 @click.option(
     "--batch",
@@ -46,6 +48,11 @@ Examples:
 @click.option(
     "--compact-every", type=Duration(), default="10m", show_default=True, help="How often --continuous compacts files."
 )
+@click.option(
+    "--allow-data-loss",
+    is_flag=True,
+    help="Go on if records were deleted before they were archived, or a topic was deleted and created again.",
+)
 @job_options("commands_topics")
 def command(
     settings: Settings,
@@ -56,6 +63,7 @@ def command(
     once: bool,
     batch: int,
     compact_every: int,
+    allow_data_loss: bool,
 ) -> None:
     """Keep commands, history, results and dead letters in the Delta table PATH: each record once.
 
@@ -74,7 +82,11 @@ def command(
             batch=batch,
             continuous=not once,
             compact_every=max(1, compact_every // 1_000),
+            allow_data_loss=allow_data_loss,
         )
-        return main(spark, options, progress)
+        if once:
+            return main(spark, options, progress)
+        with stop_event() as stop:
+            return main(spark, replace(options, stop=stop), progress)
 
     run(job, delta=True)

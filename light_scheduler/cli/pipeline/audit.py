@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from light_scheduler.cli.answers import Duration
+from light_scheduler.cli.durations import Duration
 from light_scheduler.cli.preview import Instant
-from light_scheduler.settings import Settings
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.settings import COMPATIBLE_DIALECTS, Settings
 
-from .running import Run, cluster_of, job_options
+from .running import Pairs, Run, cluster_of, job_options, report_option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from light_scheduler.pipeline.audit import AuditSummary
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   light-scheduler pipeline audit --report audit.html
-  light-scheduler pipeline audit --from 2026-11-01T00:00Z --to 2026-11-02T00:00Z --late 5s --json
+  light-scheduler pipeline audit --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --late 5s --json
 """
 
 
@@ -38,7 +40,20 @@ Examples:
     "--target", "targets", multiple=True, metavar="TOPIC", help="A topic to read besides those that history names."
 )
 @click.option("--archive", metavar="PATH", help="Read the table that `archive` fills instead of the topics.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Where the report goes: one HTML file.")
+@click.option(
+    "--imported",
+    metavar="TABLE",
+    help="The table that was imported into this application: its schedules were pending before the first command.",
+)
+@click.option(
+    "--imported-format",
+    type=click.Choice(("parquet", "json", "delta")),
+    default="parquet",
+    show_default=True,
+    help="What that table is.",
+)
+@click.option("--map-topic", "topics", type=Pairs(metavar="OLD=NEW"), multiple=True, help="As it was imported.")
+@report_option
 @click.option("--faults", metavar="PATH", help="Where the table of all faults goes, as Parquet.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed", "delivery_retries")
 def command(
@@ -50,6 +65,9 @@ def command(
     patience: int,
     targets: tuple[str, ...],
     archive: str | None,
+    imported: str | None,
+    imported_format: str,
+    topics: tuple[tuple[str, str], ...],
     report: Path | None,
     faults: str | None,
 ) -> None:
@@ -58,24 +76,35 @@ def command(
     Settings that workers decide by have to be theirs. Exit code 1: there are faults.
     """
 
+    for source in settings.inputs:
+        if source.dialect in COMPATIBLE_DIALECTS:
+            raise ConfigurationError(
+                "commands_topics",
+                f"the audit cannot judge topic {source.name}: messages of the dialect {source.dialect} have no "
+                "delivery id; name topics of the dialects native and json",
+            )
+
     def job(spark: SparkSession, progress: Progress) -> AuditSummary:
         from light_scheduler.engine import FiringRules, Limits
-        from light_scheduler.pipeline.audit import AuditOptions, main
+        from light_scheduler.pipeline.audit import AuditOptions, Imported, main
 
         options = AuditOptions(
             cluster=cluster_of(settings, client),
             names=settings.topics,
             inputs={source.name: source.dialect for source in settings.inputs},
             rules=FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries),
-            limits=Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics),
+            limits=Limits(
+                settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
+            ),
             start=start,
             end=end,
             patience=patience,
             targets=targets,
             archive=archive,
+            imported=None if imported is None else Imported(imported, imported_format, dict(topics)),
             page=report,
             faults=faults,
         )
         return main(spark, options, progress)
 
-    run(job, delta=archive is not None)
+    run(job, delta=archive is not None or imported_format == "delta")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from light_scheduler.cli.answers import Duration
+from light_scheduler.cli.durations import Duration
 from light_scheduler.settings import Settings
 
-from .running import Run, cluster_of, job_options
+from .running import Run, cluster_of, job_options, report_option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from light_scheduler.pipeline.forecast import ForecastSummary
@@ -28,7 +29,7 @@ Examples:
 @click.command("forecast", epilog=_EXAMPLES)
 @click.option("--ahead", type=Duration(), default="1d", show_default=True, help="How far to look.")
 @click.option("--table", metavar="PATH", help="Where the table of minutes goes, as Parquet.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Where the report goes: one HTML file.")
+@report_option
 @job_options("commands_topics")
 def command(
     settings: Settings, client: dict[str, str], run: Run, ahead: int, table: str | None, report: Path | None

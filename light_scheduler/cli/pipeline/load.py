@@ -40,7 +40,7 @@ Examples:
     "--name",
     default="light-scheduler-load",
     show_default=True,
-    help="What it is remembered under which rows were sent. Another name sends them again.",
+    help="Name of this load. Rows already sent under the same name are skipped.",
 )
 @click.option("--dry-run", is_flag=True, help="Validate, send nothing.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
@@ -71,12 +71,15 @@ def command(
             table=table,
             cluster=cluster_of(settings, client),
             commands_topic=native_topic(settings),
+            marks_topic=settings.topics.loads,
             format=format,
             refused=refused,
             constants=dict(constants),
             ignored=ignored,
             reading=dict(reading),
-            limits=Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics),
+            limits=Limits(
+                settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
+            ),
             name=name,
             dry_run=dry_run,
         )

@@ -1,4 +1,4 @@
-"""What a job is doing, on standard error while it does it: a bar of the tasks that Spark has done of those it has."""
+"""What a job is doing, on standard error while it does it: a bar of the tasks that Spark has done in this phase."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import SpinnerColumn
@@ -20,34 +21,51 @@ class SparkProgress(PhaseBar):
 
     def __init__(self, console: Console | None = None) -> None:
         super().__init__(SpinnerColumn(), console=console)
+        self._spark: SparkSession | None = None
+        self._phase = ""
 
     @contextmanager
     def watching(self, spark: SparkSession) -> Iterator[None]:
-        """Show, within the block, how many tasks of a session are done."""
+        """Show, within the block, how many tasks of a session are done, and name its jobs by their phases."""
         ended = threading.Event()
         watcher = threading.Thread(target=self._look, args=(spark, ended), daemon=True, name="spark-progress")
+        self._spark = spark
         if self.console.is_terminal:
             watcher.start()
         try:
             yield
         finally:
+            self._spark = None
             ended.set()
             if watcher.is_alive():
                 watcher.join()
 
     @contextmanager
     def phase(self, text: str) -> Iterator[None]:
-        """Show a phase as long as the block runs."""
+        """Show a phase as long as the block runs; Spark's UI names the jobs of the block by it."""
         self.begin(text)
+        self._phase = text
+        if self._spark is not None:
+            self._spark.sparkContext.setJobGroup(text, text)
         try:
             yield
         finally:
             self.end()
+            if self._spark is not None:
+                for name in ("spark.jobGroup.id", "spark.job.description"):
+                    self._spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # takes it away
 
     def _look(self, spark: SparkSession, ended: threading.Event) -> None:
         tracker = spark.sparkContext.statusTracker()
         while not ended.wait(_LOOK_EVERY_S):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            total = sum(stage.numTasks for stage in stages if stage is not None)
-            done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
-            self.done_of(done, total)
+            self.done_of(*tasks_of(tracker, self._phase))
+
+
+def tasks_of(tracker: StatusTracker, group: str) -> tuple[int, int]:
+    """Return how many tasks of a group's jobs are done, and how many there are in the stages that Spark knows of."""
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    ids = {stage for job in jobs if job is not None for stage in job.stageIds}
+    # A stream's jobs have a group of their own.
+    stages = [tracker.getStageInfo(stage) for stage in ids or tracker.getActiveStageIds()]
+    total = sum(stage.numTasks for stage in stages if stage is not None)
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None), total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,9 +9,11 @@ import click
 from light_scheduler.cli.preview import Instant
 from light_scheduler.settings import Settings
 
-from .running import Run, cluster_of, job_options
+from .running import Run, cluster_of, job_options, report_option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from light_scheduler.pipeline.job import Progress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   light-scheduler pipeline report --report punctuality.html
-  light-scheduler pipeline report --from 2026-11-01T00:00Z --archive /data/archive --json
+  light-scheduler pipeline report --from 2026-11-01T00:00:00Z --archive /data/archive --json
 """
 
 
@@ -29,7 +30,7 @@ Examples:
 @click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Report on what happened then on.")
 @click.option("--to", "end", type=Instant(), metavar="INSTANT", help="Report on what happened until then.")
 @click.option("--archive", metavar="PATH", help="Read the table that `archive` fills instead of the topic.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Where the report goes: one HTML file.")
+@report_option
 @job_options()
 def command(
     settings: Settings,

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import click
 
 from light_scheduler.cli.options import json_option, settings_options
-from light_scheduler.devkit.foreground import StopRequested, stop_signals
 from light_scheduler.errors import JobError
+from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,6 +35,17 @@ Run = Callable[..., None]
 
 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Loss): ")
+_JARS = {
+    re.compile(r"(ClassNotFound|NoClassDefFound|catalog plugin class).*delta|data source: delta"): (
+        "Spark does not find Delta Lake: give its jars with --jar, or to spark-submit with --packages "
+        "io.delta:delta-spark_4.2_2.13:4.4.0"
+    ),
+    re.compile(r"Class\S* \S+\.S3AFileSystem not found"): (
+        "Spark does not find the file system of s3a://: give the jars of hadoop-aws, of the version of Spark's Hadoop, "
+        "with --jar, or to spark-submit with --packages org.apache.hadoop:hadoop-aws:VERSION"
+    ),
+}
+"""What to do about classes that are not found, by how Java says so."""
 
 
 class Pairs(click.ParamType):
@@ -48,6 +61,20 @@ class Pairs(click.ParamType):
         if not equals or not name:
             self.fail(f"{value!r} is not {self.name}", param, ctx)
         return name, rest
+
+
+class LocalFile(click.ParamType):
+    """A file on this machine, by its path or as a URL (`file:///...`); the command receives a Path."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        scheme, colon, rest = str(value).partition(":")
+        if colon and scheme == "file":
+            value = url2pathname(urlsplit(rest).path)
+        elif colon and rest.startswith("//"):
+            self.fail(f"{value!r} is not on this machine: name a local file, and copy it to where it belongs")
+        return Path(click.Path(dir_okay=False).convert(value, param, ctx))  # type: ignore[arg-type]
 
 
 def job_options(*settings: str) -> Callable[[F], F]:
@@ -99,25 +126,38 @@ _OPTIONS = (
 )
 
 
+report_option = click.option("--report", type=LocalFile(), help="Where the report goes: one HTML file on this machine.")
+
+
 def format_option(help: str, *formats: str) -> Callable[[F], F]:
     """Add the option `--format`, for the kinds of tables that a job knows; the first is what it takes it to be."""
     return click.option("--format", type=click.Choice(formats), default=formats[0], show_default=True, help=help)
 
 
 def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
-    """Return the cluster that a job's options name."""
+    """Return the cluster that a job's options name, and how to log in to it; `--client` beats the settings."""
     from light_scheduler.pipeline.job import Cluster
+    from light_scheduler.pipeline.kafka.security import for_librdkafka
 
-    return Cluster(settings.bootstrap_servers, client)
+    login = {name: value for name, value in settings.connection.librdkafka().items() if name != "bootstrap.servers"}
+    try:
+        return Cluster(settings.bootstrap_servers, for_librdkafka({**login, **client}))
+    except ValueError as error:
+        raise JobError(str(error)) from None
 
 
 def reason_of(error: Exception) -> str:
     """Return what failed, of an error that brings the tracebacks of Python workers and Java with it: the last line that
-    names an error in Python, else the first line.
+    names an error in Python, else what Java raised, else the first line. Says what to do about jars that are missing.
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = str(error)
+    for missing, advice in _JARS.items():
+        if missing.search(text):
+            return advice
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if _PYTHON_ERROR.match(line)]
-    return named[-1] if named else lines[0] if lines else type(error).__name__
+    from_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return named[-1] if named else (from_java or lines or [type(error).__name__])[0]
 
 
 def _run(
@@ -127,14 +167,17 @@ def _run(
         raise JobError("Spark is not installed: pip install 'light-scheduler[spark]'")
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
+    from rich.console import Console
 
-    from light_scheduler.pipeline.session import SessionOptions, spark_session
+    from light_scheduler.pipeline.session import SessionOptions, is_submitted, spark_session
 
     from .progress import SparkProgress
 
     options = SessionOptions(master=master, memory=memory, delta=delta, jars=jars, configs=configs)
     try:
-        with stop_signals(), SparkProgress() as progress, ExitStack() as stack:
+        # spark-submit gives the standard error of Python to its own standard output.
+        console = Console(quiet=True) if as_json and is_submitted() else None
+        with stop_signals(), SparkProgress(console) as progress, ExitStack() as stack:
             with progress.phase("Starting Spark"):
                 spark = stack.enter_context(spark_session("light-scheduler", options))
             with progress.watching(spark):

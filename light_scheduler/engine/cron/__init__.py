@@ -1,10 +1,10 @@
 """Cron expressions of four dialects, in time zones, over daylight saving.
 
-`unix`, `cron4j`, `quartz` and `spring` each have a small parser into one form (`rule.Rule`), and one search for all.
+Each dialect has a small parser into one form (`rule.CronRule`), and there is one search for all.
 That makes each dialect what its original is, where croniter refuses half of it, and a next time cheap.
 """
 
 from .errors import CronDialect, CronError
-from .expression import Cron, compile_cron
+from .expression import CompiledCron, compile_cron
 
-__all__ = ["Cron", "CronDialect", "CronError", "compile_cron"]
+__all__ = ["CompiledCron", "CronDialect", "CronError", "compile_cron"]

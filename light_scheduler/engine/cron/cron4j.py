@@ -8,7 +8,7 @@ from __future__ import annotations
 from . import days
 from .errors import fault
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, expect_fields, is_plain, split
-from .rule import Rule, make_rule
+from .rule import CronRule, make_rule
 
 _GRAMMAR = Grammar(
     "cron4j", wraps=True, skips_empty=True, bare_step=False, value_step_runs_on=False, limits_range_steps=False
@@ -22,7 +22,7 @@ _WEEKDAY = Field("day of week", 0, 7, WEEKDAYS, sunday_is_zero=frozenset({"singl
 _ZERO_TO_SIX = 0b1111111
 
 
-def parse(expression: str) -> list[Rule]:
+def parse(expression: str) -> list[CronRule]:
     """Return what each of an expression's alternatives says. Raises CronError."""
     alternatives = split(Part(expression, 0), "|")
     if not alternatives:
@@ -30,7 +30,7 @@ def parse(expression: str) -> list[Rule]:
     return [_parse_alternative(alternative) for alternative in alternatives]
 
 
-def _parse_alternative(alternative: Part) -> Rule:
+def _parse_alternative(alternative: Part) -> CronRule:
     fields = split(alternative, " \t")
     expect_fields("cron4j", " " * (alternative.at + len(alternative.text)), fields, 5, 5)
     minute, hour, day, month, weekday = fields
@@ -44,6 +44,6 @@ def _parse_alternative(alternative: Part) -> Rule:
     )
 
 
-def _days(part: Part) -> days.Rule:
+def _days(part: Part) -> days.Days:
     values = _GRAMMAR.values(part, _DAY)
     return days.either((days.days(values), days.last())) if values >> _LAST & 1 else days.days(values)

@@ -31,7 +31,7 @@ class Shape(NamedTuple):
         return (self.first + day - 1) % 7
 
 
-Rule = Callable[[Shape], int]
+Days = Callable[[Shape], int]
 
 SHAPES = [Shape(first, length) for length in (28, 29, 30, 31) for first in range(7)]
 
@@ -43,22 +43,22 @@ def shape_index(year: int, month: int) -> int:
     return (length - 28) * 7 + (monday_first + 1) % 7
 
 
-def days(of_month: int) -> Rule:
+def days(of_month: int) -> Days:
     """Pick days by their numbers."""
     return lambda shape: of_month & shape.days
 
 
-def weekdays(of_week: int) -> Rule:
+def weekdays(of_week: int) -> Days:
     """Pick weekdays."""
     return lambda shape: (of_week * _EVERY_WEEK >> shape.first) << 1 & shape.days
 
 
-def last(before: int = 0) -> Rule:
+def last(before: int = 0) -> Days:
     """Pick the last day, or the one so many days before it; none if that lies in another month."""
     return lambda shape: _day(shape.length - before)
 
 
-def nearest_weekday(to: Rule, *, sunday_at_the_end_goes_back: bool) -> Rule:
+def nearest_weekday(to: Days, *, sunday_at_the_end_goes_back: bool) -> Days:
     """Pick the day from Monday to Friday that is nearest to a day and in its month.
 
     A Sunday that ends the month becomes the Friday before it, or nothing.
@@ -80,17 +80,17 @@ def nearest_weekday(to: Rule, *, sunday_at_the_end_goes_back: bool) -> Rule:
     return rule
 
 
-def nth_weekday(weekday: int, nth: int) -> Rule:
+def nth_weekday(weekday: int, nth: int) -> Days:
     """Pick the nth of a weekday; none if the month has not so many."""
     return lambda shape: _day(1 + (weekday - shape.first) % 7 + 7 * (nth - 1)) & shape.days if nth <= 5 else 0
 
 
-def last_weekday(weekday: int) -> Rule:
+def last_weekday(weekday: int) -> Days:
     """Pick the last of a weekday."""
     return lambda shape: _day(shape.length - (shape.weekday(shape.length) - weekday) % 7)
 
 
-def either(rules: Iterable[Rule]) -> Rule:
+def either(rules: Iterable[Days]) -> Days:
     """Pick what any of the rules picks."""
     rules = tuple(rules)
 
@@ -103,7 +103,7 @@ def either(rules: Iterable[Rule]) -> Rule:
     return union
 
 
-def both(one: Rule, other: Rule) -> Rule:
+def both(one: Days, other: Days) -> Days:
     """Pick what both rules pick."""
     return lambda shape: one(shape) & other(shape)
 

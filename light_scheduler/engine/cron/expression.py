@@ -19,7 +19,7 @@ from light_scheduler.model import LATEST_INSTANT
 
 from . import cron4j, quartz, spring, unix
 from .errors import CronDialect, CronError
-from .rule import Rule
+from .rule import CronRule
 from .zones import Zone, load_zone
 
 PARSERS = {"unix": unix.parse, "cron4j": cron4j.parse, "quartz": quartz.parse, "spring": spring.parse}
@@ -27,12 +27,12 @@ PARSERS = {"unix": unix.parse, "cron4j": cron4j.parse, "quartz": quartz.parse, "
 _HALF_DAY = 43_200
 
 
-class Cron:
+class CompiledCron:
     """An expression in a time zone. Made by `compile_cron`."""
 
     __slots__ = ("_rules", "_zone")
 
-    def __init__(self, rules: list[Rule], zone: Zone) -> None:
+    def __init__(self, rules: list[CronRule], zone: Zone) -> None:
         self._rules = rules
         self._zone = zone
 
@@ -49,10 +49,10 @@ class Cron:
             first = min((candidate for candidate in candidates if candidate is not None), default=None)
         return None if first is None or first * 1000 > LATEST_INSTANT else first * 1000
 
-    def _next(self, rule: Rule, after: int) -> int | None:
+    def _next(self, rule: CronRule, after: int) -> int | None:
         return self._next_fixed(rule, after) if rule.fixed else self._next_elapsed(rule, after)
 
-    def _next_fixed(self, rule: Rule, after: int) -> int | None:
+    def _next_fixed(self, rule: CronRule, after: int) -> int | None:
         zone = self._zone
         offset = zone.offset_at(after)
         here = after + offset
@@ -66,7 +66,7 @@ class Cron:
         first, second = zone.offsets_of(wall)
         return zone.transition(wall) if first < second else wall - first
 
-    def _next_elapsed(self, rule: Rule, after: int) -> int | None:
+    def _next_elapsed(self, rule: CronRule, after: int) -> int | None:
         zone = self._zone
         offset = zone.offset_at(after)
         wall = rule.next_wall(after + offset + 1)
@@ -92,7 +92,7 @@ class Cron:
         return None
 
 
-def compile_cron(expression: str, dialect: CronDialect = "unix", timezone: str = "UTC") -> Cron:
+def compile_cron(expression: str, dialect: CronDialect = "unix", timezone: str = "UTC") -> CompiledCron:
     """Return a compiled expression (cached).
 
     Raises CronError: with `field` = `cron` and a `position` for what the dialect does not allow, with `field` =
@@ -102,8 +102,8 @@ def compile_cron(expression: str, dialect: CronDialect = "unix", timezone: str =
 
 
 @lru_cache(maxsize=10_000)
-def _compile(expression: str, dialect: CronDialect, timezone: str) -> Cron:
+def _compile(expression: str, dialect: CronDialect, timezone: str) -> CompiledCron:
     parse = PARSERS.get(dialect)
     if parse is None:
         raise CronError(f"{dialect!r} is none of the dialects {', '.join(PARSERS)}")
-    return Cron(parse(expression), load_zone(timezone))
+    return CompiledCron(parse(expression), load_zone(timezone))

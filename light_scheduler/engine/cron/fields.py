@@ -21,7 +21,7 @@ WEEKDAYS = {name: number for number, name in enumerate(_WEEKDAYS, start=1)}
 _NUMBER = re.compile("[0-9]{1,9}")
 _PLAIN_VALUES = re.compile("[0-9,]+")
 
-Place = Literal["single", "start", "end"]
+RangeEnd = Literal["single", "start", "end"]
 
 
 class Part(NamedTuple):
@@ -57,7 +57,7 @@ class Field:
     """The value that `*` begins with, if not `low`."""
     largest_step: int | None = None
     """Of a step that is not one of a range; None: any."""
-    sunday_is_zero: frozenset[Place] = frozenset()
+    sunday_is_zero: frozenset[RangeEnd] = frozenset()
     """The places where 7 means 0."""
 
 
@@ -113,7 +113,7 @@ class Grammar:
             raise fault(self.dialect, element.at, f"{field.name} range {span} ends before it begins")
         return [*range(start, field.high + 1), *range(field.low, end + 1)][::step]
 
-    def value(self, part: Part, field: Field, place: Place = "single") -> int:
+    def value(self, part: Part, field: Field, place: RangeEnd = "single") -> int:
         """Return the value that a number or a name stands for. Raises CronError."""
         value = field.names.get(part.text.upper())
         if value is None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from . import days
 from .errors import fault
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, split
-from .rule import ALL_YEARS, Rule, make_rule
+from .rule import ALL_YEARS, CronRule, make_rule
 
 _GRAMMAR = Grammar(
     "quartz", wraps=True, skips_empty=True, bare_step=True, value_step_runs_on=True, limits_range_steps=False
@@ -30,7 +30,7 @@ _STEP_AFTER_NAME = re.compile(r"([A-Z]{3}(?:-[A-Z]{3})?)/[0-9]+")
 _NAME_AND_NUMBER = re.compile(r"[A-Z]+-[0-9]|[0-9]+-[A-Z]")
 
 
-def parse(expression: str) -> list[Rule]:
+def parse(expression: str) -> list[CronRule]:
     """Return what an expression says. Raises CronError."""
     fields = split(Part(expression.upper(), 0), " \t")
     expect_fields("quartz", expression, fields, 6, 7)
@@ -50,7 +50,7 @@ def parse(expression: str) -> list[Rule]:
     ]
 
 
-def _day(element: Part) -> days.Rule:
+def _day(element: Part) -> days.Days:
     text = element.text
     if text.startswith("L"):
         nominal = _last(element)
@@ -61,7 +61,7 @@ def _day(element: Part) -> days.Rule:
     return days.nearest_weekday(nominal, sunday_at_the_end_goes_back=True) if text.endswith("W") else nominal
 
 
-def _last(element: Part) -> days.Rule:
+def _last(element: Part) -> days.Days:
     rest = Part(element.text.removesuffix("W"), element.at).from_(1)
     if not rest.text:
         return days.last()
@@ -73,7 +73,7 @@ def _last(element: Part) -> days.Rule:
     return days.last(before)
 
 
-def _weekdays(part: Part) -> days.Rule:
+def _weekdays(part: Part) -> days.Days:
     elements = _GRAMMAR.elements(part)
     for element in elements:
         if ("#" in element.text or element.text.endswith("L")) and len(elements) > 1:

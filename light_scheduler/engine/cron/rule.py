@@ -21,7 +21,7 @@ _LAST_DAY = date.max.toordinal() - _EPOCH
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CronRule:
     """When something fires. Sets are integers with bit n set for value n; none is empty but `months`."""
 
     seconds: int
@@ -92,11 +92,11 @@ def make_rule(
     seconds: int = ONCE_A_MINUTE,
     minutes: int,
     hours: int,
-    day: days.Rule,
+    day: days.Days,
     months: int,
     years: int = ALL_YEARS,
     fixed: bool,
-) -> Rule:
+) -> CronRule:
     """Return a rule. A month that never has any of the days is left out, so that no search goes on for it."""
     by_shape = tuple(map(day, days.SHAPES))
     lengths = dict.fromkeys(range(1, 13), (31,)) | dict.fromkeys((4, 6, 9, 11), (30,)) | {2: (28, 29)}
@@ -105,7 +105,7 @@ def make_rule(
         for month, of_length in lengths.items()
         if any(picked for shape, picked in zip(days.SHAPES, by_shape, strict=True) if shape.length in of_length)
     )
-    return Rule(seconds, minutes, hours, by_shape, months & possible, years, fixed)
+    return CronRule(seconds, minutes, hours, by_shape, months & possible, years, fixed)
 
 
 def _first(values: int, least: int) -> int:

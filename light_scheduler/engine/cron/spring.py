@@ -10,7 +10,7 @@ import re
 from . import days
 from .errors import fault
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, replace_name, split
-from .rule import Rule, make_rule
+from .rule import CronRule, make_rule
 
 NAMES = {
     "@yearly": "0 0 0 1 1 *",
@@ -33,7 +33,7 @@ _MONTH = Field("month", 1, 12, MONTHS)
 _WEEKDAY = Field("day of week", 0, 7, WEEKDAYS, star_low=1, sunday_is_zero=frozenset({"start"}))
 
 
-def parse(expression: str) -> list[Rule]:
+def parse(expression: str) -> list[CronRule]:
     """Return what an expression says. Raises CronError."""
     text = replace_name("spring", expression, NAMES)
     fields = split(Part(text, 0), " ")
@@ -51,14 +51,14 @@ def parse(expression: str) -> list[Rule]:
     ]
 
 
-def _days(part: Part) -> days.Rule:
+def _days(part: Part) -> days.Days:
     if part.text == "?":
         return days.days(-1)
     special = re.search("[LW]", part.text) is not None
     return days.either(_day(element, special) for element in _GRAMMAR.elements(part))
 
 
-def _day(element: Part, special: bool) -> days.Rule:
+def _day(element: Part, special: bool) -> days.Days:
     text = element.text
     if text == "L":
         return days.last()
@@ -77,14 +77,14 @@ def _day(element: Part, special: bool) -> days.Rule:
     return days.days(_GRAMMAR.values(element, _DAY))
 
 
-def _weekdays(part: Part) -> days.Rule:
+def _weekdays(part: Part) -> days.Days:
     if part.text == "?":
         return days.weekdays(0b1111111)
     special = re.search("[Ll#]", part.text) is not None
     return days.either(_weekday(element, special) for element in _GRAMMAR.elements(part))
 
 
-def _weekday(element: Part, special: bool) -> days.Rule:
+def _weekday(element: Part, special: bool) -> days.Days:
     text = element.text
     if text[-1] in "Ll":
         return days.last_weekday(_GRAMMAR.value(Part(text[:-1], element.at), _WEEKDAY) % 7)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import days
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, replace_name, split
-from .rule import ALL_YEARS, ONCE_A_MINUTE, Rule, make_rule
+from .rule import ALL_YEARS, ONCE_A_MINUTE, CronRule, make_rule
 
 NAMES = {
     "@yearly": "0 0 1 1 *",
@@ -32,7 +32,7 @@ _SECOND = Field("second", 0, 59, largest_step=59)
 _YEAR = Field("year", 1970, 2099)
 
 
-def parse(expression: str) -> list[Rule]:
+def parse(expression: str) -> list[CronRule]:
     """Return what an expression says. Raises CronError."""
     text = replace_name("unix", expression, NAMES)
     fields = split(Part(text, 0), " \t\n\r\f\v")
@@ -51,7 +51,7 @@ def parse(expression: str) -> list[Rule]:
     ]
 
 
-def _days(day: Part, weekday: Part) -> days.Rule:
+def _days(day: Part, weekday: Part) -> days.Days:
     of_month = days.days(_GRAMMAR.values(day, _DAY))
     of_week = days.weekdays(
         bits(value % 7 for element in _GRAMMAR.elements(weekday) for value in _GRAMMAR.sequence(element, _WEEKDAY))

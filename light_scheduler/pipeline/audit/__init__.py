@@ -9,7 +9,7 @@ rates                 what Spark can expand without the engine, as a check on it
 job, summary          the whole of it, and what it has to say
 """
 
-from .job import AuditOptions, main
+from .job import AuditOptions, Imported, main
 from .summary import AuditSummary
 
-__all__ = ["AuditOptions", "AuditSummary", "main"]
+__all__ = ["AuditOptions", "AuditSummary", "Imported", "main"]

@@ -10,7 +10,7 @@ import msgspec
 from light_scheduler.engine import take_turn
 from light_scheduler.model import Entry, EventType, HistoryEvent, Once
 
-from .faults import Fault, FaultKind, Place
+from .faults import Fault, FaultKind, RecordId
 from .orders import ASKED, Orders, State, Way, lines_of
 from .promises import Ending, Told
 
@@ -86,7 +86,7 @@ class Diagnoses:
                         FaultKind.IGNORED,
                         None,
                         each.recorded_at,
-                        Place(self._topic, each.partition, each.offset),
+                        RecordId(self._topic, each.partition, each.offset),
                         detail,
                     )
                     for each in asked[state.position : position]

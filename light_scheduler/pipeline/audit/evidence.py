@@ -4,7 +4,7 @@ A row of evidence is
 
     tenant, id        whose it is; the id is empty where none could be told
     lane              the partition of the commands topic whose lane it belongs to
-    kind              COMMAND, BURIED, TOLD or SEEN, which is also the order of a schedule's rows
+    kind              IMPORTED, COMMAND, BURIED, TOLD or SEEN, which is also the order of a schedule's rows
     topic, partition, offset, timestamp (UTC epoch ms)      the record
     key, value, headers                                     what is needed of it; the key of a command that a lane
                                                             has passed on to another is where it was sent to
@@ -26,23 +26,25 @@ import pyarrow as pa
 from light_scheduler.engine import Limits
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.model import (
-    CommandForMany,
+    BulkCommand,
     CompleteCommand,
     ControlCommand,
     DeadLetterCause,
+    Entry,
     Headers,
     RescheduleCommand,
     ScheduleCommand,
 )
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
-from light_scheduler.wire.relay import Count, as_sent, mark_of
+from light_scheduler.wire.relay import BULK_COUNT, Count, as_sent, mark_of
+from light_scheduler.wire.state import decode_entry, encode_entry
 
-from .faults import Place
+from .faults import RecordId
 from .promises import Asked, Refused, Told
 from .verdict import Buried, Case, Seen
 
-COMMAND, BURIED, TOLD, SEEN = range(4)
+IMPORTED, COMMAND, BURIED, TOLD, SEEN = range(-1, 4)
 
 SCHEMA = (
     "tenant string, id string, lane int, kind int, topic string, partition int, offset bigint, timestamp bigint, "
@@ -85,17 +87,18 @@ def headers_digest(headers: Headers) -> bytes:
     return sha256(_encode(headers)).digest()
 
 
-def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[str, str, Asked, bytes | None] | None:
+def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[str, str, Asked, bytes | None]:
     """Return whose a command is, and the command with digests in the place of its payload and headers.
 
-    The last is where a command for one schedule was sent to, if a lane has passed it on: b"partition:offset". None: it
-    is no command, but what a lane reports to another one.
+    The last is where a command for one schedule was sent to, if a lane has passed it on: b"partition:offset".
     """
     origin = None
+    is_report = False
     try:
         mark = mark_of(record)
         if isinstance(mark, Count):
-            return None
+            is_report = True
+            raise InvalidCommand(BULK_COUNT, "is no command")
         if mark is not None:
             origin = b"%d:%d" % (mark.partition, mark.offset)
             record = as_sent(record, mark)
@@ -104,12 +107,12 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
     except InvalidCommand:
         envelope = dialect.salvage(record)
         id = envelope.id or ""
-        refused = Refused(record.partition, record.offset, record.timestamp)
+        refused = Refused(record.partition, record.offset, record.timestamp, is_report)
         return envelope.tenant, id if len(id) <= LONGEST_ID else "", refused, origin
     if isinstance(command, ScheduleCommand):
         headers: Headers = [(_DIGEST, headers_digest(command.headers))]
         command = _replace(command, payload=payload_digest(command.payload), headers=headers)
-    if isinstance(command, CommandForMany) and command.selection is not None:
+    if isinstance(command, BulkCommand) and command.selection is not None:
         origin = None  # every partition carries it out
     return command.tenant, command.id, command, origin
 
@@ -125,19 +128,30 @@ def decode_asked(value: bytes) -> Asked:
     return asked
 
 
+def imported_row(entry: Entry, commands_topic: str, partition: int) -> Row:
+    """Return the evidence of a schedule that was pending when the application began."""
+    schedule = entry.schedule
+    headers: Headers = [(_DIGEST, headers_digest(schedule.headers))]
+    schedule = _replace(schedule, payload=payload_digest(schedule.payload), headers=headers)
+    value = encode_entry(Entry(schedule, entry.progress))
+    place = commands_topic, partition, schedule.source_offset, schedule.accepted_at
+    return Row(schedule.tenant, schedule.id, partition, IMPORTED, *place, None, value, [])
+
+
 def seen_of(row: Row) -> Seen:
     """Read a delivered message; its value is a digest already. Raises FormatError."""
     firing = parse_firing(row)
     return Seen(
-        Place(row.topic, row.partition, row.offset),
+        RecordId(row.topic, row.partition, row.offset),
         row.timestamp,
         firing.due,
         firing.attempt,
         firing.version,
         firing.sequence,
         firing.fired_at,
-        Place(firing.source_topic, firing.source_partition, firing.source_offset),
+        RecordId(firing.source_topic, firing.source_partition, firing.source_offset),
         firing.original_due,
+        firing.delivery_id,
         firing.key,
         firing.payload,
         headers_digest(firing.headers),
@@ -148,7 +162,7 @@ def buried_of(row: Row) -> Buried:
     """Read a dead letter. Raises FormatError."""
     letter, _ = decode_dead_letter(row)
     return Buried(
-        Place(row.topic, row.partition, row.offset), letter.cause, letter.at, letter.due, letter.source_offset
+        RecordId(row.topic, row.partition, row.offset), letter.cause, letter.at, letter.due, letter.source_offset
     )
 
 
@@ -187,6 +201,7 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
                 {offset for partition, offset in copies if partition == lane},
                 whole_since,
                 found.unreadable,
+                found.imported,
             ),
         )
 
@@ -199,6 +214,7 @@ class _Lane:
     told: list[Told] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     buried: list[Buried] = field(default_factory=list)
+    imported: Entry | None = None
     topics: set[str] = field(default_factory=set)
     unreadable: int = 0
 
@@ -207,8 +223,11 @@ class _Lane:
             if row.kind == COMMAND:
                 self.asked.append(decode_asked(row.value or b""))
                 self.topics.add(row.topic)
+            elif row.kind == IMPORTED:
+                self.imported = decode_entry(row.value or b"")
+                self.topics.add(row.topic)
             elif row.kind == TOLD:
-                self.told.append(Told(decode_history(row.value), Place(row.topic, row.partition, row.offset)))
+                self.told.append(Told(decode_history(row.value), RecordId(row.topic, row.partition, row.offset)))
             elif row.kind == SEEN:
                 self.seen.append(seen_of(row))
             else:

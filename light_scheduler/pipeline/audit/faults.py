@@ -29,7 +29,7 @@ class FaultKind(StrEnum):
     """A command that should have had an effect, and had none although later ones had."""
 
 
-class Place(NamedTuple):
+class RecordId(NamedTuple):
     """Where a record is."""
 
     topic: str
@@ -43,5 +43,5 @@ class Fault(NamedTuple):
     kind: FaultKind
     due: int | None
     at: int
-    place: Place
+    place: RecordId
     detail: str

@@ -10,19 +10,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.engine import Limits
-from light_scheduler.model import CommandForMany, FixedRate, ScheduleCommand
+from light_scheduler.model import BulkCommand, FixedRate, ScheduleCommand
+from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_types
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.state import decode_entry
 
-from .evidence import BURIED, SEEN, TOLD, asked_of, encode_asked, kafka_rows
+from .evidence import BURIED, SEEN, TOLD, asked_of, encode_asked, imported_row, kafka_rows
 from .evidence import SCHEMA as EVIDENCE
 from .promises import Refused
 
+IMPORT = "import"
+"""What asks for a schedule that no command did."""
+
 COLUMNS = f"{EVIDENCE}, asks string, interval bigint, start bigint, prefix string, target string"
 """Rows of evidence, and what questions without an engine need: which command it is, the interval and the start of a
-fixed rate (ms, without jitter), what the ids of a command for many begin with, and the topic of a firing in history.
+fixed rate (ms, without jitter), what the ids of a bulk command begin with, and the topic of a firing in history.
 """
 
 _EVENT = "event string, version int, tenant string, id string, partition int, target_topic string"
@@ -34,16 +39,41 @@ def commands(records: DataFrame, dialects: Mapping[str, str], limits: Limits) ->
     return in_ms.mapInArrow(_decoding(dict(dialects), limits), COLUMNS)
 
 
+def imported(table: DataFrame, commands_topics: Mapping[str, str], topics: Mapping[str, str]) -> DataFrame:
+    """Return the evidence of schedules that were imported from a table that `export` wrote.
+
+    `commands_topics` has the commands topic that the schedules of each one of the table went to, `topics` new names of
+    targets.
+    """
+    schema = arrow_schema(COLUMNS)
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("commands_topic", "partition", "record"))
+            yield _batch(
+                [
+                    (
+                        *imported_row(adopted(decode_entry(record), topics), commands_topics[source], partition),
+                        *(IMPORT, None, None, None, None),
+                    )
+                    for source, partition, record in zip(*columns, strict=True)
+                ],
+                schema,
+            )
+
+    return table.select("commands_topic", "partition", "record").mapInArrow(rows, COLUMNS)
+
+
 def for_many(commands: DataFrame) -> DataFrame:
-    """Return commands for many as evidence of each schedule that they may be for."""
+    """Return bulk commands as evidence of each schedule that they may be for."""
     many = commands.where("prefix is not null").drop("id")
-    schedules = commands.where("asks = 'schedule'").select("tenant", "id", "lane").distinct()
+    schedules = commands.where(F.col("asks").isin("schedule", IMPORT)).select("tenant", "id", "lane").distinct()
     concerned = schedules.join(F.broadcast(many), ["tenant", "lane"]).where(F.col("id").startswith(F.col("prefix")))
     return concerned.select(*commands.columns)
 
 
 def history(records: DataFrame) -> DataFrame:
-    """Return the evidence of history. Records that are none are left out, and the totals of commands for many."""
+    """Return the evidence of history. Records that are none are left out, and the totals of bulk commands."""
     event = F.from_json(F.col("value").cast("string"), _EVENT)
     table = records.withColumn("event", event).where("event.tenant is not null")
     table = table.where("event.version is not null or event.event in ('rejected', 'moved')")
@@ -113,21 +143,22 @@ def _decoding(
         for batch in batches:
             rows: list[tuple[Any, ...]] = []
             for record in kafka_rows(batch):
-                found = asked_of(record, named[record.topic], limits)
-                if found is None:
-                    continue
-                tenant, id, asked, origin = found
+                tenant, id, asked, origin = asked_of(record, named[record.topic], limits)
                 place = record.topic, record.partition, record.offset, record.timestamp
                 name = "refused" if isinstance(asked, Refused) else asked.name
                 whose = tenant, id, record.partition, record.kind
                 rows.append(
                     (*whose, *place, origin, encode_asked(asked), None, name, *_rate(asked), _prefix(asked), None)
                 )
-            columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield _batch(rows, schema)
 
     return decode
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _rate(asked: object) -> tuple[int | None, int | None]:
@@ -140,6 +171,6 @@ def _rate(asked: object) -> tuple[int | None, int | None]:
 
 
 def _prefix(asked: object) -> str | None:
-    if not isinstance(asked, CommandForMany) or asked.selection is None:
+    if not isinstance(asked, BulkCommand) or asked.selection is None:
         return None
     return asked.selection.id_prefix

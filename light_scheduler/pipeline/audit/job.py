@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 from pyspark import StorageLevel
@@ -15,9 +16,12 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.model import TopicNames
+from light_scheduler.pipeline.adoption import adopting_topics
 from light_scheduler.pipeline.job import SILENT, Cluster, Progress
 from light_scheduler.pipeline.pages import write_page
 from light_scheduler.pipeline.percentiles import percentiles
+from light_scheduler.pipeline.schedule_table import COLUMNS as TABLE_COLUMNS
+from light_scheduler.pipeline.tables import read_table
 
 from . import gathering, rates
 from .faults import FaultKind
@@ -35,14 +39,23 @@ _KINDS = [kind.value for kind in FaultKind]
 
 
 @dataclass(frozen=True)
+class Imported:
+    """A table that `export` wrote and that was imported into the application; `topics` has new names of topics."""
+
+    table: str
+    format: str = "parquet"
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class AuditOptions:
     """What is audited. Instants are UTC epoch ms, durations ms.
 
     `inputs` maps the commands topics to their dialects; `rules` and `limits` are those of the workers. Without `end` it
     is `settle` before now: what is newer may not be visible in every topic yet. What is later than `patience` is late,
     counted from when only the scheduler was in its way. `targets` are read besides those that history names. With
-    `archive` all is read from that table, up to `settle` before the last line of history in it. `page` is where the
-    report goes, `faults` the folder of a Parquet table of all faults.
+    `archive` all is read from that table, up to `settle` before the last line of history in it. `imported` is what the
+    application began with. `page` is where the report goes, `faults` the folder of a Parquet table of all faults.
     """
 
     cluster: Cluster
@@ -56,6 +69,7 @@ class AuditOptions:
     settle: int = 10_000
     targets: tuple[str, ...] = ()
     archive: str | None = None
+    imported: Imported | None = None
     page: Path | None = None
     faults: str | None = None
     clock: Clock = field(default_factory=SystemClock)
@@ -67,12 +81,12 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
     with ExitStack() as stack:
         now = options.clock.now() if options.archive is None else _last_told(source.read([options.names.history]))
         bounds = Bounds(options.start, now - options.settle if options.end is None else options.end, options.patience)
-        evidence = _Evidence(source, options, now, stack)
+        evidence = _Evidence(spark, source, options, now, stack)
         with progress.phase("Reading commands and history"):
             promised = evidence.promised()
             terms = evidence.terms(bounds)
         with progress.phase("Judging"):
-            found = _kept(findings(promised.unionByName(evidence.delivered()), terms), stack)
+            found = _kept(findings(reduce(DataFrame.unionByName, [promised, *evidence.delivered()]), terms), stack)
             found.count()
         with progress.phase("Expanding series with Spark"):
             series = _kept(rates.series(promised), stack)
@@ -96,7 +110,8 @@ def _last_told(history: DataFrame) -> int:
 class _Evidence:
     """Reads an application's topics, those first whose records promise what those after them must hold."""
 
-    def __init__(self, source: Source, options: AuditOptions, now: int, stack: ExitStack) -> None:
+    def __init__(self, spark: SparkSession, source: Source, options: AuditOptions, now: int, stack: ExitStack) -> None:
+        self._spark = spark
         self._source = source
         self._options = options
         self._now = now
@@ -118,10 +133,19 @@ class _Evidence:
         self._targets = sorted({row.target for row in named} | set(options.targets))
         self._logs = {**self._logs, **self._source.logs(self._targets)}
         commands = gathering.commands(self._source.read(self._inputs), options.inputs, options.limits)
+        if options.imported is not None:
+            commands = commands.unionByName(self._imported(options.imported))
         commands = _kept(commands, self._stack)
         if not commands.where("prefix is not null").isEmpty():
             commands = commands.unionByName(_kept(gathering.for_many(commands), self._stack))
         return history.unionByName(commands)
+
+    def _imported(self, imported: Imported) -> DataFrame:
+        table = read_table(self._spark, imported.table, imported.format, schema=TABLE_COLUMNS)
+        if "record" not in table.columns:
+            raise JobError(f"{imported.table} was not written by export: it has no column record")
+        sources = [row.commands_topic for row in table.select("commands_topic").distinct().collect()]
+        return gathering.imported(table, adopting_topics(sources, self._inputs, imported.topics), imported.topics)
 
     def terms(self, bounds: Bounds) -> Terms:
         """Return what holds for all schedules."""
@@ -131,15 +155,15 @@ class _Evidence:
         horizon = Horizon({topic: self._whole_since(topic) for topic in there}, dead_letters)
         return Terms(self._options.rules, bounds, horizon, self._inputs[0], whole_since)
 
-    def delivered(self) -> DataFrame:
-        """Return what is in the target topics and among the dead letters."""
+    def delivered(self) -> list[DataFrame]:
+        """Return what is in the target topics and among the dead letters, as far as they are there."""
         there = [topic for topic in self._targets if topic in self._logs]
         tables = []
         if there:
             tables.append(gathering.firings(self._source.read(there, self._options.start or None)))
         if self._dead_letters in self._logs:
             tables.append(gathering.dead_letters(self._source.read([self._dead_letters])))
-        return tables[0] if len(tables) == 1 else tables[0].unionByName(tables[1])
+        return tables
 
     def _whole_since(self, topic: str) -> int:
         """Return since when (UTC epoch ms) a topic has all that was written to it."""

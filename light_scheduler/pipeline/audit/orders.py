@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from light_scheduler.engine import Decision, FiringRules, Turn, concerns, decide, decide_one_of_many, take_turn
+from light_scheduler.engine import Decision, FiringRules, Turn, concerns, decide, decide_bulk, take_turn
 from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     NEVER,
+    BulkCommand,
+    BulkPart,
     Command,
-    CommandForMany,
     DeadLetterCause,
     Entry,
     EventType,
     HistoryEvent,
     Outcome,
-    Sweep,
 )
 
 from .promises import Asked, Refused
@@ -90,9 +90,10 @@ class Orders:
     def __init__(
         self, asked: Sequence[Asked], rules: FiringRules, rejected: AbstractSet[int], passed_on: AbstractSet[int]
     ) -> None:
-        # What cannot be understood is refused on sight: a command for many before it may have its effect after it.
+        # What cannot be understood is refused on sight: a bulk command before it may have its effect after it.
         self.asked = [each for each in asked if not isinstance(each, Refused)]
-        self.refused = [each for each in asked if isinstance(each, Refused)]
+        refused = [each for each in asked if isinstance(each, Refused)]
+        self.refused = sorted(refused, key=lambda each: each.may_be_report)  # what has to be rejected comes first
         self.rules = rules
         self._rejected = rejected
         self._passed_on = passed_on
@@ -192,11 +193,11 @@ class Orders:
 
 def _decided(command: Command, entry: Entry | None, now: int) -> Decision:
     """Decide a command on this schedule, be it for this one or for many. Raises InvalidCommand."""
-    if not isinstance(command, CommandForMany) or command.selection is None:
+    if not isinstance(command, BulkCommand) or command.selection is None:
         return decide(command, entry, now, NO_LIMITS)
-    if entry is None or not concerns(Sweep(command, command.partition, command.offset), entry):
+    if entry is None or not concerns(BulkPart(command, command.partition, command.offset), entry):
         return Decision(Outcome.NOT_FOUND, entry)
-    return decide_one_of_many(command, entry, now, NO_LIMITS)
+    return decide_bulk(command, entry, now, NO_LIMITS)
 
 
 def lines_of(turn: Turn, entry: Entry, since: int) -> list[Line]:

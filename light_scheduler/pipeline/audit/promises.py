@@ -8,15 +8,19 @@ import msgspec
 
 from light_scheduler.model import Command, DeadLetterCause, Entry, EventType, HistoryEvent
 
-from .faults import Place
+from .faults import RecordId
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """A command that cannot be understood, or passes a limit."""
+    """A command that cannot be understood, or passes a limit.
+
+    `may_be_report`: or it is what a lane reports to another one. A forged report is rejected, which history tells.
+    """
 
     partition: int
     offset: int
     recorded_at: int
+    may_be_report: bool = False
 
 
 Asked = Command | Refused
@@ -30,7 +34,7 @@ class Told(NamedTuple):
     """A line of history, and where it is."""
 
     event: HistoryEvent
-    place: Place
+    place: RecordId
 
 
 class Promise(NamedTuple):

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from light_scheduler.engine import FiringRules
-from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.model import Entry, EventType, HistoryEvent
 
 from .diagnosis import Diagnoses
-from .faults import Fault, FaultKind, Place
+from .faults import Fault, FaultKind, RecordId
 from .orders import Line, Orders, State, Way
 from .promises import Asked, Ending, Name, Promise, Told, name_of
 
@@ -29,7 +29,8 @@ class Replay:
     `asked` are the commands in the order of their log. `rejected` are offsets of commands that are among the dead
     letters, `passed_on` of those that another lane has copies of. `sources` maps a firing's name to the offsets of the
     commands that its delivered messages name, in their order: they decide between orders that history alone leaves
-    open. `whole_since` (UTC epoch ms) is since when neither commands nor history lack anything.
+    open. `whole_since` (UTC epoch ms) is since when neither commands nor history lack anything. `imported` is what was
+    pending before the first command.
     """
 
     def __init__(
@@ -42,15 +43,16 @@ class Replay:
         passed_on: AbstractSet[int] = frozenset(),
         sources: Mapping[Name, Sequence[int]] | None = None,
         whole_since: int = 0,
+        imported: Entry | None = None,
     ) -> None:
         self._orders = Orders(asked, rules, rejected, passed_on)
         self._diagnoses = Diagnoses(self._orders, commands_topic)
         self._topic = commands_topic
         self._sources = {name: deque(offsets) for name, offsets in (sources or {}).items()}
         self._is_lost = False
-        self._has_begun = False
+        self._has_begun = imported is not None
         self._whole_since = whole_since
-        self._states = [State(0, None, 0)]
+        self._states = [State(0, imported, 0)]
         self._last_fired: HistoryEvent | None = None
         self.promises: list[Promise] = []
         self.endings: list[Ending] = []
@@ -89,7 +91,8 @@ class Replay:
         ]
         furthest = max(state.position for state in ends)
         state = [state for state in ends if state.position == furthest][-1]
-        left = [*self._orders.asked[state.position :], *self._orders.refused[state.refused :]]
+        refused = [each for each in self._orders.refused[state.refused :] if not each.may_be_report]
+        left = [*self._orders.asked[state.position :], *refused]
         waiting = [asked for asked in left if self._whole_since <= asked.recorded_at <= until]
         for asked in waiting:
             self.faults.append(
@@ -97,7 +100,7 @@ class Replay:
                     FaultKind.IGNORED,
                     None,
                     asked.recorded_at,
-                    Place(self._topic, asked.partition, asked.offset),
+                    RecordId(self._topic, asked.partition, asked.offset),
                     "history tells of no effect of this command",
                 )
             )
@@ -112,7 +115,7 @@ class Replay:
                     FaultKind.MISSING,
                     entry.progress.next_due,
                     ready_at,
-                    Place(self._topic, schedule.source_partition, schedule.source_offset),
+                    RecordId(self._topic, schedule.source_partition, schedule.source_offset),
                     f"version {schedule.version} was due and history tells of nothing",
                 )
             )

@@ -8,9 +8,9 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from light_scheduler.engine import FiringRules
-from light_scheduler.model import DeadLetterCause, EventType
+from light_scheduler.model import DeadLetterCause, Entry, EventType, delivery_id
 
-from .faults import Fault, FaultKind, Place
+from .faults import Fault, FaultKind, RecordId
 from .promises import Asked, Ending, Name, Promise, Told
 from .replay import Replay
 
@@ -20,15 +20,16 @@ class Seen(NamedTuple):
     (UTC epoch ms).
     """
 
-    place: Place
+    place: RecordId
     timestamp: int
     due: int
     attempt: int
     version: int
     sequence: int
     fired_at: int
-    source: Place
+    source: RecordId
     original_due: int | None
+    delivery_id: str | None
     key: bytes | None
     payload: bytes | None
     headers: bytes
@@ -37,11 +38,16 @@ class Seen(NamedTuple):
     def name(self) -> Name:
         return self.due, self.attempt, self.version, self.sequence
 
+    @property
+    def early(self) -> int:
+        """How many ms before it was due it was delivered; not above 0: it was not."""
+        return self.due - min(self.fired_at, self.timestamp)
+
 
 class Buried(NamedTuple):
     """A dead letter; `offset` is that of the command that it comes from."""
 
-    place: Place
+    place: RecordId
     cause: DeadLetterCause
     at: int
     due: int | None
@@ -72,7 +78,7 @@ class Horizon(NamedTuple):
 
 class Case(NamedTuple):
     """All there is about one schedule of one lane, each in the order of its log; `passed_on` are offsets of commands
-    of which another lane has copies.
+    of which another lane has copies, `imported` is the schedule as it was pending when the application began.
     """
 
     asked: Sequence[Asked]
@@ -83,9 +89,10 @@ class Case(NamedTuple):
     passed_on: AbstractSet[int] = frozenset()
     whole_since: int = 0
     unreadable: int = 0
+    imported: Entry | None = None
 
 
-class Delivery(NamedTuple):
+class KeptPromise(NamedTuple):
     """A firing that was promised and delivered. `late` is ms after it could have been at the earliest, if known."""
 
     promise: Promise
@@ -96,7 +103,7 @@ class Verdict(NamedTuple):
     """What is wrong, what was delivered, what was counted, and which command of the lane was surely handled last."""
 
     faults: list[Fault]
-    deliveries: list[Delivery]
+    deliveries: list[KeptPromise]
     counts: Counter[str]
     handled: int | None
 
@@ -108,20 +115,22 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
         spare[seen.name].append(seen)
     replay = _replayed(case, rules, bounds, spare)
     faults = list(replay.faults)
-    deliveries: list[Delivery] = []
+    deliveries: list[KeptPromise] = []
     counts: Counter[str] = Counter(unjudged=replay.unjudged)
     for promise in replay.promises:
         event, place = promise.told
         if event.event is not EventType.FIRED:
             continue
         if found := spare.get(promise.name):
-            seen = found.pop(0)
+            # Of several, the one that was promised: a copy elsewhere is what is wrong, not the genuine message.
+            seen = min(found, key=lambda each: len(_compared(promise, each, case.commands_topic)))
+            found.remove(seen)
             late = None if promise.ready_at is None else event.at - promise.ready_at
             faults += _compared(promise, seen, case.commands_topic)
             if late is not None and late > bounds.patience:
                 faults.append(_fault(FaultKind.LATE, seen, f"{late} ms after nothing else was in its way"))
             if bounds.hold(event.at):
-                deliveries.append(Delivery(promise, late))
+                deliveries.append(KeptPromise(promise, late))
         elif horizon.reaches(event.target_topic, event.at):
             detail = f"history tells that it was delivered, and it is not in {event.target_topic}"
             faults.append(Fault(FaultKind.MISSING, event.due, event.at, place, detail))
@@ -142,6 +151,7 @@ def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name
         rejected={letter.offset for letter in case.buried if letter.cause is DeadLetterCause.REJECTED},
         sources={name: [each.source.offset for each in found] for name, found in seen.items()},
         whole_since=case.whole_since,
+        imported=case.imported,
     )
     for told in case.told:
         replay.take(told)
@@ -152,9 +162,8 @@ def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name
 def _compared(promise: Promise, seen: Seen, commands_topic: str) -> list[Fault]:
     """Hold a message against what was promised."""
     faults = []
-    if min(seen.fired_at, seen.timestamp) < seen.due:
-        early = seen.due - min(seen.fired_at, seen.timestamp)
-        faults.append(_fault(FaultKind.EARLY, seen, f"{early} ms before it was due"))
+    if seen.early > 0:
+        faults.append(_fault(FaultKind.EARLY, seen, f"{seen.early} ms before it was due"))
     differing = [name for name, is_same in _parts(promise, seen, commands_topic) if not is_same]
     if differing:
         faults.append(_fault(FaultKind.ALTERED, seen, f"not as promised: {', '.join(differing)}"))
@@ -176,6 +185,8 @@ def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[
     yield "partition", target.partition in (None, seen.place.partition)
     yield "source headers", seen.source == (commands_topic, schedule.source_partition, schedule.source_offset)
     yield "header schedule-original-due", seen.original_due == progress.first_due
+    named = delivery_id(*seen.source, seen.version, seen.sequence, seen.due, seen.attempt)
+    yield "header schedule-delivery-id", seen.delivery_id in (named, None)  # it is not in messages of older versions
 
 
 def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Fault:
@@ -187,6 +198,8 @@ def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Faul
         return _fault(FaultKind.AFTER_CANCEL, seen, f"cancelled at {before[-1].at}")
     if before:
         return _fault(FaultKind.SUPERSEDED, seen, f"version {seen.version} was replaced at {before[0].at}")
+    if seen.early > 0:
+        return _fault(FaultKind.EARLY, seen, f"{seen.early} ms before it was due, and history does not tell it")
     return _fault(FaultKind.UNEXPECTED, seen, "history does not tell it")
 
 

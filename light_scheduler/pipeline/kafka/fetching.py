@@ -30,6 +30,13 @@ _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 _idle: dict[tuple[int, str], Consumer] = {}
 
 
+WHAT_TO_DO = (
+    "To go on with what is left: run a batch job again; for a stream, set the option failOnDataLoss to false "
+    "(`light-scheduler pipeline archive --allow-data-loss`)."
+)
+"""What `DataLossError` advises."""
+
+
 class DataLossError(RuntimeError):
     """Offsets that were to be read are no longer in the log."""
 
@@ -91,7 +98,7 @@ def _skip_lost(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) ->
     if options.fail_on_data_loss:
         raise DataLossError(
             f"{wanted} is not all in the log, which holds [{low}, {high}): records were deleted before they were read. "
-            "Set the option failOnDataLoss to false to go on with what is left."
+            f"{WHAT_TO_DO}"
         )
     if low >= wanted.end or high <= wanted.start:
         return False

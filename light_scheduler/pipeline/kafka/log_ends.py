@@ -10,9 +10,10 @@ import re
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from .options import EARLIEST, LATEST, Place, ReadOptions, TopicPart
+from .options import EARLIEST, LATEST, Bound, ReadOptions, TopicPart
 from .silence import SILENT
 
 TIMEOUT_S = 30.0
@@ -26,6 +27,7 @@ class LogEnds:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._consumer = Consumer(options.client, logger=SILENT)
+        self._admin: AdminClient | None = None
 
     def earliest(self) -> Offsets:
         """Return the first offset of each log."""
@@ -43,7 +45,15 @@ class LogEnds:
         """Return where the options end. Raises ValueError if they do not say it for every partition."""
         return self._resolved(self._options.ending, "ending")
 
-    def _resolved(self, place: Place, end: str) -> Offsets:
+    def ids(self) -> dict[str, str]:
+        """Return the id of each topic. Raises KafkaException if one is not there."""
+        if self._admin is None:
+            self._admin = AdminClient(self._options.client, logger=SILENT)
+        topics = sorted({topic for topic, _ in self._options.partitions}) or self._topics()
+        asked = self._admin.describe_topics(TopicCollection(topics), request_timeout=TIMEOUT_S) if topics else {}
+        return {topic: str(described.result().topic_id) for topic, described in asked.items()}
+
+    def _resolved(self, place: Bound, end: str) -> Offsets:
         marks = self._marks()
         if place.timestamp is not None:
             return self._at(place.timestamp, marks)

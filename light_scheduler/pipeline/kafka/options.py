@@ -7,11 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .security import for_librdkafka
+
 CLIENT_PREFIX = "kafka."
 """Options that begin so are the Kafka client's own, without it."""
 
 TopicPart = tuple[str, int]
 """(topic, partition)."""
+
+TOPIC_IDS = "#ids"
+"""Where a JSON of offsets has the ids of its topics."""
 
 EARLIEST = -2
 LATEST = -1
@@ -29,7 +34,7 @@ _SELECTIONS = ("subscribe", "subscribePattern", "assign")
 
 
 @dataclass(frozen=True)
-class Place:
+class Bound:
     """Where a range begins or ends: EARLIEST, LATEST, an offset for each partition, or an instant (UTC epoch ms)."""
 
     everywhere: int | None = None
@@ -41,12 +46,12 @@ class Place:
 class ReadOptions:
     """What is read, and how. `client` is librdkafka's configuration."""
 
-    client: dict[str, Any]
+    client: dict[str, Any] = field(repr=False)  # it may hold secrets
     topics: tuple[str, ...]
     pattern: str | None
     partitions: frozenset[TopicPart]
-    starting: Place
-    ending: Place
+    starting: Bound
+    ending: Bound
     include_headers: bool
     fail_on_data_loss: bool
     min_partitions: int | None
@@ -102,7 +107,7 @@ class WriteOptions:
     With a `transactional_id`, each task's rows are one transaction, which also notes that they are written.
     """
 
-    client: dict[str, Any]
+    client: dict[str, Any] = field(repr=False)  # it may hold secrets
     topic: str | None
     transactional_id: str | None
     write_id: str | None
@@ -142,7 +147,7 @@ def _client(given: Mapping[str, str]) -> dict[str, str]:
     }
     if not client.get("bootstrap.servers"):
         raise ValueError("option kafka.bootstrap.servers is required: host:port,host:port")
-    return client
+    return for_librdkafka(client)
 
 
 def _refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
@@ -159,17 +164,17 @@ def _assigned(text: str) -> frozenset[TopicPart]:
     return frozenset((topic, int(partition)) for topic, partitions in named.items() for partition in partitions)
 
 
-def _place(given: Mapping[str, str], end: str, default: int) -> Place:
+def _place(given: Mapping[str, str], end: str, default: int) -> Bound:
     if f"{end}timestamp" in given:
-        return Place(timestamp=_count(given, f"{end}Timestamp"))
+        return Bound(timestamp=_count(given, f"{end}Timestamp"))
     name = f"{end}Offsets"
     text = given.get(name.lower(), "").strip()
     if text.lower() in ("", "earliest", "latest"):
         everywhere = {"": default, "earliest": EARLIEST, "latest": LATEST}[text.lower()]
         if end == "ending" and everywhere == EARLIEST:
             raise ValueError("option endingOffsets must be latest or JSON: a range cannot end at the earliest offset")
-        return Place(everywhere)
-    return Place(offsets=flat(_json(text, name)))
+        return Bound(everywhere)
+    return Bound(offsets=flat(_json(text, name)))
 
 
 def _json(text: str, name: str) -> dict[str, Any]:
@@ -206,10 +211,11 @@ def nested(offsets: Mapping[TopicPart, int]) -> dict[str, dict[str, int]]:
     return by_topic
 
 
-def flat(by_topic: Mapping[str, Mapping[str, int]]) -> dict[TopicPart, int]:
-    """Return offsets of `{topic: {partition: offset}}` by (topic, partition)."""
+def flat(by_topic: Mapping[str, Mapping[str, Any]]) -> dict[TopicPart, int]:
+    """Return offsets of `{topic: {partition: offset}}` by (topic, partition), without the ids beside them."""
     return {
         (topic, int(partition)): int(offset)
         for topic, partitions in by_topic.items()
+        if topic != TOPIC_IDS
         for partition, offset in partitions.items()
     }

@@ -31,7 +31,7 @@ def check_columns(schema: StructType, topic: str | None) -> None:
         raise ValueError("give the option topic or a column topic: where rows go")
 
 
-class Delivery:
+class Sender:
     """Hands records to a producer and learns which of them failed."""
 
     def __init__(self, producer: Producer) -> None:
@@ -77,7 +77,7 @@ class Delivery:
             raise KafkaException(self._failure)
 
 
-def send_batches(delivery: Delivery, batches: Iterable[pa.RecordBatch], topic: str | None) -> None:
+def send_batches(delivery: Sender, batches: Iterable[pa.RecordBatch], topic: str | None) -> None:
     """Send the rows of batches; the option `topic` beats the column. Raises ValueError for a row without a topic."""
     for batch in batches:
         count = batch.num_rows

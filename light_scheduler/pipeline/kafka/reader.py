@@ -16,14 +16,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from .fetching import read_range
+from .fetching import WHAT_TO_DO, DataLossError, read_range
 from .log_ends import LogEnds, Offsets
-from .options import ReadOptions, flat, nested
+from .options import ReadOptions, TopicPart
+from .positions import Position
 from .ranges import OffsetRange, limited, planned
 from .rows import record_batch
 
 SparkOffsets = dict[str, Any]
-"""`{topic: {partition: offset}}`, which checkpoints hold as JSON: the same as of Spark's own connector."""
+"""What checkpoints hold as JSON: see `positions`."""
 
 
 class _Ranges:
@@ -60,52 +61,86 @@ class KafkaBatchReader(_Ranges, DataSourceReader):
 
 
 class KafkaStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on from the offsets in the checkpoint. Partitions that a topic gets later are read from their beginning."""
+    """Reads on from the position in the checkpoint. Partitions that a topic gets later are read from their beginning.
+
+    A topic that was deleted and created again is a DataLossError, and so is a log that ends before what was read of it.
+    With `failOnDataLoss` false the new topic is read from its beginning.
+    """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema, streaming=True)
         self._logs: LogEnds | None = None
-        self._last: Offsets | None = None
+        self._last: Position | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_logs": None}  # the reader goes to workers too; connections do not
 
     def initialOffset(self) -> SparkOffsets:  # noqa: N802 (Spark's name)
-        return nested(self._connected().starts())
+        ids = self._connected().ids()  # before the offsets: a topic that is replaced in between is found out
+        return Position(self._connected().starts(), ids).json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         most = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._last = self._connected().latest()
+        self._last = self._latest()
 
     def reportLatestOffset(self) -> SparkOffsets:  # noqa: N802
-        return nested(self._connected().latest())
+        return self._latest().json()
 
     def latestOffset(self, start: SparkOffsets, limit: ReadLimit) -> SparkOffsets:  # noqa: N802
-        starts = flat(start)
-        latest = self._connected().latest() if self._last is None else self._last
-        starts = self._with_new_partitions(starts, latest)
-        # A log that was deleted or truncated ends before what was read of it: stay, and let the read say so.
-        ends = {part: max(offset, latest.get(part, 0)) for part, offset in starts.items()}
+        at, latest = Position.of(start), self._latest()
+        if self._last is not None and not self._last.replaced(latest.ids):
+            latest = self._last
+        starts = self._starts(at, latest)
+        ends = {part: self._end(part, offset, latest) for part, offset in starts.items()}
         if isinstance(limit, ReadMaxRows):
             ends = limited(starts, ends, limit.max_rows)
-        return nested(ends)
+        return Position(ends, {**at.ids, **latest.ids}).json()
 
     def partitions(self, start: SparkOffsets, end: SparkOffsets) -> list[OffsetRange]:
-        ends = flat(end)
-        return self._planned(self._with_new_partitions(flat(start), ends), ends)
+        to = Position.of(end)
+        self._check_for_loss(to, self._connected().ids())  # a batch may be planned long before it is run
+        return self._planned(self._starts(Position.of(start), to), dict(to.offsets))
 
     def stop(self) -> None:
         if self._logs is not None:
             self._logs.close()
             self._logs = None
 
-    def _with_new_partitions(self, starts: Offsets, ends: Offsets) -> Offsets:
-        if ends.keys() <= starts.keys():
+    def _latest(self) -> Position:
+        ids = self._connected().ids()
+        return Position(self._connected().latest(), ids)
+
+    def _starts(self, at: Position, to: Position) -> Offsets:
+        """Return where to begin with what lies between two positions, partitions that are new included."""
+        replaced = self._check_for_loss(at, to.ids)
+        starts = {part: offset for part, offset in at.offsets.items() if part[0] not in replaced}
+        if to.offsets.keys() <= starts.keys():
             return starts
-        return self._connected().earliest() | starts
+        earliest, known = self._connected().earliest(), {topic for topic, _ in starts}
+        # The log of a partition that was added begins at 0: what is gone of it was never read.
+        new = {part: 0 if part[0] in known else earliest.get(part, 0) for part in to.offsets if part not in starts}
+        return starts | new
+
+    def _check_for_loss(self, at: Position, ids: Mapping[str, str]) -> set[str]:
+        """Return the topics that were replaced since a position. Raises DataLossError if that must not be."""
+        replaced = at.replaced(ids)
+        for topic, (before, after) in replaced.items():
+            if self._options.fail_on_data_loss:
+                raise DataLossError(
+                    f"topic {topic} was deleted and created again: its id was {before} and is {after}. What was not "
+                    f"read of it is gone. {WHAT_TO_DO}"
+                )
+        return set(replaced)
+
+    def _end(self, part: TopicPart, start: int, latest: Position) -> int:
+        end = latest.offsets.get(part, start)  # a topic that is not read any more stays where it is
+        if end < start and self._options.fail_on_data_loss:
+            log = f"{part[0]}-{part[1]}"
+            raise DataLossError(f"{log} ends at offset {end} and was read up to {start}: it was cut off. {WHAT_TO_DO}")
+        return max(start, end)
 
     def _connected(self) -> LogEnds:
         if self._logs is None:

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from .marks import Mark, MarkedProducer
 from .options import WriteOptions
-from .producing import Delivery, check_columns, send_batches
+from .producing import Sender, check_columns, send_batches
 from .silence import SILENT
 
 BATCH_ID = "streaming.sql.batchId"
@@ -76,7 +76,7 @@ _idle: dict[tuple[int, str], Producer] = {}
 
 def _write(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> int:
     place = os.getpid(), repr(sorted(options.client.items()))
-    delivery = Delivery(_idle.pop(place) if place in _idle else Producer(options.client, logger=SILENT))
+    delivery = Sender(_idle.pop(place) if place in _idle else Producer(options.client, logger=SILENT))
     send_batches(delivery, batches, options.topic)
     delivery.finish()
     _idle[place] = delivery.producer
@@ -98,7 +98,7 @@ def _write_once(
                 pass
             return Written(number, 0, repeated=True)
         with marked.transaction(mark) as producer:
-            delivery = Delivery(producer)
+            delivery = Sender(producer)
             send_batches(delivery, batches, options.topic)
             delivery.finish()
         return Written(number, delivery.count)

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.types import StructField, StructType
 
 from light_scheduler.engine.limits import NO_LIMITS, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.job import SILENT, Cluster, Progress, configured
 from light_scheduler.pipeline.kafka.options import WriteOptions
-from light_scheduler.pipeline.tables import read_table, write_table
+from light_scheduler.pipeline.tables import located, read_table, write_table
 from light_scheduler.pipeline.topics import require_topic
 
 from .columns import check_constants, columns_of
+from .marks import Marks, key_of
 from .records import RecordMaker
-from .task import PIECE_BYTES, REPORT, LoadTask
+from .task import COUNTS, PIECE_BYTES, REFUSED, LoadTask, report_schema
+from .versions import DeltaTable, TableMark
 
 _CONFIGS = {
     # Pieces of files that are the same on every machine, whatever its number of cores.
@@ -41,13 +46,14 @@ class LoadOptions:
     """What is loaded, and where to.
 
     `refused` is the path of the table of rows that are refused, written as Parquet. `constants` are fields that are the
-    same for all rows, `ignored` columns that mean nothing. Marks are kept under `name`: another one loads again what
-    has been loaded. With `dry_run` rows are validated only.
+    same for all rows, `ignored` columns that mean nothing. Marks are kept in `marks_topic` under `name`: another one
+    loads again what has been loaded. With `dry_run` rows are validated only.
     """
 
     table: str
     cluster: Cluster
     commands_topic: str
+    marks_topic: str
     format: str = "parquet"
     refused: str | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
@@ -60,20 +66,37 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """How many rows there are, how many were written by this run, by earlier ones, and refused."""
+    """How many rows there are, how many were written by this run, by earlier ones, and refused.
+
+    `repeated_ids` counts rows that have the id of another row of this load: of those with one id, one is scheduled.
+    """
 
     rows: int
     sent: int
     sent_before: int
     refused: int
     refused_table: str | None
+    repeated_ids: int = 0
 
     @property
     def failed(self) -> bool:
         return self.refused > 0
 
+    def plus(self, other: LoadSummary) -> LoadSummary:
+        """Return the counts of both, of the same load."""
+        return LoadSummary(
+            self.rows + other.rows,
+            self.sent + other.sent,
+            self.sent_before + other.sent_before,
+            self.refused + other.refused,
+            self.refused_table,
+            self.repeated_ids + other.repeated_ids,
+        )
+
     def lines(self) -> list[str]:
         lines = [f"{self.rows:,} rows: {self.sent:,} sent, {self.sent_before:,} sent before, {self.refused:,} refused"]
+        if self.repeated_ids:
+            lines.append(f"{self.repeated_ids:,} rows repeat the id of another row: one row of each id stays scheduled")
         if self.refused and self.refused_table:
             lines.append(f"What was refused, and why, is in {self.refused_table}")
         elif self.refused:
@@ -86,40 +109,103 @@ def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT)
     check_constants(options.constants)
     if not options.dry_run:  # which needs no broker
         require_topic(options.cluster, options.commands_topic)
+        require_topic(options.cluster, options.marks_topic)
     with configured(spark, _CONFIGS), progress.phase("Validating" if options.dry_run else "Loading"):
         return _load(spark, options)
 
 
 def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
     table = read_table(spark, options.table, options.format, options.reading)
-    columns = columns_of(table.schema, options.constants, options.ignored)
+    schema = table.schema
+    if tuple(table.columns) == REFUSED:  # rows that an earlier load refused
+        table = table.select("content.*", "_metadata")
+        schema = StructType(table.schema.fields[:-1])
+    columns = columns_of(schema, options.constants, options.ignored)
     if not columns:
         raise JobError(f"{options.table} has no columns")
     maker = RecordMaker(columns, options.constants, options.limits)
-    sink = (
-        None if options.dry_run else WriteOptions.parse({**options.cluster.options(), "topic": options.commands_topic})
+    connection = None if options.dry_run else options.cluster.options()
+    task = LoadTask(maker, options.commands_topic, options.name, options.marks_topic, connection)
+    if options.format != "delta" or connection is None or _names_version(options.reading):
+        return _load_rows(options, task, schema, [table])
+    return _load_versions(
+        DeltaTable.at(spark, located(spark, options.table), options.reading), options, task, schema, connection
     )
-    task = LoadTask(maker, options.commands_topic, options.name, sink)
-    counts = Observation()
-    report = _placed(table, [column.name for column in columns]).mapInArrow(task, REPORT)
-    report = report.observe(counts, *(F.sum(name).alias(name) for name in ("rows", "sent", "refused")))
-    refused = report.where("reason is not null").select("file", "block", "row", "field", "reason", "content")
-    if options.refused is None:
-        refused.write.format("noop").mode("overwrite").save()
-    else:
-        write_table(refused, options.refused, "parquet")
-    found = {name: count or 0 for name, count in counts.get.items()}
-    rows, sent, turned_down = found["rows"], found["sent"], found["refused"]
-    before = 0 if options.dry_run else rows - sent - turned_down
-    return LoadSummary(rows, 0 if options.dry_run else sent, before, turned_down, options.refused)
 
 
-def _placed(table: DataFrame, names: list[str]) -> DataFrame:
+def _load_versions(
+    delta: DeltaTable, options: LoadOptions, task: LoadTask, schema: StructType, connection: Mapping[str, str]
+) -> LoadSummary:
+    """Load what is new in a Delta table since the version that is marked as loaded, and mark this one."""
+    client = WriteOptions.parse(connection).client
+    marks = Marks(connection, options.marks_topic)
+    marks.read_on()
+    key = key_of("delta", *task.scope, delta.id)
+    mark = marks.get(key, TableMark) or TableMark()
+    summary = LoadSummary(0, 0, 0, 0, options.refused)
+    # What a run has begun with is what the next one ends: between other versions, rows are cut into other batches.
+    while mark.begun is not None or mark.loaded != delta.version:
+        if mark.begun is None:
+            mark = TableMark(mark.loaded, delta.version)
+            marks.write(client, key, mark)
+        assert mark.begun is not None
+        loaded = _load_rows(options, task, schema, delta.between(mark.loaded, mark.begun), to_add=summary.refused > 0)
+        summary = summary.plus(loaded)
+        if loaded.refused and options.refused is None:  # to be looked at by a run with a table for them
+            break
+        mark = TableMark(loaded=mark.begun)
+        marks.write(client, key, mark)
+    return summary
+
+
+def _load_rows(
+    options: LoadOptions, task: LoadTask, schema: StructType, parts: list[DataFrame], *, to_add: bool = False
+) -> LoadSummary:
+    """Load parts of a table that has a schema; earlier versions of it may have had fewer columns.
+
+    The table of refused rows is written anew, unless those of these parts are `to_add` to it.
+    """
+    if not parts:
+        return LoadSummary(0, 0, 0, 0, options.refused)
+    fields = [schema[column.name] for column in task.maker.columns]
+    rows = reduce(DataFrame.unionByName, [_placed(part, fields) for part in parts])
+    report = rows.mapInArrow(task, report_schema(fields)).persist(StorageLevel.DISK_ONLY)
+    try:
+        found = report.agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTS)).first()
+        assert found is not None, "an aggregate has a row"
+        if options.refused is not None:
+            mode = "append" if to_add else "overwrite"
+            write_table(report.where("reason is not null").select(*REFUSED), options.refused, "parquet", mode)
+        repeated = _repeated(report)
+    finally:
+        report.unpersist()
+    total, sent, turned_down = found["rows"], found["sent"], found["refused"]
+    before = 0 if options.dry_run else total - sent - turned_down
+    return LoadSummary(total, 0 if options.dry_run else sent, before, turned_down, options.refused, repeated)
+
+
+def _repeated(report: DataFrame) -> int:
+    """Return how many rows have the id of another one, not counting one row of each id."""
+    ids = report.select(F.explode("ids").alias("id")).groupBy("id").agg((F.count("*") - 1).alias("more"))
+    found = ids.agg(F.coalesce(F.sum("more"), F.lit(0)).alias("repeated")).first()
+    assert found is not None, "an aggregate has a row"
+    return int(found["repeated"])
+
+
+def _names_version(reading: Mapping[str, str]) -> bool:
+    """Tell whether a version of the table is asked for, so that there is no question what is new."""
+    return not {"versionasof", "timestampasof"}.isdisjoint(name.lower() for name in reading)
+
+
+def _placed(table: DataFrame, fields: list[StructField]) -> DataFrame:
     """Return the columns of a table, and those that say which piece of which file a row is from."""
+    there = set(table.columns)
     return table.select(
-        *(F.col(f"`{name}`") for name in names),
+        *(F.col(f"`{one.name}`") if one.name in there else _nothing(one) for one in fields),
         F.col("_metadata.file_path").alias("_file"),
-        F.col("_metadata.file_size").alias("_size"),
-        F.unix_millis("_metadata.file_modification_time").alias("_modified"),
         F.col("_metadata.file_block_start").alias("_block"),
     )
+
+
+def _nothing(field: StructField) -> Column:
+    return F.lit(None).cast(field.dataType).alias(field.name)

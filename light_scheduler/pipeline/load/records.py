@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
@@ -13,15 +15,15 @@ from light_scheduler.engine.commands import decide
 from light_scheduler.engine.limits import Limits
 from light_scheduler.engine.plain import plain_entry
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Headers
+from light_scheduler.model import DEFAULT_TENANT, Headers
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import derived_id
 from light_scheduler.wire.native import NATIVE, header_name
-from light_scheduler.wire.rhythm import TRIGGERS
+from light_scheduler.wire.time_rule import TRIGGERS
 
-from .columns import Cell, Column, good, read_rows
+from .columns import Cell, Column, Rows, good, read_rows
 
-_ID = header_name("id")
+_ID, _TENANT = header_name("id"), header_name("tenant")
 _SCHEDULE = (header_name("command"), b"schedule")
 _TRIGGERS = {header_name(field) for field in TRIGGERS}
 
@@ -52,14 +54,21 @@ class RecordMaker:
     constants: Mapping[str, str]
     limits: Limits
 
-    def make(self, batch: pa.RecordBatch, now: int) -> Iterator[Record | Refusal]:
-        """Yield what each row of a batch comes to, were it decided at an instant (UTC epoch ms)."""
-        rows = read_rows(batch, self.columns)
+    def read(self, batch: pa.RecordBatch) -> Rows:
+        """Return the rows of a batch, to make records of."""
+        return read_rows(batch, self.columns)
+
+    def make(self, rows: Rows, now: int) -> Iterator[Record | Refusal]:
+        """Yield what each row comes to, were it decided at an instant (UTC epoch ms)."""
         names = [name for name, _ in rows.fields]
-        cells = zip(*(cells for _, cells in rows.fields), strict=True) if names else iter([()] * batch.num_rows)
+        cells = zip(*(cells for _, cells in rows.fields), strict=True) if names else iter([()] * len(rows.keys))
         common = [(header_name(field), text.encode()) for field, text in self.constants.items()]
+        timeless = self._refusal_without_time
         for key, payload, user, fields in zip(rows.keys, rows.payloads, rows.headers, cells, strict=True):
             control = common + [pair for pair in zip(names, fields, strict=True) if pair[1] is not None]
+            if timeless is not None and _TRIGGERS.isdisjoint(name for name, _ in control):
+                yield timeless
+                continue
             try:
                 record = _record(key, payload, user, control, now)
                 short = _without_id(record)
@@ -71,6 +80,23 @@ class RecordMaker:
                 yield Refusal(error.field.removeprefix(CONTROL_PREFIX), error.reason)
             else:
                 yield record
+
+    @cached_property
+    def _refusal_without_time(self) -> Refusal | None:
+        """Why a row without a time is refused: the table has columns for it. None: all rows are for now."""
+        times = [column.meaning for column in self.columns if column.meaning in TRIGGERS]
+        if not times or not TRIGGERS.isdisjoint(self.constants):
+            return None
+        which = f"{', '.join(times)} are all null" if len(times) > 1 else "is null"
+        return Refusal(times[0], f"{which}: give a time, or `after` 0 to deliver at once")
+
+
+def identity_digest(record: Record) -> int:
+    """Return 8 bytes, as a number, that stand for the tenant and id of a record."""
+    headers = dict(record.headers)
+    tenant = headers.get(_TENANT) or DEFAULT_TENANT.encode()
+    whose = tenant + b"\0" + (headers.get(_ID) or record.key)
+    return int.from_bytes(blake2b(whose, digest_size=8).digest(), "big", signed=True)
 
 
 def _record(

@@ -1,134 +1,164 @@
-"""Loading in a task of Spark: the rows of each piece of a file, validated and written, exactly once.
+"""Loading in a task of Spark: rows in batches, validated and written, exactly once.
 
-A piece is what Spark reads of a file in one go. Which pieces there are depends on nothing but the file (`PIECE_BYTES`),
-and a file's rows come in one order, so that "the first n rows of this piece" means the same on every run, on any
-machine. That number is the mark of a transaction: it moves on together with the records of these rows. Each piece has a
-transactional id of its own, by which a run also ends what a killed one left open, and fences one that is still about.
+A batch is known by its content: a digest of its rows, of what is the same for all rows, and of the load's name and
+topic. It is written in one transaction with a mark that bears the digest, and is passed over if there is one. So a file
+may be copied, moved or touched. What has to stay is how rows are cut into batches: by the file and PIECE_BYTES.
+
+A piece is what Spark reads of a file in one go. Each has a transactional id of its own, by which a run also ends what a
+killed one left open, and fences one that is still about.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from light_scheduler.clock import SystemClock
-from light_scheduler.pipeline.kafka.marks import NOTHING_WRITTEN, Mark, MarkedProducer
 from light_scheduler.pipeline.kafka.options import WriteOptions
-from light_scheduler.pipeline.kafka.producing import Delivery
 
-from .records import Record, RecordMaker, Refusal
+from .columns import Rows
+from .marks import BatchMark, MarkingProducer, key_of
+from .records import Record, RecordMaker, Refusal, identity_digest
 
 PIECE_BYTES = 32 << 20
-"""Another size makes other pieces, whose marks nobody has: a load that was begun would begin again."""
+"""Another size makes other batches, whose marks nobody has: a load that was begun would begin again."""
 
-PLACE = ("_file", "_size", "_modified", "_block")
-"""Columns that say which piece a row is from: path, size and time of the file, and where in it the piece begins."""
+PLACE = ("_file", "_block")
+"""Columns that say which piece a row is from: the file's path, and where in it the piece begins."""
 
-REPORT = (
-    "file string, block bigint, row bigint, field string, reason string, content string, "
-    "rows bigint, sent bigint, refused bigint"
-)
-"""What a task has to say: a row for each one that was refused (`row` counts from 1 within its piece), and one with the
-counts of each batch, which has no reason."""
+REFUSED = ("file", "block", "row", "field", "reason", "content")
+"""Columns of the table of refused rows. `row` counts from 1 within its piece; `content` is the row, with its types."""
+
+
+COUNTS = ("rows", "sent", "refused")
+
+
+def report_schema(fields: list[StructField]) -> StructType:
+    """Return what a task reports, of rows with these columns.
+
+    There is a row for each one that was refused (REFUSED), and one for each batch, which has no reason: with its
+    counts, and for each of its rows a number that stands for the id.
+    """
+    report = StructType()
+    for name in ("file", "field", "reason"):
+        report.add(name, StringType())
+    for name in ("block", "row", *COUNTS):
+        report.add(name, LongType())
+    return report.add("ids", ArrayType(LongType())).add("content", StructType(fields))
 
 
 class Piece(NamedTuple):
     """What is read of a file in one go."""
 
     file: str
-    size: int
-    modified: int
     block: int
 
     @property
     def name(self) -> str:
-        return hashlib.sha256("\0".join(map(str, self)).encode()).hexdigest()[:24]
+        return hashlib.sha256(f"{self.file}\0{self.block}".encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
 class LoadTask:
-    """What each task does; goes to it by pickle. Without `sink` rows are validated only.
+    """What each task does; goes to it by pickle. Without `connection` rows are validated only.
 
-    `name` is what the marks are kept under.
+    `name` is what the marks are kept under, in `marks_topic`. `connection` has the cluster as options of a Kafka
+    format.
     """
 
     maker: RecordMaker
     topic: str
     name: str
-    sink: WriteOptions | None
+    marks_topic: str
+    connection: Mapping[str, str] | None
+
+    @property
+    def scope(self) -> tuple[Any, ...]:
+        """What a mark holds for: another load, topic or constant makes other commands of the same rows."""
+        return self.name, self.topic, sorted(self.maker.constants.items())
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Load batches of rows, which have the columns PLACE besides their own; yields rows as REPORT has them."""
+        """Load batches of rows, which have the columns PLACE besides their own; yields rows of `report_schema`."""
         at: Piece | None = None
-        with ExitStack() as open_loader:
-            for batch in batches:
-                for piece, rows in _pieces(batch):
-                    if piece != at:
-                        open_loader.close()
-                        at = piece
-                        loader = _Loader(self, piece, open_loader)
-                    yield loader.load(rows)
+        for batch in batches:
+            for piece, rows in _pieces(batch):
+                if piece != at:
+                    at = piece
+                    loader = _Loader(self, piece)
+                yield loader.load(rows)
+
+
+def batch_key(task: LoadTask, rows: Rows) -> bytes:
+    """Return what a batch is known by: equal for rows that say the same, wherever and however they are stored."""
+    said = [(name, cells) for name, cells in rows.fields if any(cell is not None for cell in cells)]
+    return key_of(*task.scope, rows._replace(fields=said))
 
 
 class _Loader:
     """Loads the rows of one piece, batch by batch."""
 
-    def __init__(self, task: LoadTask, piece: Piece, resources: ExitStack) -> None:
+    def __init__(self, task: LoadTask, piece: Piece) -> None:
         self._task = task
         self._piece = piece
-        self._marked: MarkedProducer | None = None
-        self._row = 0
-        mark = NOTHING_WRITTEN
-        if task.sink is not None:
+        self._producer: MarkingProducer | None = None
+        if task.connection is not None:
+            client = WriteOptions.parse({**task.connection, "topic": task.topic}).client
             name = f"{task.name}-{task.topic}-{piece.name}"
-            self._marked = resources.enter_context(MarkedProducer(task.sink.client, name, task.topic))
-            mark = self._marked.mark
-        # Rows that were refused are in no log: the next run refuses them again, since it decides at the same instant.
-        self._now = int(mark.note) if mark.note else SystemClock().now()
-        self._done = max(0, mark.position)
+            self._producer = MarkingProducer(client, name, task.connection, task.marks_topic)
+        self._row = 0
+        self._now = SystemClock().now()
 
-    def load(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Write what is not written yet of the next rows of the piece, and report."""
-        start, self._row = self._row, self._row + rows.num_rows
-        made = list(self._task.maker.make(rows, self._now))
-        new = [one for one in made[max(0, self._done - start) :] if isinstance(one, Record)]
-        if self._marked is not None and self._row > self._done:
-            with self._marked.transaction(Mark(self._row, str(self._now))) as producer:
-                delivery = Delivery(producer)
+    def load(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Write the next rows of the piece unless they are written, and report."""
+        start, self._row = self._row, self._row + batch.num_rows
+        rows = self._task.maker.read(batch)
+        key = batch_key(self._task, rows)
+        mark = self._mark(key)
+        # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
+        now = self._now if mark is None else mark.at
+        made = list(self._task.maker.make(rows, now))
+        new = [] if mark is not None else [one for one in made if isinstance(one, Record)]
+        if self._producer is not None and mark is None:
+            value = msgspec.json.encode(BatchMark(now, len(made)))
+            with self._producer.transaction(key, value) as delivery:
                 for record in new:
                     delivery.send(self._task.topic, record.key, record.value, record.headers)
-                delivery.finish()
-        return self._report(rows, start, made, len(new))
+        return self._report(batch, start, made, len(new))
 
-    def _report(self, rows: pa.RecordBatch, start: int, made: list[Record | Refusal], sent: int) -> pa.RecordBatch:
+    def _mark(self, key: bytes) -> BatchMark | None:
+        return None if self._producer is None else self._producer.marks.get(key, BatchMark)
+
+    def _report(self, batch: pa.RecordBatch, start: int, made: list[Record | Refusal], sent: int) -> pa.RecordBatch:
         refused = [(number, one) for number, one in enumerate(made) if isinstance(one, Refusal)]
-        content = rows.select([column.name for column in self._task.maker.columns])
+        place = self._piece._asdict()
         lines: list[dict[str, Any]] = [
-            {
-                **self._place(),
-                "row": start + number + 1,
-                "field": refusal.field,
-                "reason": refusal.reason,
-                "content": str(content.slice(number, 1).to_pylist()[0]),
-            }
+            {**place, "row": start + number + 1, "field": refusal.field, "reason": refusal.reason}
             for number, refusal in refused
         ]
-        lines.append({**self._place(), "rows": len(made), "sent": sent, "refused": len(refused)})
-        return pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
+        ids = [identity_digest(one) for one in made if isinstance(one, Record)]
+        lines.append({**place, "rows": len(made), "sent": sent, "refused": len(refused), "ids": ids})
+        content = batch.select([column.name for column in self._task.maker.columns]).to_struct_array()
+        # The last one is null: the counts are of no row.
+        rows = content.take(pa.array([*(number for number, _ in refused), None], pa.int32()))
+        report = pa.RecordBatch.from_pylist(lines, schema=_SCHEMA)
+        return report.append_column("content", rows)
 
-    def _place(self) -> dict[str, Any]:
-        return {"file": self._piece.file, "block": self._piece.block}
 
-
-_TYPES = {"string": pa.string(), "bigint": pa.int64()}
-_SCHEMA = pa.schema([(name, _TYPES[type]) for name, type in (column.split() for column in REPORT.split(", "))])
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("file", "field", "reason")),
+        *((name, pa.int64()) for name in ("block", "row", *COUNTS)),
+        ("ids", pa.list_(pa.int64())),
+    ]
+)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[Piece, pa.RecordBatch]]:

@@ -7,8 +7,8 @@ from typing import Any
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.agents.commands import hand_to_lanes
-from light_scheduler.worker.intake import Intake
-from light_scheduler.worker.transport import CommandBatch
+from light_scheduler.agents.transport import CommandBatch
+from light_scheduler.lanes.intake import Intake
 
 
 @dataclass

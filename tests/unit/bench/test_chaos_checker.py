@@ -65,14 +65,15 @@ class Log:
             **{"source-topic": "commands", "source-partition": 0, "source-offset": source},
             **{name.replace("_", "-"): value for name, value in told.items()},
         }
+        ours["delivery-id"] = f"commands:0:{source}:{ours['version']}:{ours['sequence']}:{AT + due}:{ours['attempt']}"
         user = [(name, value) for name, value in command.headers if not name.startswith("schedule-")]
         headers = [*user, *((f"schedule-{name}", str(value).encode()) for name, value in ours.items())]
         self.deliveries.append(
             Record(TARGET, 0, len(self.deliveries), fired_at + 3, command.key, command.value, headers)
         )
 
-    def bury(self, source: int, cause: str) -> None:
-        told = {"cause": cause, "source-partition": 0, "source-offset": source}
+    def dead_letter(self, source: int, cause: str, due: int = 100) -> None:
+        told = {"cause": cause, "source-partition": 0, "source-offset": source, "due": AT + due}
         headers: list[tuple[str, bytes | None]] = [
             (f"dead-letter-{name}", str(value).encode()) for name, value in told.items()
         ]
@@ -112,11 +113,18 @@ def pause_trigger_reschedule(log: Log) -> None:
     log.fire(second, 221, version=2)
 
 
-def triggered_twice_and_replaced(log: Log) -> None:
+def triggered_twice(log: Log) -> None:
     first = log.schedule({"at": AT + 9_000})
     log.send({"command": "trigger"}, "triggered", at=10)
     log.send({"command": "trigger"}, "triggered", at=10)
     log.fire(first, 10)
+    log.send({"command": "trigger"}, "not_found", at=20, version=None)
+
+
+def triggered_twice_and_replaced(log: Log) -> None:
+    log.schedule({"at": AT + 9_000})
+    log.send({"command": "trigger"}, "triggered", at=10)
+    log.send({"command": "trigger"}, "triggered", at=10)
     log.fire(log.schedule({"at": AT + 500}, "updated", at=20, version=2), 500, version=2)
 
 
@@ -124,7 +132,6 @@ def triggered_twice_and_rescheduled(log: Log) -> None:
     first = log.schedule({"at": AT + 9_000})
     log.send({"command": "trigger"}, "triggered", at=10)
     log.send({"command": "trigger"}, "triggered", at=10)
-    log.fire(first, 10)
     log.send({"command": "reschedule", "at": AT + 500}, "rescheduled", at=20, version=2)
     log.fire(first, 500, version=2)
 
@@ -138,7 +145,7 @@ def fixed_rate(log: Log) -> None:
 def coalesced_rate(log: Log) -> None:
     source = log.schedule({"every": 100, "max-firings": 2, "misfire-grace": 1_000})
     log.fire(source, 100)
-    log.fire(source, 5_000, at=5_010, sequence=2)
+    log.fire(source, 5_100, at=6_050, sequence=2)
 
 
 def cron(log: Log) -> None:
@@ -152,6 +159,7 @@ def fixed_delay(log: Log) -> None:
     log.fire(source, 100)
     log.send({"command": "complete", "firing-id": f"a@{AT + 100}", "attempt": 1}, "completed", at=150)
     log.fire(source, 250, at=260, sequence=2)
+    log.dead_letter(source, "unacknowledged", 250)
     log.fire(source, 1_360, sequence=3)
 
 
@@ -166,18 +174,19 @@ def acknowledged(log: Log) -> None:
     source = log.schedule({"at": AT + 100, "ack-timeout": 1_000, "max-attempts": 2})
     log.fire(source, 100)
     log.fire(source, 100, at=1_100, attempt=2)
-    log.bury(source, "unacknowledged")
+    log.dead_letter(source, "unacknowledged")
 
 
 def poison(log: Log) -> None:
-    log.bury(log.send({"chaos-promise": "rejected", "att": 1}, "rejected"), "rejected")
-    log.bury(log.schedule({"chaos-promise": "refused", "at": AT + 5}, key="b"), "refused")
+    log.dead_letter(log.send({"chaos-promise": "rejected", "att": 1}, "rejected"), "rejected")
+    log.dead_letter(log.schedule({"chaos-promise": "refused", "at": AT + 5}, key="b"), "refused")
 
 
 KEPT = [
     one_shot,
     update_and_cancel,
     pause_trigger_reschedule,
+    triggered_twice,
     triggered_twice_and_replaced,
     triggered_twice_and_rescheduled,
     fixed_rate,
@@ -278,6 +287,13 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
     ("another id", one_shot, told(0, "schedule-id", "b"), "wrong"),
     ("another tenant", one_shot, told(0, "schedule-tenant", "acme"), "wrong"),
     ("another firing id", one_shot, told(0, "schedule-firing-id", "a@1"), "wrong"),
+    ("no delivery id", one_shot, told(0, "schedule-delivery-id", ""), "wrong"),
+    (
+        "two messages of one delivery id",
+        fixed_rate,
+        told(1, "schedule-delivery-id", f"commands:0:0:1:1:{AT + 100}:1"),
+        "wrong",
+    ),
     ("another sequence", one_shot, told(0, "schedule-sequence", 2), "wrong"),
     ("nobody asked for it", one_shot, told(0, "schedule-source-offset", 99), "wrong"),
     ("no source", one_shot, told(0, "schedule-source-offset", ""), "wrong"),
@@ -293,15 +309,22 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
     ("fired after its cancel", update_and_cancel, lambda log: log.fire(2, 900), "after_cancel"),
     ("fired before its cancel was accepted", update_and_cancel, lambda log: log.fire(2, 350), "after_cancel"),
     (
-        "fired as often as triggered, then said to be replaced",
-        triggered_twice_and_replaced,
+        "fired as often as triggered",
+        triggered_twice,
         lambda log: log.fire(0, 11, sequence=2),
+        "duplicate",
+    ),
+    ("triggered and never fired", triggered_twice, lost(0), "missing"),
+    (
+        "fired when triggered, then said to be replaced",
+        triggered_twice_and_replaced,
+        lambda log: log.fire(0, 10),
         "wrong",
     ),
     (
-        "fired as often as triggered, then said to be rescheduled",
+        "fired when triggered, then said to be rescheduled",
         triggered_twice_and_rescheduled,
-        lambda log: log.fire(0, 11, sequence=2),
+        lambda log: log.fire(0, 10),
         "wrong",
     ),
     (
@@ -310,8 +333,8 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
         lambda log: log.fire(0, 9_000),
         "wrong",
     ),
-    ("not fired at its new time", triggered_twice_and_rescheduled, lost(1), "missing"),
-    ("fired twice at its new time", triggered_twice_and_rescheduled, doubled(1), "duplicate"),
+    ("not fired at its new time", triggered_twice_and_rescheduled, lost(0), "missing"),
+    ("fired twice at its new time", triggered_twice_and_rescheduled, doubled(0), "duplicate"),
     ("fired while paused", pause_trigger_reschedule, altered(0, timestamp=AT + 100), "wrong"),
     ("fired at the time before a reschedule", pause_trigger_reschedule, told(1, "schedule-version", 1), "wrong"),
     ("due before it was triggered", pause_trigger_reschedule, told(1, "schedule-due", AT + 219), "wrong"),
@@ -325,11 +348,14 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
     ("a missed one is left out of all", fixed_rate, told(2, "schedule-due", AT + 400), "missing"),
     ("out of order", fixed_rate, lambda log: log.deliveries.reverse(), "out_of_order"),
     ("coalesced within the grace", coalesced_rate, told(1, "schedule-fired-at", AT + 1_100), "early"),
-    ("left out although in time", coalesced_rate, lambda log: _late(log, 1, 800), "missing"),
+    ("left out although in time", coalesced_rate, lambda log: _late(log, 1, 5_900), "missing"),
+    ("left out within the grace", coalesced_rate, told(1, "schedule-due", AT + 6_000), "missing"),
     ("cron at another second", cron, told(1, "schedule-due", AT + 4_001), "wrong"),
     ("cron leaves one out", cron, told(1, "schedule-due", AT + 6_000), "missing"),
     ("delay not counted from the completion", fixed_delay, told(1, "schedule-due", AT + 210), "wrong"),
     ("delay not counted from the time-out", fixed_delay, told(2, "schedule-due", AT + 1_300), "wrong"),
+    ("a run that nobody completed leaves no dead letter", fixed_delay, lambda log: log.letters.clear(), "missing"),
+    ("a dead letter of a completed run", fixed_delay, lambda log: log.dead_letter(0, "unacknowledged", 100), "wrong"),
     ("a run is lost", fixed_delay, lost(2), "missing"),
     ("an attempt after the completion", backoff, lambda log: log.fire(0, 700, sequence=3, attempt=3), "wrong"),
     ("an attempt at another interval", backoff, told(1, "schedule-due", AT + 301), "wrong"),
@@ -342,7 +368,7 @@ PLANTED: list[tuple[str, Callable[[Log], None], Callable[[Log], None], str]] = [
     ("poison is accepted", poison, answered(0, "scheduled"), "wrong"),
     ("poison leaves no dead letter", poison, lambda log: log.letters.clear(), "missing"),
     ("poison leaves two", poison, lambda log: log.letters.append(log.letters[0]), "duplicate"),
-    ("a dead letter of a good command", one_shot, lambda log: log.bury(0, "refused"), "wrong"),
+    ("a dead letter of a good command", one_shot, lambda log: log.dead_letter(0, "refused"), "wrong"),
     ("what is refused is delivered", poison, lambda log: log.fire(1, 5), "wrong"),
     ("order of commands broken", _same_instant, lambda log: log.deliveries.reverse(), "out_of_order"),
 ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from light_scheduler.bench.chaos.proxy import HOST, Proxies
-from light_scheduler.devkit.ports import free_port
+from light_scheduler.host.ports import free_port
 
 
 @pytest.fixture

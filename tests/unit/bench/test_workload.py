@@ -9,7 +9,10 @@ from light_scheduler.bench.records import RecordMaker, Shape
 from light_scheduler.bench.registry import SCENARIOS, scenario_named
 from light_scheduler.bench.scenario import Scenario
 from light_scheduler.bench.workload import MinutelyWorkload, Workload, WorkloadCommand
-from light_scheduler.wire import parse_firing
+from light_scheduler.engine.timing import begin
+from light_scheduler.model import ScheduleCommand
+from light_scheduler.settings import DIALECTS
+from light_scheduler.wire import UnsentRecord, dialect_named, parse_firing
 from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, identity
 
 DUE = 1_800_000_000_000
@@ -186,3 +189,14 @@ def test_records_of_the_ceiling_are_what_consumers_understand() -> None:
         partition, offset, timestamp = 0, 0, DUE
 
     assert parse_firing(Received()).id == "bench-000000000"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_has_the_same_schedules(dialect: str) -> None:
+    due = 1_767_225_600_000
+    workload = Workload(messages=2, payload_bytes=10, seed=1, target="target", due=due, dialect=dialect)
+    for number, (key, value, headers) in enumerate(workload.commands()):
+        command = dialect_named(dialect).decode(UnsentRecord(key, value, headers, timestamp=due - 1_000))
+        assert isinstance(command, ScheduleCommand)
+        assert (command.id, command.target.topic) == (f"bench-{number:09d}", "target")
+        assert begin(command, due - 1_000).planned == due

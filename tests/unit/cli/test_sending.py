@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 import pytest
 from click.testing import CliRunner
 
-from light_scheduler.cli import cli
+from light_scheduler.cli import cli, main
+from light_scheduler.cli.answers import report
 from light_scheduler.errors import BrokerError
+from light_scheduler.model import Outcome, Result
 from light_scheduler.wire.fields import RULES
 
 NOBODY = ("--broker", "kafka://127.0.0.1:9")
@@ -35,6 +39,23 @@ def test_preview_and_reschedule_take_the_time_rules_that_schedule_takes() -> Non
         (["schedule"], "Missing option '--target-topic'"),
         (["schedule", "--target-topic", "t", "--cron", "x", "--at", "1"], "--at: 1 looks like seconds"),
         (["schedule", "--target-topic", "t", "--mode", "fixed-rate"], "--mode: needs --every"),
+        (
+            ["schedule", "--target-topic", "t", "--cron", "61 * * * *"],
+            "--cron: not a unix cron expression: minute 61 is",
+        ),
+        (
+            ["schedule", "--target-topic", "t", "--cron", "61 * * * *"],
+            "is not in 0-59 (column 1) (given: '61 * * * *')",
+        ),
+        (["schedule", "--target-topic", "t", "--cron", "0 0 30 2 *"], "--cron: leaves no time to fire at"),
+        (["schedule", "--target-topic", "t", "--cron", "@daily", "--timezone", "Mars"], "--timezone: 'Mars' is not"),
+        (["schedule", "--target-topic", "t", "--after", "3000000d"], "--after: ends after the year 9999"),
+        (
+            ["schedule", "--target-topic", "t", "--every", "1h", "--end", "2020-01-01T00:00:00Z"],
+            "--end: leaves no time to fire at",
+        ),
+        (["reschedule", "a", "--cron", "* * *"], "--cron: not a unix cron expression: it has 3 fields"),
+        (["reschedule", "--prefix", "a", "--cron", "* * *"], "--cron: not a unix cron expression: it has 3 fields"),
         (["schedule", "--target-topic", "t", "--overlap", "skip"], "--overlap: needs --ack-timeout"),
         (["schedule", "--target-topic", "t", "--payload", "a", "--payload-null"], "a message has one payload"),
         (["schedule", "--target-topic", "t", "--target-key", "a", "--target-key-base64", "YQ=="], "one key"),
@@ -65,6 +86,54 @@ def test_a_command_that_cannot_be_right_is_wrong_use(arguments: list[str], error
     assert error in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(
+            ["schedule", "--target-topic", "t", option, "30"]
+            for option in (
+                *("--after", "--every", "--backoff", "--jitter", "--window", "--misfire-grace", "--on-past"),
+                *("--ttl", "--ack-timeout", "--timeout"),
+            )
+        ),
+        ["preview", "--every", "30"],
+        ["reschedule", "a", "--after", "30"],
+        ["cancel", "a", "--timeout", "30"],
+        ["delays", "add", "r", "--source", "a", "--target", "b", "--delay", "30"],
+        ["bench", "steady", "--grid", "30"],
+        ["bench", "steady", "--stage-ahead", "30"],
+        ["bench", "chaos", "--pause", "30"],
+        ["pipeline", "audit", "--late", "30"],
+        ["pipeline", "forecast", "--ahead", "30"],
+        ["pipeline", "archive", "x", "--compact-every", "30"],
+        ["doctor", "--session-timeout", "30"],
+        ["worker", "--tick", "30"],
+        ["worker", "--delays", "r=a:30:b"],
+    ],
+    ids=" ".join,
+)
+def test_a_duration_without_a_unit_is_wrong_use_of_every_option(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["light-scheduler", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    output = capsys.readouterr()
+    option = next(argument for argument in reversed(arguments) if argument.startswith("--"))
+    assert output.out == ""
+    assert option in output.err
+    assert "30s" in output.err
+
+
+@pytest.mark.parametrize("backoff", ["1s,2", "initial=5 factor=2", "initial=5s max=3600"])
+def test_every_interval_of_a_backoff_has_a_unit(backoff: str) -> None:
+    result = CliRunner().invoke(cli, ["preview", "--backoff", backoff])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "'--backoff': " in result.stderr
+    assert "has no unit" in result.stderr
+
+
 @pytest.mark.parametrize("name", ["cancel", "pause", "resume", "trigger", "reschedule"])
 def test_all_schedules_are_meant_only_if_that_is_confirmed(name: str) -> None:
     rule = ["--after", "1h"] if name == "reschedule" else []
@@ -76,3 +145,49 @@ def test_all_schedules_are_meant_only_if_that_is_confirmed(name: str) -> None:
     for confirmed, said in (([*arguments, "--yes"], ""), (arguments, "y\n")):
         result = CliRunner().invoke(cli, confirmed, input=said)
         assert isinstance(result.exception, BrokerError)
+
+
+def result(outcome: Outcome, reason: str | None = None) -> Result:
+    return Result(command="schedule", tenant="default", id="a", outcome=outcome, version=1, reason=reason)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_reason_of_a_success_is_a_warning_beside_the_answer(
+    as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(result(Outcome.SCHEDULED, "topic t does not exist"), as_json=as_json)
+    output, errors = capsys.readouterr()
+    assert errors == "warning: topic t does not exist\n"
+    if as_json:
+        assert json.loads(output)["reason"] == "topic t does not exist"
+    else:
+        assert output == "scheduled default/a version 1\n"
+
+
+def test_the_reason_of_a_failure_is_part_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        report(result(Outcome.REJECTED, "no"), as_json=False)
+    assert capsys.readouterr() == ("rejected default/a version 1 (no)\n", "")
+
+
+def test_a_success_without_a_reason_warns_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    report(result(Outcome.SCHEDULED), as_json=False)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["shedule"], "No such command 'shedule'. Did you mean 'schedule'?"),
+        (["topics", "creat"], "No such command 'creat'. Did you mean 'create'?"),
+        (["delays", "lst"], "No such command 'lst'. Did you mean 'list'?"),
+        (["pipeline", "lod"], "No such command 'lod'. Did you mean 'load'?"),
+        (["list", "--stat", "paused"], "Possible options: --sort, --state"),
+        (["schedule", "--target-topci", "t"], "--target-topic)"),
+        (["xyz"], "No such command 'xyz'.\n"),
+    ],
+)
+def test_a_misspelt_command_or_option_is_answered_with_the_one_that_was_meant(arguments: list[str], meant: str) -> None:
+    ran = CliRunner().invoke(cli, arguments)
+    assert ran.exit_code == 2
+    assert meant in ran.stderr

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from light_scheduler.devkit.ports import free_port, port_is_free
 from light_scheduler.devkit.properties import SideDoor, controller_properties, server_properties
 from light_scheduler.devkit.storage import BrokerFolder
+from light_scheduler.host.ports import free_port, port_is_free
 
 
 def parsed(text: str) -> dict[str, str]:

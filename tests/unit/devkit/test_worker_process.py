@@ -7,15 +7,22 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.devkit.worker_process import worker_environment
-from light_scheduler.settings import load_settings
+from light_scheduler.devkit.worker_process import WorkerProcess, worker_environment
+from light_scheduler.settings import Settings, load_settings
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"commands_topics": "a:json,b", "lookback_minutes": "5", "instance_id": "one", "tick": "250ms"},
+        {
+            "commands_topics": "a:json,b",
+            "lookback_minutes": "5",
+            "instance_id": "one",
+            "tick": "250ms",
+            "stage_ahead": "0",
+        },
+        {"web_host": "::1", "web_allowed_hosts": "a.example,[fd00::1]"},
         {"delays": "one=a:5s:b,two=b:1m:c"},
         {"tenant_weights": "a:4,b:1", "firing_rate": "1500.5", "tenant_firing_rates": "a:0.5,b:unlimited,*:7"},
         {"lookback_minutes": "all", "missed": "fire", "log_format": "json", "max_payload_bytes": "5"},
@@ -24,6 +31,10 @@ from light_scheduler.settings import load_settings
 def test_settings_pass_through_the_environment_unchanged(options: dict[str, Any]) -> None:
     settings = load_settings({"data_dir": "/data", **options}, environment={})
     assert load_settings(environment=worker_environment(settings, base={})) == settings
+
+
+def test_an_ipv6_address_is_in_brackets_in_a_workers_url(tmp_path: Path) -> None:
+    assert WorkerProcess(Settings(web_host="::1", web_port=7), tmp_path / "log").url == "http://[::1]:7"
 
 
 def test_settings_of_the_parent_do_not_leak() -> None:

@@ -32,7 +32,12 @@ from light_scheduler.model import (
 AT = 1_767_225_600_000
 HOUR = 3_600_000
 LAST_MS_OF_9999 = 253_402_300_799_999
-LIMITS = Limits(max_payload_bytes=100, max_id_bytes=16, internal_topics=frozenset({"app-history"}))
+LIMITS = Limits(
+    max_payload_bytes=100,
+    max_id_bytes=16,
+    internal_topics=frozenset({"app-history"}),
+    answers_only=frozenset({"app-answers"}),
+)
 
 PENDING = Entry(
     Schedule("acme", "a", 3, Once(AT + HOUR), Target("old"), b"old", [("h", b"1")], 0, 7, AT - HOUR),
@@ -130,8 +135,7 @@ def test_fail_changes_nothing_and_answers_conflict_with_the_reason() -> None:
         None,
         PENDING,
     )
-    assert decision.reason is not None
-    assert "on-conflict" in decision.reason
+    assert decision.reason == "a schedule of this id exists already"
 
 
 @pytest.mark.parametrize("on_conflict", ["replace", "keep", "fail"])
@@ -305,6 +309,13 @@ def test_topics_that_the_scheduler_writes_are_nobodys_target(command: Command, f
     error = refusal(command)
     assert error.field == field
     assert "app-history" in error.reason
+
+
+def test_a_topic_for_answers_only_takes_answers_and_no_firings() -> None:
+    error = refusal(schedule(target=Target("app-answers")))
+    assert error.field == "schedule-target-topic"
+    assert "app-answers is an internal topic" in error.reason
+    assert decided(schedule(reply_to=ReplyTo("app-answers"))).outcome is Outcome.SCHEDULED
 
 
 # -- for all of them --------------------------------------------------------------------------------------------------

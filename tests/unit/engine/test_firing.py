@@ -6,9 +6,20 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.life import HOUR, MIDNIGHT, Life
 
 from light_scheduler.engine import FiringRules, take_turn
-from light_scheduler.model import DeadLetterCause, Entry, EventType, Once, Progress, Schedule, Target
+from light_scheduler.model import (
+    FIRE_PAST,
+    DeadLetterCause,
+    Entry,
+    EventType,
+    FixedRate,
+    Once,
+    Progress,
+    Schedule,
+    Target,
+)
 
 MINUTE = 60_000
 START_OF_MINUTE = 29_453_760 * MINUTE
@@ -62,6 +73,41 @@ def test_the_lookback_counts_whole_minutes(lookback: int | None, late: int, is_r
     expected = EventType.FIRED if is_reached else EventType.MISSED
     assert events(START_OF_MINUTE, now, lookback, "dead-letter") is expected
     assert events(START_OF_MINUTE, now, lookback, "fire") is EventType.FIRED
+
+
+@pytest.mark.parametrize(
+    ("on_past", "late", "event"),
+    [
+        pytest.param(FIRE_PAST, 1, EventType.FIRED, id="the sender said so"),
+        pytest.param(None, 1, EventType.MISSED, id="the default is for what the lookback reaches"),
+        pytest.param(10**12, 1, EventType.MISSED, id="a grace is for the command"),
+        pytest.param(FIRE_PAST, 0, EventType.MISSED, id="it was not past when it was recorded"),
+        pytest.param(FIRE_PAST, -HOUR, EventType.MISSED, id="it was to come when it was recorded"),
+    ],
+)
+def test_the_explicit_word_of_the_sender_beats_the_lookback(on_past: int | None, late: int, event: EventType) -> None:
+    life = Life(FiringRules(1))
+    life.schedule(Once(MIDNIGHT), MIDNIGHT + late, on_past=on_past)
+    life.tick(MIDNIGHT + 9 * HOUR)
+    assert life.events == ["scheduled", event.value]
+    life = Life(FiringRules(1))
+    life.schedule(FixedRate(24 * HOUR), MIDNIGHT)
+    life.reschedule(Once(MIDNIGHT), MIDNIGHT + late, on_past=on_past)
+    life.tick(MIDNIGHT + 9 * HOUR)
+    assert life.events == ["scheduled", "updated", event.value]
+
+
+def test_what_is_delivered_on_its_senders_word_is_tried_again_like_the_rest() -> None:
+    life = Life(FiringRules(0, retries=2))
+    life.schedule(Once(MIDNIGHT), MIDNIGHT + 9 * HOUR, on_past=FIRE_PAST)
+    life.refuse = lambda due, attempt: "no"
+    life.tick(MIDNIGHT + 9 * HOUR)
+    assert life.dead == [("refused", MIDNIGHT)]
+    life = Life(FiringRules(1, retries=2))
+    life.schedule(Once(MIDNIGHT), MIDNIGHT + 9 * HOUR, on_past=FIRE_PAST)
+    life.refuse = lambda due, attempt: "no"
+    life.run(MIDNIGHT + 10 * HOUR)
+    assert life.events == ["scheduled", "retried", "retried", "dead_lettered"]
 
 
 def test_without_lookback_the_last_ms_of_a_minute_is_missed_one_ms_later() -> None:

@@ -48,11 +48,14 @@ OUTAGE: list[tuple[tuple[str, int], Misfire, int, list[tuple[int, int]], tuple[i
     (HOURLY, "coalesce", 10_000, [(BACK, clock(15)), (clock(16), clock(16))], (3, clock(12))),
     (HOURLY, "skip", 10_000, [(clock(16), clock(16))], (4, clock(12))),
     (HOURLY, "skip", 2 * HOUR, [(BACK, clock(14)), (BACK, clock(15)), (clock(16), clock(16))], (2, clock(12))),
+    (HOURLY, "coalesce", 2 * HOUR, [(BACK, clock(14)), (BACK, clock(15)), (clock(16), clock(16))], (2, clock(12))),
     (HOURLY, "coalesce", 4 * HOUR, [*MISSED_HOURS, (BACK, clock(15)), (clock(16), clock(16))], None),
     (MINUTELY, "coalesce", 30_000, [(BACK, clock(15)), *minutes(901, 961)], (180, clock(12))),
     (MINUTELY, "skip", 30_000, [(BACK, clock(15)), *minutes(901, 961)], (180, clock(12))),
     (MINUTELY, "skip", 10_000, minutes(901, 961), (181, clock(12))),
     (MINUTELY, "skip", 90_000, [(BACK, clock(14, 59)), (BACK, clock(15)), *minutes(901, 961)], (179, clock(12))),
+    (MINUTELY, "coalesce", 90_000, [(BACK, clock(14, 59)), (BACK, clock(15)), *minutes(901, 961)], (179, clock(12))),
+    (MINUTELY, "coalesce", 10_000, [(BACK, clock(15)), *minutes(901, 961)], (180, clock(12))),
     (MINUTELY, "all", 0, [(BACK, clock(12) + n * MINUTE) for n in range(181)] + minutes(901, 961), None),
 ]
 
@@ -112,6 +115,40 @@ def test_the_last_ms_of_the_grace_is_on_time(late: int, is_missed: bool) -> None
     life.schedule(FixedRate(HOUR), misfire="skip")
     life.tick(MIDNIGHT + HOUR + late)
     assert life.events[1:] == (["skipped"] if is_missed else ["fired"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "dues"),
+    [
+        ("coalesce", [8, 9, 10]),
+        ("skip", [8, 9, 10]),
+        ("all", list(range(1, 11))),
+    ],
+)
+def test_whatever_the_policy_a_firing_within_its_grace_is_not_missed(policy: Misfire, dues: list[int]) -> None:
+    life = Life()
+    life.schedule(FixedRate(SECOND), misfire=policy, misfire_grace=2_500)
+    life.tick(MIDNIGHT + 10 * SECOND)
+    assert life.dues == [MIDNIGHT + n * SECOND for n in dues]
+    assert sum(line.stands_for for line in life.told if line.event is EventType.SKIPPED) == 10 - len(dues)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 2_000_000))
+def test_coalescing_delivers_all_that_skipping_does_and_one_for_the_rest_if_that_is_nothing(
+    every: int, jitter: int, window: int, grace: int, outage: int
+) -> None:
+    spread = {"jitter": jitter * SECOND, "window": window * SECOND, "misfire_grace": grace * SECOND}
+    delivered = {}
+    for policy in ("skip", "coalesce"):
+        life = Life()
+        life.schedule(FixedRate(every * SECOND), misfire=policy, **spread)
+        life.tick(MIDNIGHT + outage)
+        life.run(MIDNIGHT + outage + 3 * HOUR // 60)
+        delivered[policy] = life.dues
+    first, *rest = [*delivered["coalesce"], None]
+    assert delivered["skip"] in (delivered["coalesce"], [due for due in rest if due is not None])
+    assert first is None or first <= min(delivered["skip"], default=first)
 
 
 # -- what a lateness is -----------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import encode_entry, identity_of
 
 AT = 1_767_225_600_000
-LIMITS = Limits(max_payload_bytes=20, max_id_bytes=9, internal_topics=frozenset({"history"}))
+LIMITS = Limits(
+    max_payload_bytes=20, max_id_bytes=9, internal_topics=frozenset({"history"}), answers_only=frozenset({"answers"})
+)
 
 PLAIN: Headers = [("schedule-at", b"%d" % AT), ("schedule-target-topic", b"out")]
 
@@ -20,7 +22,7 @@ instants = st.one_of(
     st.sampled_from([b"0767225600000", b"1767225600000", b"2026-01-01T00:00:00Z", b"1767225600_00", b"\xff", b""]),
     st.none(),
 )
-topics = st.sampled_from([b"out", b"history", b"..", b"", b"\xff", None])
+topics = st.sampled_from([b"out", b"history", b"answers", b"..", b"", b"\xff", None])
 user_headers = st.sampled_from(
     [
         ("trace", b"1"),

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, SOURCE, Life
 
 from light_scheduler.engine import FiringRules
@@ -160,6 +162,121 @@ def test_a_single_firing_that_was_delivered_and_is_rescheduled_waits_for_its_new
     assert life.dues == [M + HOUR, M + 3 * HOUR]
     assert life.complete(M + 3 * HOUR, M + 3 * HOUR + 1) is Outcome.COMPLETED
     assert life.entry is None
+
+
+@pytest.mark.parametrize("old", [FixedRate(HOUR), Cron("0 * * * *")])
+@pytest.mark.parametrize(
+    ("new", "bounds", "following"),
+    [
+        (FixedRate(HOUR), {"start": M}, 3 * HOUR),
+        (FixedRate(30 * MINUTE), {"start": M}, 2 * HOUR + 30 * MINUTE),
+        (FixedRate(HOUR), {"start": M + 2 * HOUR}, 3 * HOUR),
+        (Cron("0 * * * *"), {}, 3 * HOUR),
+        (Cron("*/20 * * * *"), {}, 2 * HOUR + 20 * MINUTE),
+        (Once(M + 2 * HOUR + 1), {}, 2 * HOUR + 1),
+    ],
+)
+def test_what_was_delivered_before_a_reschedule_is_carried_out_is_not_delivered_again(
+    old: Timing, new: Timing, bounds: dict[str, int], following: int
+) -> None:
+    life = Life()
+    life.schedule(old)
+    life.run(M + 2 * HOUR)
+    life.reschedule(new, M + 2 * HOUR + 1, recorded_at=M + 2 * HOUR - 5, **bounds)
+    life.run(M + 3 * HOUR)
+    assert life.dues[:3] == [M + HOUR, M + 2 * HOUR, M + following]
+    assert version(life) == 2 if life.entry is not None else isinstance(new, Once)
+
+
+def test_a_reschedule_that_leaves_only_what_was_delivered_ends_the_series() -> None:
+    for new, bounds in (
+        (Once(M + HOUR), {}),
+        (Cron("0 * * * *"), {"end": M + HOUR}),
+        (FixedRate(HOUR), {"start": M, "end": M + HOUR}),
+    ):
+        life = Life()
+        life.schedule(FixedRate(HOUR))
+        life.run(M + HOUR)
+        decision = life.reschedule(new, M + HOUR + 1, recorded_at=M + HOUR - 1, **bounds)
+        assert (decision.outcome, life.entry) == (Outcome.RESCHEDULED, None)
+        assert life.events == ["scheduled", "fired", "updated", "finished"]
+
+
+@pytest.mark.parametrize("at", [M + HOUR, M + HOUR - 3])
+def test_a_single_firing_that_was_delivered_keeps_waiting_if_its_new_time_is_not_after_that(at: int) -> None:
+    life = Life()
+    life.schedule(Once(M + HOUR), timeout=MINUTE, max_attempts=2)
+    life.tick(M + HOUR)
+    assert life.reschedule(Once(at), M + HOUR + 1, recorded_at=at - 1).outcome is Outcome.RESCHEDULED
+    life.run(M + 3 * HOUR)
+    assert [(f.due, f.attempt) for f in life.delivered] == [(M + HOUR, 1), (M + HOUR, 2)]
+    assert life.dead == [("unacknowledged", M + HOUR)]
+
+
+def test_a_triggered_single_firing_is_not_delivered_again_by_a_reschedule_to_before_that() -> None:
+    life = Life()
+    life.schedule(Once(M + 9 * HOUR), timeout=HOUR, max_attempts=1)
+    life.control("trigger", M + 5)
+    life.tick(M + 5)
+    life.reschedule(Once(M + 5), M + 7, recorded_at=M + 4)
+    life.run(M + 30 * MINUTE)
+    assert life.dues == [M + 5]
+
+
+def test_what_was_triggered_of_a_series_takes_no_time_of_a_new_plan_away() -> None:
+    life = Life()
+    life.schedule(FixedRate(9 * HOUR))
+    life.control("trigger", M + HOUR + 500)
+    life.tick(M + HOUR + 500)
+    life.reschedule(Once(M + HOUR), M + HOUR + 501, recorded_at=M + HOUR - 1)
+    life.run(M + 2 * HOUR)
+    assert life.dues == [M + HOUR + 500, M + HOUR]
+
+
+@pytest.mark.parametrize("new", [FixedDelay(SECOND), Backoff((SECOND, SECOND))])
+def test_a_new_plan_that_counts_from_its_command_begins_after_what_was_delivered(new: Timing) -> None:
+    life = Life()
+    life.schedule(FixedRate(HOUR))
+    life.run(M + HOUR)
+    life.reschedule(new, M + HOUR + 1, recorded_at=M + HOUR - 5 * SECOND)
+    life.run(M + HOUR + 1)
+    assert life.dues == [M + HOUR, M + HOUR + 1]
+
+
+RESCHEDULED = st.sampled_from(
+    [
+        (FixedRate(MINUTE), {"start": M}),
+        (FixedRate(7 * MINUTE), {}),
+        (FixedRate(MINUTE), {"start": M, "jitter": 40 * SECOND}),
+        (Cron("* * * * *"), {}),
+        (Cron("*/3 * * * *"), {"jitter": 5 * MINUTE}),
+        (Once(M + 10 * MINUTE), {}),
+        (FixedDelay(2 * MINUTE), {}),
+    ]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    RESCHEDULED,
+    st.lists(st.tuples(st.integers(1, 4 * MINUTE), st.integers(0, 3 * MINUTE), RESCHEDULED), max_size=8),
+    st.sampled_from([{}, {"timeout": 90 * SECOND, "max_attempts": 2}]),
+)
+def test_no_firing_comes_twice_however_often_and_late_a_schedule_is_rescheduled(
+    first: tuple[Timing, dict[str, int]],
+    steps: list[tuple[int, int, tuple[Timing, dict[str, int]]]],
+    waits: dict[str, int],
+) -> None:
+    life = Life()
+    now = M
+    life.schedule(first[0], M, **first[1], **waits)
+    for pause, late, (timing, bounds) in steps:
+        now += pause
+        life.run(now)
+        life.reschedule(timing, now, recorded_at=max(M, now - late), **bounds)
+    life.run(now + 10 * MINUTE)
+    named = [(firing.due, firing.attempt) for firing in life.delivered]
+    assert len(set(named)) == len(named)
 
 
 def test_the_run_of_a_fixed_delay_that_is_on_is_followed_by_the_new_delay() -> None:

@@ -7,7 +7,7 @@ from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Delivered, Life, Told
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.engine.firing import MOST_AWAITED
-from light_scheduler.model import NEVER, Backoff, Cron, EventType, FixedDelay, FixedRate, Once, Timing
+from light_scheduler.model import NEVER, Backoff, Cron, EventType, FixedDelay, FixedRate, Once, Outcome, Timing
 
 M = MIDNIGHT
 SERIES = [FixedRate(HOUR), Cron("0 * * * *"), Backoff((HOUR,) * 9), FixedDelay(HOUR)]
@@ -184,6 +184,39 @@ def test_a_triggered_single_firing_fires_in_place_of_its_time() -> None:
     life.control("trigger", M + 5)
     life.run(M + 2 * HOUR)
     assert life.delivered == [Delivered(M + 5, M + 5, 1, 1)]
+    assert life.entry is None
+
+
+@pytest.mark.parametrize("between", [0, 1, 2])
+@pytest.mark.parametrize("due", [M - HOUR, M + HOUR])
+@pytest.mark.parametrize("waits", [{}, {"timeout": HOUR}])
+def test_a_single_firing_that_is_triggered_three_times_is_delivered_once_whatever_the_batching(
+    between: int, due: int, waits: dict[str, int]
+) -> None:
+    life = Life()
+    life.schedule(Once(due), **waits)
+    answers = []
+    for number in range(3):
+        answers.append(life.control("trigger", M + 5).outcome)
+        if number < between:  # the cycle ends here
+            life.tick(M + 5)
+    life.run(M + 30 * MINUTE)
+    assert life.delivered == [Delivered(M + 5, M + 5, 1, 1)]
+    expected = Outcome.NOT_FOUND if between else Outcome.TRIGGERED
+    assert answers == [Outcome.TRIGGERED, expected, expected]
+    assert life.events.count("updated") == 1
+
+
+def test_a_second_trigger_of_a_single_firing_tries_again_what_was_refused() -> None:
+    life = Life()
+    life.schedule(Once(M + HOUR))
+    life.refuse = lambda due, attempt: "no"
+    life.control("trigger", M + 5)
+    life.tick(M + 5)
+    life.refuse = lambda due, attempt: None
+    assert life.control("trigger", M + 9).outcome is Outcome.TRIGGERED
+    life.tick(M + 9)
+    assert life.delivered == [Delivered(M + 9, M + 5, 1, 1)]
     assert life.entry is None
 
 
@@ -373,14 +406,14 @@ def test_a_fixed_delay_counts_from_the_completion_of_each_run() -> None:
 
 
 @pytest.mark.parametrize("timeout", [None, 7 * MINUTE])
-def test_a_run_that_is_not_completed_in_time_counts_as_failed_and_the_series_goes_on(timeout: int | None) -> None:
+def test_a_run_that_is_not_completed_in_time_is_a_dead_letter_and_the_series_goes_on(timeout: int | None) -> None:
     life = Life()
     life.schedule(FixedDelay(HOUR), start=M, **({} if timeout is None else {"timeout": timeout, "max_attempts": 1}))
     waits = timeout or 5 * MINUTE
     life.run(M + 2 * (HOUR + waits))
     assert life.dues == [M + n * (HOUR + waits) for n in range(3)]
-    assert life.events == ["scheduled", *["fired", "completed"] * 2, "fired"]
-    assert not life.dead
+    assert life.events == ["scheduled", *["fired", "dead_lettered"] * 2, "fired"]
+    assert life.dead == [("unacknowledged", due) for due in life.dues[:2]]
 
 
 def test_a_run_with_more_attempts_is_delivered_again_and_the_series_goes_on_after_the_dead_letter() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from support.ledger import Ledger, Record
@@ -39,16 +39,24 @@ def verdicts() -> Verdicts:
 
 
 def judged(
-    ledger: Ledger, *, end: int, start: int = 0, patience: int = MINUTE, whole_since: int = 0
+    ledger: Ledger,
+    *,
+    end: int,
+    start: int = 0,
+    patience: int = MINUTE,
+    whole_since: int = 0,
+    targets: Sequence[str] = (),
+    imported: Sequence[Row] = (),
 ) -> dict[str, Verdict]:
     """Judge every schedule of a ledger, by id."""
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in evidence(ledger):
+    seen = [_seen(record) for topic in targets for record in ledger.of(topic)]
+    for row in [*imported, *seen, *evidence(ledger)]:
         rows[row.tenant, row.id].append(row)
     horizon = Horizon({ledger.target: 0}, 0)
     found: dict[str, Verdict] = {}
     for (_, id), of_one in rows.items():
-        of_one.sort(key=lambda row: (row.lane, row.kind, row.partition, row.offset))
+        of_one.sort(key=lambda row: (row.lane, row.kind, row.topic, row.partition, row.offset))
         for lane, case in cases(of_one, ledger.names.commands, whole_since):
             assert case is not None
             found[f"{id} of lane {lane}" if id in found else id] = judge(
@@ -60,7 +68,7 @@ def judged(
 def evidence(ledger: Ledger) -> list[Row]:
     names = ledger.names
     rows = [
-        *(row for record in ledger.of(names.commands) for row in _command(ledger, record)),
+        *(_command(ledger, record) for record in ledger.of(names.commands)),
         *(row for record in ledger.of(names.history) for row in _told(record)),
         *(_seen(record) for record in ledger.of(ledger.target)),
         *(_buried(record) for record in ledger.of(names.dead_letters)),
@@ -76,10 +84,9 @@ def evidence(ledger: Ledger) -> list[Row]:
     return rows
 
 
-def _command(ledger: Ledger, record: Record) -> Iterator[Row]:
-    if (found := asked_of(record, dialect_named("native"), ledger.limits)) is not None:
-        tenant, id, asked, origin = found
-        yield _row(tenant, id, record.partition, COMMAND, record, encode_asked(asked))._replace(key=origin)
+def _command(ledger: Ledger, record: Record) -> Row:
+    tenant, id, asked, origin = asked_of(record, dialect_named("native"), ledger.limits)
+    return _row(tenant, id, record.partition, COMMAND, record, encode_asked(asked))._replace(key=origin)
 
 
 def _told(record: Record) -> Iterator[Row]:

@@ -13,6 +13,8 @@ from support.ledger import Ledger, Record
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType
+from light_scheduler.pipeline.adoption import adopted
+from light_scheduler.pipeline.audit.evidence import imported_row
 from light_scheduler.pipeline.audit.faults import FaultKind
 from light_scheduler.pipeline.audit.verdict import Verdict
 from light_scheduler.wire import decode_history
@@ -74,6 +76,7 @@ COMMANDS: st.SearchStrategy[Headers] = st.one_of(
     st.sampled_from(["cancel", "pause", "resume", "trigger"]).map(lambda name: [("command", name), ("id", "*")]),
     st.just([("command", "reschedule"), ("every", "15m"), ("id", "*")]),
     st.just([("command", "reschedule"), ("at", M - HOUR), ("on-past", "reject"), ("id", "*")]),
+    st.just([("bulk-count", "0:1:1:" + "0" * 32)]),  # which no lane has written
 )
 STEPS = st.lists(
     st.tuples(st.integers(0, 20 * MINUTE), st.booleans(), st.sampled_from([None, None, None, 0, 1]), COMMANDS),
@@ -206,6 +209,12 @@ PLANTED: dict[str, tuple[Callable[[Ledger], None], list[tuple[str, str, int | No
         lambda ledger: ledger.change(firing_of(ledger, "once-3"), replace(firing_of(ledger, "once-3"), key=b"x")),
         [("once-3", "altered", M + HOUR + 3)],
     ),
+    "another delivery id": (
+        lambda ledger: ledger.change(
+            firing_of(ledger, "once-3"), firing_of(ledger, "once-3").with_header("schedule-delivery-id", b"x")
+        ),
+        [("once-3", "altered", M + HOUR + 3)],
+    ),
     "another header": (other_header, [("once-3", "altered", M + HOUR + 3)]),
     "a firing after its cancel": (
         lambda ledger: fake(ledger, "gone", M + HOUR, M + HOUR),
@@ -228,6 +237,43 @@ def test_what_is_wrong_is_found_and_nothing_else(name: str, busy: Ledger, verdic
     plant, expected = PLANTED[name]
     plant(busy)
     assert faults(verdicts(busy, end=M + 2 * HOUR)) == expected
+
+
+def test_a_copy_in_another_topic_is_the_duplicate_and_the_genuine_message_is_not_blamed(
+    busy: Ledger, verdicts: Verdicts
+) -> None:
+    record = firing_of(busy, "once-3")
+    copy = busy.append("a-topic-before", 0, record.timestamp, record.key, record.value, record.headers)
+    (fault,) = verdicts(busy, end=M + 2 * HOUR, targets=("a-topic-before",))["once-3"].faults
+    assert (fault.kind, fault.place) == (FaultKind.DUPLICATE, (copy.topic, copy.partition, copy.offset))
+
+
+def test_a_premature_message_that_history_does_not_tell_of_is_early(busy: Ledger, verdicts: Verdicts) -> None:
+    busy.send("ahead", M + 2 * HOUR, ("at", M + 4 * HOUR))
+    busy.run(M + 2 * HOUR)
+    fake(busy, "ahead", M + 4 * HOUR, M + 2 * HOUR)
+    (fault,) = verdicts(busy, end=M + 2 * HOUR)["ahead"].faults
+    assert (fault.kind, fault.due) == (FaultKind.EARLY, M + 4 * HOUR)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["delivered", "lost"])
+def test_schedules_that_were_imported_are_promised_as_they_were_pending(
+    ends: bool, verdicts: Verdicts, ledger: Ledger
+) -> None:
+    ledger.send("once", M, ("at", M + HOUR))
+    ledger.send("rate", M, ("every", "10m"), ("end", M + HOUR))
+    ledger.run_until(M + 35 * MINUTE)
+    pending = [adopted(entry, {}) for entry in ledger.pending()]
+    imported = [imported_row(entry, ledger.names.commands, ledger.lane_of(entry.schedule.id)) for entry in pending]
+    ledger = Ledger()
+    ledger.adopt(pending)
+    ledger.run_until(M + 2 * HOUR)
+    if not ends:
+        ledger.remove(firing_of(ledger, "once"))
+    found = verdicts(ledger, end=M + 2 * HOUR, imported=imported)
+    assert faults(found) == ([] if ends else [("once", "missing", M + HOUR)])
+    assert sum(len(verdict.deliveries) for verdict in found.values()) == len(ledger.of(ledger.target)) > 0
+    assert {kind for _, kind, _ in faults(verdicts(ledger, end=M + 2 * HOUR))} >= {"unexpected"}
 
 
 def test_a_fault_names_the_record_to_look_at(busy: Ledger, verdicts: Verdicts) -> None:

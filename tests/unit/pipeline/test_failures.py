@@ -16,6 +16,24 @@ Caused by: java.io.IOException: broken pipe
 """
 FROM_JAVA = "[PATH_NOT_FOUND] Path does not exist: file:/none.\n\tat org.apache.spark.sql.X\norg.apache.spark.Error: no"
 
+FROM_PY4J = """An error occurred while calling o73.load.
+: org.apache.spark.SparkException: [CLUSTER] The cluster is gone.
+\tat org.apache.spark.sql.X"""
+NO_DELTA = """An error occurred while calling o73.sql.
+: org.apache.spark.SparkException: Cannot find catalog plugin class for catalog 'spark_catalog': org.apache.spark.sql.\
+delta.catalog.DeltaCatalog."""
+NO_S3A = """An error occurred while calling o73.parquet.
+: java.lang.RuntimeException: java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found
+"""
+
+
+@pytest.mark.parametrize(("text", "package"), [(NO_DELTA, "io.delta:delta-spark"), (NO_S3A, "hadoop-aws")])
+def test_jars_that_are_missing_are_named_with_what_to_do(text: str, package: str) -> None:
+    reason = reason_of(RuntimeError(text))
+    assert package in reason
+    assert "--jar" in reason
+    assert "o73" not in reason
+
 
 @pytest.mark.parametrize(
     ("text", "reason"),
@@ -25,6 +43,7 @@ FROM_JAVA = "[PATH_NOT_FOUND] Path does not exist: file:/none.\n\tat org.apache.
             'cimpl.KafkaException: KafkaError{code=MSG_SIZE_TOO_LARGE,val=10,str="Broker: Message size too large"}',
         ),
         (FROM_JAVA, "[PATH_NOT_FOUND] Path does not exist: file:/none."),
+        (FROM_PY4J, "org.apache.spark.SparkException: [CLUSTER] The cluster is gone."),
         ("", "RuntimeError"),
     ],
 )

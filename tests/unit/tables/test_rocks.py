@@ -84,6 +84,14 @@ def test_a_destroyed_store_begins_anew(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_store_that_cannot_be_deleted_is_an_error(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path / "elsewhere")
+    store.close()
+    (tmp_path / "store").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StateError, match=r"cannot delete the state folder .*store, .* delete it yourself"):
+        RocksStore.destroy(tmp_path / "store")
+
+
 def rows(count: int) -> dict[bytes, bytes | None]:
     return {b"%06d" % number: os.urandom(200) for number in range(count)}
 

@@ -15,16 +15,20 @@ from aiohttp.test_utils import TestClient, TestServer
 from light_scheduler.cli import main
 from light_scheduler.client import Receipt
 from light_scheduler.client.channel import MakeCommand
+from light_scheduler.client.commands import CommandToSend
 from light_scheduler.clock import SettableClock
 from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigurationError
 from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.engine.progress import standing
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import (
+    BulkTotal,
     Command,
     ControlCommand,
     DelayRule,
     Entry,
+    Headers,
     Once,
     Outcome,
     Progress,
@@ -32,20 +36,21 @@ from light_scheduler.model import (
     RescheduleCommand,
     Result,
     Schedule,
-    Tally,
     Target,
 )
 from light_scheduler.model.delay import check_rule
 from light_scheduler.settings import Settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.web import Worker, install
-from light_scheduler.wire import UnsentRecord, partition_for
+from light_scheduler.web.command_channel import Followed
+from light_scheduler.wire import CommandRecord, UnsentRecord, encode_result, partition_for, result_headers
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import encode_entry, identity_of
-from light_scheduler.worker.status import LaneStatus, StandbyStatus
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
+IDEMPOTENCY = "light-scheduler-idempotency"
 
 LIMITS = Limits(1_000, 512)
 
@@ -111,6 +116,9 @@ class MemoryLanes:
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:
         return {lane: table for lane, table in self.all.items() if self.states[lane] == "running"}
 
+    def targets(self) -> list[TargetStatus]:
+        return []
+
     def standbys(self) -> list[StandbyStatus]:
         return self.copies
 
@@ -159,30 +167,82 @@ class MemoryDelays:
             raise RuleFromConfigurationError(name)
 
 
+class MemoryLog:
+    """The idempotency topic of a cluster."""
+
+    def __init__(self, clock: SettableClock) -> None:
+        self._clock = clock
+        self.records: list[UnsentRecord] = []
+        self.failure: Exception | None = None
+        self._added: set[asyncio.Event] = set()
+
+    def add(self, key: bytes | None, value: bytes | None, headers: Headers) -> int:
+        """Append a record and return its offset."""
+        offset = len(self.records)
+        self.records.append(UnsentRecord(key, value, headers, self._clock.now(), 0, offset))
+        for event in self._added:
+            event.set()
+        return offset
+
+    def follow(self) -> MemoryFollowed:
+        event = asyncio.Event()
+        self._added.add(event)
+        return MemoryFollowed(self, event)
+
+
+class MemoryFollowed:
+    """One reader of a `MemoryLog`."""
+
+    def __init__(self, log: MemoryLog, added: asyncio.Event) -> None:
+        self._log = log
+        self._added = added
+
+    async def __aiter__(self) -> AsyncIterator[CommandRecord]:
+        place = 0
+        while True:
+            if self._log.failure is not None:
+                raise self._log.failure
+            while place < len(self._log.records):
+                yield self._log.records[place]
+                place += 1
+            self._added.clear()
+            await self._added.wait()
+
+    async def close(self) -> None:
+        pass
+
+
 class MemoryCommands:
     """Carries commands out on the tables of a cluster's lanes, as workers do; `failure` is raised in their place."""
 
-    def __init__(self, lanes: Callable[[], Mapping[tuple[str, int], ScheduleTable]]) -> None:
+    def __init__(
+        self, lanes: Callable[[], Mapping[tuple[str, int], ScheduleTable]], idempotency: MemoryLog | None = None
+    ) -> None:
         self._lanes = lanes
+        self.idempotency = idempotency or MemoryLog(SettableClock(NOW))
+        self.is_held = False
+        """Whether commands that are sent are not carried out."""
         self.failure: Exception | None = None
         self.seen: list[Command] = []
         self.changed = 0
-        """What commands for many are answered."""
+        """What bulk commands are answered."""
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         if self.failure is not None:
             raise self.failure
-        sent = make(ReplyTo("results", b"c-1"))
+        return self._carry_out(make(ReplyTo("results", b"c-1")), ReplyTo("results", b"c-1"))
+
+    def _carry_out(self, sent: CommandToSend, reply_to: ReplyTo | None) -> Result:
         lanes = self._lanes()
         topic = sent.topic or TOPIC
         partition = partition_for(sent.key, len(lanes)) if sent.partition is None else sent.partition
         record = UnsentRecord(sent.key, sent.value, sent.headers, NOW, partition, 7)
         command = NATIVE.decode(record)
-        assert command.reply_to == ReplyTo("results", b"c-1")
+        assert command.reply_to == reply_to or reply_to is None
         self.seen.append(command)
         table = lanes[topic, partition]
         if isinstance(command, ControlCommand | RescheduleCommand) and command.selection is not None:
-            return result_of(Tally(command, (), changed=self.changed))
+            return result_of(BulkTotal(command, (), changed=self.changed))
         current = table.get(command.tenant, command.id)
         try:
             decision = decide(command, current, NOW, LIMITS)
@@ -209,8 +269,23 @@ class MemoryCommands:
         )
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
+        if self.failure is not None:
+            raise self.failure
         sent = make(None)
-        return Receipt(sent.tenant, sent.id, partition_for(sent.key, 4), 7)
+        if sent.topic == IDEMPOTENCY:
+            return Receipt(sent.tenant, sent.id, 0, self.idempotency.add(sent.key, sent.value, sent.headers))
+        if self.is_held:
+            return Receipt(sent.tenant, sent.id, 0, 7)
+        result = self._carry_out(sent, None)
+        command = self.seen[-1]
+        if command.reply_to is not None and command.reply_to.topic == IDEMPOTENCY:
+            headers = result_headers(command.reply_to.correlation_id)
+            self.idempotency.add(sent.key, encode_result(result), headers)
+        return Receipt(sent.tenant, sent.id, result.partition or 0, 7)
+
+    async def follow(self, topic: str, timeout: float) -> Followed:
+        assert topic == IDEMPOTENCY
+        return self.idempotency.follow()
 
 
 class KnownPeers:
@@ -261,14 +336,17 @@ class MemoryCluster:
     def __init__(self) -> None:
         self.workers: list[MemoryWorker] = []
         self.distribution: dict[str, dict[str, list[int]]] = {}
+        self.clock = SettableClock(NOW)
+        self.settings = Settings()
+        self.idempotency = MemoryLog(self.clock)
 
     async def start(self, *shares: list[int]) -> list[MemoryWorker]:
         """Start a worker for each list of partitions."""
         for partitions in shares:
             lanes, delays, peers = MemoryLanes(partitions), MemoryDelays(), KnownPeers(self.distribution)
-            commands = MemoryCommands(self.tables)
+            commands = MemoryCommands(self.tables, self.idempotency)
             application = web.Application()
-            install(application, Worker(lanes, delays, commands, peers, Settings(), SettableClock(NOW)))
+            install(application, Worker(lanes, delays, commands, peers, self.settings, self.clock))
             client: Client = TestClient(TestServer(application))
             await client.start_server()
             peers.own_url = str(client.make_url("")).rstrip("/")

@@ -12,9 +12,10 @@ import faust
 import pytest
 
 from light_scheduler.delays import DelayLaneStatus
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.settings import Settings
 from light_scheduler.web import AssignedPeers, attach, faust_options
-from light_scheduler.worker.status import LaneStatus
 
 
 class NoLanes:
@@ -32,9 +33,13 @@ class NoDelays:
 
 @pytest.fixture
 def app(tmp_path: Path) -> faust.App:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        settings = Settings(web_port=probe.getsockname()[1], max_payload_bytes=30_000)
+    return new_app(tmp_path)
+
+
+def new_app(tmp_path: Path, host: str = "127.0.0.1") -> faust.App:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        settings = Settings(web_host=host, web_port=probe.getsockname()[1], max_payload_bytes=30_000)
     app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **faust_options(settings))
     attach(app, lanes=NoLanes(), delays=NoDelays(), peers=AssignedPeers(app), settings=settings)  # type: ignore[arg-type]
     return app
@@ -89,3 +94,32 @@ def test_the_own_url_is_the_one_that_faust_worker_was_started_with(app: faust.Ap
     # As `faust worker --web-port` does it, after the app was put together.
     app.conf.canonical_url = "http://c:2/"  # type: ignore[assignment]
     assert peers.own_url == "http://c:2"
+
+
+def has_ipv6_loopback() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6 loopback address")
+async def test_an_ipv6_address_is_bound_to_and_written_in_brackets_for_other_workers(tmp_path: Path) -> None:
+    app = new_app(tmp_path, "::1")
+    own_url = AssignedPeers(app).own_url
+    assert own_url == f"http://[::1]:{app.conf.web_port}"
+    await app.web.start()
+    try:
+        async with aiohttp.ClientSession() as session, session.get(own_url + "/live") as response:
+            assert response.status == 200
+    finally:
+        await app.web.stop()
+
+
+async def test_a_host_that_others_cannot_reach_is_refused_also_as_an_option_of_faust(app: faust.App) -> None:
+    # As `faust worker --web-host` does it.
+    app.conf.canonical_url = f"http://0.0.0.0:{app.conf.web_port}"  # type: ignore[assignment]
+    with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0"):
+        await app.web.start_server()  # type: ignore[attr-defined]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.web import command_channel
-from light_scheduler.web.command_channel import CommandChannel, NoCommandsTopicError, TooManyWaitingError, largest_body
+from light_scheduler.web.command_channel import CommandChannel, TooManyWaitingError, largest_body
 
 
 def make(reply_to: Any) -> Any:
@@ -21,12 +21,57 @@ async def test_no_more_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_channel, "MOST_WAITING", 0)
     with pytest.raises(TooManyWaitingError):
         await CommandChannel(Settings()).ask(make, 1)
+    with pytest.raises(TooManyWaitingError):
+        await CommandChannel(Settings()).send(make, 1)
 
 
-async def test_a_topic_of_another_dialect_takes_no_json() -> None:
-    settings = load_settings({"commands_topics": "orders:other"}, environment={})
-    with pytest.raises(NoCommandsTopicError):
-        await CommandChannel(settings).ask(make, 1)
+def anything(reply_to: Any) -> Any:
+    return reply_to
+
+
+async def test_sends_that_the_broker_has_not_taken_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_channel, "MOST_WAITING", 2)
+    taken = asyncio.Event()
+
+    class SlowChannel(QuietChannel):
+        async def send(self, command: Any, timeout: float) -> Any:
+            await taken.wait()
+            return self
+
+    monkeypatch.setattr(command_channel, "Channel", SlowChannel)
+    channel = CommandChannel(Settings())
+    sends = [asyncio.create_task(channel.send(anything, 1)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyWaitingError):
+        await channel.send(make, 1)
+    taken.set()
+    await asyncio.gather(*sends)
+    await channel.send(anything, 1)
+    await channel.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "topic"),
+    [("a:etf1,b:json,c", "b"), ("a:etf1,b", "b"), ("a:karafka,b:etf1", "a"), ("", "light-scheduler-commands")],
+)
+async def test_new_commands_go_to_a_topic_of_the_scheduler_s_own_dialects_if_there_is_one(
+    given: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    class NamedChannel(QuietChannel):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__()
+            opened.append(options["commands_topic"])
+
+        async def send(self, *asked: Any) -> None:
+            return None
+
+    monkeypatch.setattr(command_channel, "Channel", NamedChannel)
+    channel = CommandChannel(load_settings({"commands_topics": given}, environment={}))
+    await channel.send(lambda _: cast(Any, None), 1)
+    await channel.close()
+    assert opened == [topic]
 
 
 async def test_a_broker_that_is_not_there_is_an_error_in_time(unused_tcp_port: int) -> None:

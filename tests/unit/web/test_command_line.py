@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.cli.schedule_output import distance, instant_text, relative, shown, trigger_text, worker_url
+from light_scheduler.cli.schedule_output import distance, instant_text, relative, shown, trigger_text
 from light_scheduler.model import (
     NEVER,
     Acknowledgement,
@@ -225,4 +225,4 @@ def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:
 
 
 def test_the_default_address_is_that_of_the_settings() -> None:
-    assert worker_url(Settings(web_host="::1", web_port=1234)) == "http://[::1]:1234"
+    assert Settings(web_host="::1", web_port=1234).web_url == "http://[::1]:1234"

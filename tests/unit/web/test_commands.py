@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from light_scheduler.client import Receipt
-from light_scheduler.errors import BrokerError, ResultTimeout
+from light_scheduler.client.errors import ResultTimeout
+from light_scheduler.errors import BrokerError
 from light_scheduler.model import (
     NEVER,
     Acknowledgement,
@@ -21,7 +21,8 @@ from light_scheduler.model import (
     Selection,
     Target,
 )
-from light_scheduler.web.command_channel import NoCommandsTopicError, TooManyWaitingError
+from light_scheduler.web.command_channel import TooManyWaitingError
+from light_scheduler.wire import partition_for
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -44,11 +45,11 @@ class TestSubmitting:
         body = {
             "id": "a/b",
             "key": "entity",
-            "trigger": {"cron": "0 9 * * *", "timezone": "Europe/Prague", "jitter": "5m", "max-firings": 3},
+            "trigger": {"cron": "0 9 * * *", "timezone": "Europe/Prague", "jitter": "5m", "max_firings": 3},
             "target": {"topic": "out", "key": None, "headers": {"h": "v"}},
             "payload": {"base64": "/wA="},
             "misfire": "skip",
-            "ack-timeout": "1m",
+            "ack_timeout": "1m",
             "labels": {"team": "x, y"},
             "paused": True,
         }
@@ -67,10 +68,10 @@ class TestSubmitting:
         for body, status, outcome in (
             ({}, 201, "scheduled"),
             ({}, 200, "updated"),
-            ({"on-conflict": "keep"}, 200, "kept"),
-            ({"on-conflict": "fail"}, 409, "conflict"),
-            ({"expected-version": 1}, 409, "conflict"),
-            ({"expected-version": 2}, 200, "updated"),
+            ({"on_conflict": "keep"}, 200, "kept"),
+            ({"on_conflict": "fail"}, 409, "conflict"),
+            ({"expected_version": 1}, 409, "conflict"),
+            ({"expected_version": 2}, 200, "updated"),
         ):
             answer = await workers[0].ask("POST", SCHEDULES, status, {**ONCE, "id": "a", **body})
             assert answer.get("outcome", answer.get("result", {}).get("outcome")) == outcome, body
@@ -88,63 +89,13 @@ class TestSubmitting:
         assert (receipt["id"], receipt["offset"]) == ("a", 7)
 
 
-class TestSubmittingAgain:
-    async def send(self, worker: Any, body: Any, status: int, key: str = "k-1") -> Any:
-        return await worker.ask("POST", SCHEDULES, status, body, headers={"Idempotency-Key": key})
-
-    async def test_the_same_key_gets_the_same_answer(self, workers: Any) -> None:
-        first = await self.send(workers[0], ONCE, 201)
-        assert await self.send(workers[0], ONCE, 201) == first
-        assert len(workers[0].commands.seen) == 1
-        assert (await self.send(workers[0], ONCE, 201, "k-2"))["id"] != first["id"]
-
-    async def test_another_worker_keeps_the_schedule_that_is_pending(self, workers: Any) -> None:
-        first = await self.send(workers[0], ONCE, 201)
-        again = await self.send(workers[1], ONCE, 200)
-        assert (again["id"], again["outcome"]) == (first["id"], "kept")
-
-    async def test_a_key_is_for_one_request(self, workers: Any) -> None:
-        await self.send(workers[0], {**ONCE, "id": "a"}, 201)
-        problem = await self.send(workers[0], {**ONCE, "id": "b"}, 422)
-        assert problem["parameter"] == "Idempotency-Key"
-
-    async def test_a_refusal_and_a_failure_are_not_remembered(self, workers: Any) -> None:
-        await self.send(workers[0], {"trigger": {"cron": "x"}, "target": {"topic": "out"}}, 400)
-        workers[0].commands.failure = BrokerError("gone")
-        await self.send(workers[0], ONCE, 503)
-        workers[0].commands.failure = None
-        await self.send(workers[0], ONCE, 201)
-
-    async def test_a_request_that_is_still_running_is_said_to_be(
-        self, workers: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        worker, begun, go_on = workers[0], asyncio.Event(), asyncio.Event()
-        ask = worker.commands.ask
-
-        async def slowly(make: Any, timeout: float) -> Any:
-            begun.set()
-            await go_on.wait()
-            return await ask(make, timeout)
-
-        monkeypatch.setattr(worker.commands, "ask", slowly)
-        first = asyncio.create_task(self.send(worker, ONCE, 201))
-        await begun.wait()
-        assert "is being carried out" in (await self.send(worker, ONCE, 409))["detail"]
-        go_on.set()
-        assert await self.send(worker, ONCE, 201) == await first
-
-    @pytest.mark.parametrize("key", ["", "x" * 256])
-    async def test_a_key_that_is_none_is_refused(self, workers: Any, key: str) -> None:
-        assert (await self.send(workers[0], ONCE, 400, key))["parameter"] == "Idempotency-Key"
-
-
 class TestControlling:
     async def test_a_schedule_is_paused_resumed_triggered_moved_and_cancelled(self, cluster: Any, workers: Any) -> None:
         worker = workers[0]
         path = f"{SCHEDULES}/a"
         await worker.ask("PUT", path, 201, {"trigger": {"every": "1h"}, "target": {"topic": "out"}})
         assert (await worker.ask("POST", f"{path}/pause", 200))["next_due"] is None
-        assert (await worker.ask("POST", f"{path}/resume", 200, {"expected-version": 1}))["next_due"] == NOW + HOUR
+        assert (await worker.ask("POST", f"{path}/resume", 200, {"expected_version": 1}))["next_due"] == NOW + HOUR
         assert (await worker.ask("POST", f"{path}/trigger", 200))["outcome"] == "triggered"
         moved = await worker.ask("POST", f"{path}/reschedule", 200, {"trigger": {"every": "2h"}, "jitter": 0})
         assert (moved["outcome"], moved["version"]) == ("rescheduled", 2)
@@ -161,6 +112,58 @@ class TestControlling:
             path = f"{SCHEDULES}/id%2F{partition}"
             assert (await workers[0].ask("POST", f"{path}/pause", 200))["outcome"] == "paused"
             assert (await workers[1].ask("DELETE", path, 200))["outcome"] == "cancelled"
+
+    @pytest.mark.parametrize("wait", ["", "?wait=false"])
+    async def test_a_schedule_with_another_key_is_the_one_that_its_path_names(
+        self, cluster: Any, workers: Any, wait: str
+    ) -> None:
+        accepted = 202 if wait else 200
+        for partition in range(4):
+            path = f"{SCHEDULES}/a{partition}"
+            cluster.put(f"a{partition}", partition=partition)
+            await workers[0].ask("PUT", path + wait, accepted, ONCE)
+            await workers[0].ask("POST", SCHEDULES + wait, accepted, {**ONCE, "id": f"a{partition}"})
+            await workers[1].ask("POST", f"{path}/pause{wait}", accepted)
+            found = await workers[0].json(path)
+            assert (found["version"], found["state"], found["source"]["partition"]) == (3, "paused", partition)
+            assert len(await self.all_ids(workers[0])) == 1
+            await workers[1].ask("DELETE", path + wait, accepted)
+            assert await self.all_ids(workers[0]) == []
+
+    async def all_ids(self, worker: Any) -> list[str]:
+        return [each["id"] for each in (await worker.json(SCHEDULES))["schedules"]]
+
+    async def test_nothing_is_sent_as_long_as_it_cannot_be_known_where_a_schedule_is(
+        self, cluster: Any, workers: Any
+    ) -> None:
+        cluster.put("here", partition=2)
+        await workers[1].stop()
+        for method, path, body in (
+            ("PUT", "/a", ONCE), ("POST", "", {**ONCE, "id": "a"}), ("PUT", "/a?wait=false", ONCE),
+            ("DELETE", "/a?wait=false", None), ("POST", "/a/trigger", None),
+        ):  # fmt: skip
+            problem = await workers[0].ask(method, SCHEDULES + path, 503, body)
+            assert {each["partition"] for each in problem["missing"]} == {1, 3}
+        assert workers[0].commands.seen == []
+        # What is found, has a key, or gets a new id needs nobody else.
+        await workers[0].ask("PUT", f"{SCHEDULES}/here", 200, ONCE)
+        await workers[0].ask("PUT", f"{SCHEDULES}/a", 201, {**ONCE, "key": "a"})
+        await workers[0].ask("POST", SCHEDULES, 201, ONCE)
+
+    async def test_a_schedule_that_was_accepted_on_the_way_is_found(
+        self, cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ask, commands = workers[0].commands.ask, workers[0].commands
+        elsewhere = (partition_for(b"a", 4) + 1) % 4
+
+        async def late(make: Any, timeout: float) -> Any:
+            monkeypatch.setattr(commands, "ask", ask)
+            result = await ask(make, timeout)
+            cluster.put("a", partition=elsewhere)
+            return result
+
+        monkeypatch.setattr(commands, "ask", late)
+        assert (await workers[0].ask("POST", f"{SCHEDULES}/a/trigger", 200))["partition"] == elsewhere
 
     async def test_with_its_key_it_is_looked_for_there_only(self, cluster: Any, workers: Any) -> None:
         cluster.put("a", partition=3)
@@ -180,11 +183,11 @@ class TestControlling:
             progress={"awaited": (Awaited(NOW, 1, 2, NOW + 5, NOW),)},
         )  # fmt: skip
         path = f"{SCHEDULES}/a/complete"
-        problem = await workers[0].ask("POST", path, 409, {"firing-id": f"a@{NOW}", "attempt": 1})
+        problem = await workers[0].ask("POST", path, 409, {"firing_id": f"a@{NOW}", "attempt": 1})
         assert "the latest one is 2" in problem["detail"]
-        problem = await workers[0].ask("POST", path, 404, {"firing-id": f"a@{NOW + 1}", "attempt": 2})
+        problem = await workers[0].ask("POST", path, 404, {"firing_id": f"a@{NOW + 1}", "attempt": 2})
         assert problem["detail"] == "no such firing of it waits for its completion"
-        body = {"firing-id": f"a@{NOW}", "attempt": 2, "completion": "failure"}
+        body = {"firing_id": f"a@{NOW}", "attempt": 2, "completion": "failure"}
         assert (await workers[0].ask("POST", path, 200, body))["outcome"] == "completed"
         command = workers[0].commands.seen[-1]
         assert isinstance(command, CompleteCommand)
@@ -204,19 +207,21 @@ class TestWhatIsWrong:
             ("POST", "", {**ONCE, "trigger": {"evry": "1m"}}, "trigger.evry", "did you mean trigger.every?"),
             ("POST", "", {**ONCE, "command": "cancel"}, "command", "must be 'schedule'"),
             ("POST", "", {**ONCE, "tenant": "other"}, "tenant", "must be 'default'"),
-            ("POST", "", {**ONCE, "reply-topic": "t"}, "reply-topic", "the result is the response"),
+            ("POST", "", {**ONCE, "reply_topic": "t"}, "reply_topic", "the result is the response"),
             ("POST", "", {**ONCE, "id": "a*"}, "id", "must not end in *"),
             ("POST", "", {**ONCE, "payload": {"text": "x" * 1_001}}, "payload", "at most 1000 are allowed"),
             ("POST", "?timeout=soon", ONCE, "timeout", "is not a duration"),
+            ("POST", "?timeout=10", ONCE, "timeout", "'10' has no unit: write 10ms, 10s"),
+            ("DELETE", "/a?timeout=10", None, "timeout", "has no unit"),
             ("POST", "?timeout=2m", ONCE, "timeout", "must be 1ms to 60s"),
             ("POST", "?patience=1", ONCE, "patience", "is not known; there are timeout, wait"),
             ("PUT", "/a*", ONCE, "id", "a path is of one schedule"),
             ("POST", "/a/pause", {"ttl": 5}, "ttl", "has no meaning for a pause"),
             ("POST", "/*/pause", {}, "id", "a path is of one schedule"),
             ("POST", "/a/reschedule", {}, "trigger.at", "is required"),
-            ("POST", "/a/complete", {}, "firing-id", "is required"),
-            ("POST", "/a/complete", {"firing-id": "b@5", "attempt": 1}, "firing-id", "is not one of schedule a"),
-            ("DELETE", "/a?expected_version=0", None, "expected-version", "is not a whole number"),
+            ("POST", "/a/complete", {}, "firing_id", "is required"),
+            ("POST", "/a/complete", {"firing_id": "b@5", "attempt": 1}, "firing_id", "is not one of schedule a"),
+            ("DELETE", "/a?expected_version=0", None, "expected_version", "is not a whole number"),
             ("DELETE", "/%00", None, "id", "control characters"),
         ],
     )
@@ -235,7 +240,6 @@ class TestWhatIsWrong:
         ("failure", "status", "detail"),
         [
             (TooManyWaitingError(), 429, "try again"),
-            (NoCommandsTopicError(), 501, "commands_topics"),
             (BrokerError("gone"), 503, "may or may not have been sent: gone"),
             (ResultTimeout("no answer", Receipt("default", "a", 3, 17)), 504, "no answer"),
         ],
@@ -296,7 +300,7 @@ class TestMany:
             ("cancel", {}, "id"),
             ("cancel", {"labels": {"a": "b"}}, "labels"),
             ("cancel", {"id": "a"}, "id"),
-            ("cancel", {"id": "*", "expected-version": 1}, "expected-version"),
+            ("cancel", {"id": "*", "expected_version": 1}, "expected_version"),
             ("cancel", {"id": "*", "command": "pause"}, "command"),
             ("cancel", {"id": "*", "tenant": "other"}, "tenant"),
             ("pause", {"id": "*", "trigger": {"after": 1}}, "trigger.after"),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness
+from light_scheduler.tables.status import RestoreStatus, StandbyStatus
 from light_scheduler.web.operations import OPERATIONS
-from light_scheduler.worker.status import LATENESS_BOUNDS_MS, Lateness, RestoreStatus, StandbyStatus
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
@@ -189,7 +190,7 @@ async def test_the_openapi_document_has_the_parameters_of_a_list(workers: Any) -
     ]
     assert in_query["limit"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 300}
     assert in_query["sort"] == {"enum": ["due", "id"], "default": "id"}
-    assert set(listing["responses"]) == {"200", "400", "503", "default"}
+    assert set(listing["responses"]) == {"200", "400", "429", "503", "default"}
 
 
 async def test_the_start_page_links_to_what_answers(workers: Any) -> None:

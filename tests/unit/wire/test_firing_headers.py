@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.errors import FormatError
-from light_scheduler.model import Entry, Firing, Headers, Once, Progress, Schedule, Target
+from light_scheduler.model import Entry, Firing, Headers, Once, Progress, Schedule, Target, delivery_id
 from light_scheduler.wire import firing_headers, parse_firing
 
 AT = 1_767_225_600_000
@@ -38,6 +38,7 @@ def test_a_firing_carries_the_users_headers_and_where_it_comes_from_golden() -> 
         ("schedule-source-topic", b"commands"),
         ("schedule-source-partition", b"3"),
         ("schedule-source-offset", b"42"),
+        ("schedule-delivery-id", f"commands:3:42:2:1:{AT}:1".encode()),
     ]
 
 
@@ -56,7 +57,8 @@ def test_the_schedules_own_headers_are_not_touched() -> None:
 def test_what_is_written_reads_back(headers: Headers, id: str, version: int, sequence: int) -> None:
     fired = entry(headers, id=id, version=version, sequence=sequence)
     assert parse_firing(message(firing_headers(fired, AT + 7, b"commands"))) == Firing(
-        "acme", id, AT, AT + 7, sequence, 1, version, "commands", 3, 42, b"k", b"x", headers
+        *("acme", id, AT, AT + 7, sequence, 1, version, "commands", 3, 42, b"k", b"x", headers),
+        delivery_id=delivery_id("commands", 3, 42, version, sequence, AT, 1),
     )
 
 

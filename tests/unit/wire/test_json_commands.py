@@ -46,11 +46,11 @@ def test_a_command_with_every_field_golden() -> None:
             "ttl": "10m",
             "labels": {"team": "billing", "odd": "a,b=c"},
             "priority": 5,
-            "on-past": 5000,
-            "on-conflict": "fail",
-            "expected-version": "3",
-            "reply-topic": "answers",
-            "correlation-id": "c-1",
+            "on_past": 5000,
+            "on_conflict": "fail",
+            "expected_version": "3",
+            "reply_topic": "answers",
+            "correlation_id": "c-1",
         },
         ("traceparent", b"\xff"),
         JSON_TYPE,
@@ -91,14 +91,14 @@ def test_a_command_with_every_field_golden() -> None:
         ({"key": "e"}, "target", Target("t", b"e")),
         ({}, "id", "record-key"),
         ({"target": {"topic": "t", "key": None}}, "target", Target("t", None)),
-        ({"target": {"topic": "t", "key-base64": "/w=="}}, "target", Target("t", b"\xff")),
-        ({"target": {"topic": "t", "partition-key": "p"}}, "target", Target("t", b"record-key", None, b"p")),
+        ({"target": {"topic": "t", "key_base64": "/w=="}}, "target", Target("t", b"\xff")),
+        ({"target": {"topic": "t", "partition_key": "p"}}, "target", Target("t", b"record-key", None, b"p")),
         ({"payload": {"base64": "/wA="}}, "payload", b"\xff\x00"),
         ({"payload": {"text": ""}}, "payload", b""),
         ({"payload": {"json": None}}, "payload", b"null"),
         ({"payload": None, "trigger": {"after": 1}}, "payload", None),
         ({"payload": None, "command": "schedule"}, "payload", None),
-        ({}, "payload", None),
+        ({}, "payload", b""),
     ],
 )
 def test_reads_field(value: dict[str, Any], field: str, expected: object) -> None:
@@ -144,9 +144,13 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"target": {"topic": "t", "headers": {"schedule-id": "x"}}}, "target.headers.schedule-id", "scheduler's"),
         ({"target": {"topic": "t", "headers": {"x": 1}}}, "target.headers.x", "string or null"),
         ({"target": {"topic": "t", "headers": []}}, "target.headers", "object"),
-        ({"target": {"topic": "t", "key": "a", "key-base64": "YQ=="}}, "target.key-base64", "with target.key"),
+        ({"target": {"topic": "t", "key": "a", "key_base64": "YQ=="}}, "target.key_base64", "with target.key"),
         ({"": 1}, '""', "is not known"),
         ({"topic": "t"}, "topic", "did you mean target.topic"),
+        ({"on-conflict": "keep"}, "on-conflict", "is not known; did you mean on_conflict"),
+        ({"trigger": {"every": "5s", "max-firings": 3}}, "trigger.max-firings", "did you mean trigger.max_firings"),
+        ({"target": {"topic": "t", "key-base64": "YQ=="}}, "target.key-base64", "did you mean target.key_base64"),
+        ({"fired_at": 5}, "fired_at", "is set by the scheduler"),
         ({"id": 5}, "id", "must be string"),
         ({"id": ""}, "id", "must not be empty"),
         ({"key": 5}, "key", "must be string"),
@@ -155,7 +159,7 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"priority": 256}, "priority", "from 0 to 255"),
         ({"command": "pause", "target": {"topic": "t"}}, "target.topic", "has no meaning for a pause"),
         ({"command": "cancel", "ttl": 5}, "ttl", "no meaning for a cancel"),
-        ({"correlation-id": "x"}, "correlation-id", "needs reply-topic"),
+        ({"correlation_id": "x"}, "correlation_id", "needs reply_topic"),
         ({"payload": "text"}, "payload", "must be a JSON object"),
         ({"payload": {}}, "payload", "exactly one of"),
         ({"payload": {"text": "a", "json": 1}}, "payload", "exactly one of"),
@@ -192,10 +196,24 @@ def test_a_native_topic_takes_the_json_form_where_the_content_type_says_so(conte
 
 @pytest.mark.parametrize("dialect", ["native", "json"])
 def test_a_refused_record_still_tells_whom_to_answer(dialect: str) -> None:
-    value = {"command": "pause", "id": "a", "tenant": "acme", "reply-topic": "r", "correlation-id": "c", "target": 5}
+    value = {"command": "pause", "id": "a", "tenant": "acme", "reply_topic": "r", "correlation_id": "c", "target": 5}
     envelope = dialect_named(dialect).salvage(record(value, JSON_TYPE))
     assert (envelope.command, envelope.tenant, envelope.id) == ("pause", "acme", "a")
     assert envelope.reply_to == ReplyTo("r", b"c")
+
+
+@pytest.mark.parametrize("dialect", ["native", "json"])
+@pytest.mark.parametrize(
+    ("trigger", "command"),
+    [({"at": 5}, "schedule"), ({"every": "5x"}, "schedule"), ({"aftr": "5s"}, "schedule"), (5, "schedule"),
+     ({}, "cancel"), (None, "cancel")],
+)  # fmt: skip
+def test_a_refused_null_payload_is_a_schedule_if_it_has_a_trigger(dialect: str, trigger: Any, command: str) -> None:
+    value = {"id": "a", "trigger": trigger, "payload": None, "target": {"topic": "a b"}}
+    refused = record(value, JSON_TYPE)
+    with pytest.raises(InvalidCommand):
+        dialect_named(dialect).decode(refused)
+    assert dialect_named(dialect).salvage(refused).command == command
 
 
 # What the schema calls each field, with a value of each type that it claims to take.
@@ -209,54 +227,54 @@ _EXAMPLES: dict[str, Any] = {
     "trigger.every": [5, "5s"],
     "trigger.mode": ["fixed-delay"],
     "trigger.cron": ["* * * * *"],
-    "trigger.cron-dialect": ["quartz"],
+    "trigger.cron_dialect": ["quartz"],
     "trigger.timezone": ["Europe/Berlin"],
     "trigger.backoff": ["1s,2s", ["1s", 2000], {"initial": "5s", "factor": 2, "max": "1h", "attempts": 50}],
     "trigger.start": [AT, str(AT)],
     "trigger.end": [AT, str(AT)],
-    "trigger.max-firings": [3, "3"],
+    "trigger.max_firings": [3, "3"],
     "trigger.jitter": [5, "5s"],
     "trigger.window": [5, "5s"],
     "start": [AT],
     "end": [AT],
-    "max-firings": [3],
+    "max_firings": [3],
     "jitter": ["5s"],
     "window": ["5s"],
     "misfire": ["skip"],
-    "misfire-grace": [5, "5s"],
+    "misfire_grace": [5, "5s"],
     "paused": [True, "true"],
-    "ack-timeout": [5, "5s"],
-    "max-attempts": [3, "3"],
+    "ack_timeout": [5, "5s"],
+    "max_attempts": [3, "3"],
     "overlap": ["queue"],
-    "firing-id": [f"a@{AT}"],
+    "firing_id": [f"a@{AT}"],
     "attempt": [1, "1"],
     "completion": ["failure"],
     "target.topic": ["t"],
     "target.key": ["k", None],
-    "target.key-base64": ["YQ=="],
+    "target.key_base64": ["YQ=="],
     "target.partition": [1, "1"],
-    "target.partition-key": ["k"],
+    "target.partition_key": ["k"],
     "target.headers": [{"a": "b"}],
     "payload": [{"text": "x"}, {"json": [1]}, {"base64": "YQ=="}],
     "ttl": [5, "5s"],
     "labels": [{"a": "b"}, "a=b"],
     "priority": [5, "5"],
-    "on-past": [5, "fire"],
-    "on-conflict": ["keep"],
-    "expected-version": [1, "1"],
-    "reply-topic": ["r"],
-    "correlation-id": ["c"],
+    "on_past": [5, "fire"],
+    "on_conflict": ["keep"],
+    "expected_version": [1, "1"],
+    "reply_topic": ["r"],
+    "correlation_id": ["c"],
 }
 
 
 # What some fields cannot be without.
 _SERIES = {"trigger": {"every": "1m"}}
 _COMPANIONS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("trigger.mode", "start", "end", "max-firings", "overlap"), _SERIES),
-    **{f"trigger.{name}": _SERIES for name in ("mode", "start", "end", "max-firings")},
-    **{f"trigger.{name}": {"trigger": {"cron": "* * * * *"}} for name in ("cron-dialect", "timezone")},
-    "max-attempts": {"ack-timeout": "5s"},
-    "overlap": {**_SERIES, "ack-timeout": "5s"},
+    **dict.fromkeys(("trigger.mode", "start", "end", "max_firings", "overlap"), _SERIES),
+    **{f"trigger.{name}": _SERIES for name in ("mode", "start", "end", "max_firings")},
+    **{f"trigger.{name}": {"trigger": {"cron": "* * * * *"}} for name in ("cron_dialect", "timezone")},
+    "max_attempts": {"ack_timeout": "5s"},
+    "overlap": {**_SERIES, "ack_timeout": "5s"},
 }
 
 
@@ -271,9 +289,9 @@ def test_the_published_schema_lists_exactly_the_fields_that_are_accepted() -> No
     assert listed == set(_EXAMPLES)
     for path, examples in _EXAMPLES.items():
         for example in examples:
-            value = copy.deepcopy({"target": {"topic": "t"}, "reply-topic": "r", **_COMPANIONS.get(path, {})})
-            if path in ("firing-id", "attempt", "completion"):
-                value = {"command": "complete", "firing-id": f"a@{AT}", "attempt": 1}
+            value = copy.deepcopy({"target": {"topic": "t"}, "reply_topic": "r", **_COMPANIONS.get(path, {})})
+            if path in ("firing_id", "attempt", "completion"):
+                value = {"command": "complete", "firing_id": f"a@{AT}", "attempt": 1}
             group, _, name = path.rpartition(".")
             (value.setdefault(group, {}) if group else value)[name] = example
             decode(value)
@@ -312,5 +330,5 @@ class TestWhatIsToldElsewhere:
 
 def test_a_schema_can_be_of_one_command() -> None:
     schema = command_schema({"id", "expected-version", "at"})
-    assert schema["properties"].keys() == {"id", "key", "expected-version", "trigger"}
+    assert schema["properties"].keys() == {"id", "key", "expected_version", "trigger"}
     assert schema["properties"]["trigger"]["properties"].keys() == {"at"}

@@ -7,6 +7,7 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
+    FIRE_PAST,
     NOW,
     REJECT_PAST,
     After,
@@ -108,7 +109,7 @@ def test_the_least_record_means_now_under_the_id_of_its_key() -> None:
         ([("schedule-after", b"15m")], "timing", After(900_000)),
         ([("schedule-after", b"0")], "timing", NOW),
         ([("schedule-after", b"PT15M")], "timing", After(900_000)),
-        ([("schedule-on-past", b"fire")], "on_past", None),
+        ([("schedule-on-past", b"fire")], "on_past", FIRE_PAST),
         ([("schedule-on-past", b"90s")], "on_past", 90_000),
         ([("schedule-priority", b"255")], "priority", 255),
         ([("schedule-labels", b"")], "labels", None),

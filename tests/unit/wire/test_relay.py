@@ -6,7 +6,18 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.wire.relay import FORWARDED_FROM, Origin, as_sent, forwarded, mark_of
+from light_scheduler.wire import record_id
+from light_scheduler.wire.native import NATIVE
+from light_scheduler.wire.relay import (
+    BULK_COUNT,
+    FORWARDED_FROM,
+    Count,
+    Origin,
+    as_sent,
+    count_headers,
+    forwarded,
+    mark_of,
+)
 
 AT = 1_767_225_600_000
 HEADERS = (("schedule-command", b"cancel"), ("trace", b"\xff"), ("trace", None))
@@ -27,7 +38,24 @@ def test_a_copy_reads_as_the_record_that_was_sent_at_its_own_place(timestamp: in
     origin = mark_of(copy)
 
     assert origin == Origin(3, 42, timestamp)
-    assert as_sent(copy, origin) == (b"k", b"\x00v", list(HEADERS), 1, 42, timestamp)
+    assert as_sent(copy, origin) == (b"k", b"\x00v", list(HEADERS), 1, 42, timestamp, (3, 42))
+
+
+def test_a_copy_for_many_and_the_counts_that_answer_it_have_its_token() -> None:
+    token = "0f" * 16
+
+    assert mark_of(record(*forwarded(record(*HEADERS), token))) == Origin(3, 42, AT, token)
+    assert mark_of(record(*count_headers(Count(42, 1, 7, token)))) == Count(42, 1, 7, token)
+
+
+def test_a_copy_has_the_generated_id_of_the_record_that_was_sent() -> None:
+    target = ("schedule-target-topic", b"t")
+    sent = ConsumerRecord("c", 3, 42, AT, 0, None, b"", None, -1, -1, (target,))
+    copy = ConsumerRecord("c", 1, 9, AT + 5, 0, None, b"", None, -1, -1, tuple(forwarded(sent)))
+    origin = mark_of(copy)
+
+    assert isinstance(origin, Origin)
+    assert NATIVE.decode(as_sent(copy, origin)).id == NATIVE.decode(sent).id == record_id(AT, 3, 42)
 
 
 def test_a_record_that_was_sent_is_no_copy() -> None:
@@ -40,3 +68,9 @@ def test_a_record_that_was_sent_is_no_copy() -> None:
 def test_a_mark_that_no_lane_writes_is_refused(value: bytes | None) -> None:
     with pytest.raises(InvalidCommand, match=FORWARDED_FROM):
         mark_of(record((FORWARDED_FROM, value)))
+
+
+@pytest.mark.parametrize("value", [b"1:2:3", b"1:2:3:", b"1:2:3:" + b"0" * 31, b"1:2:3:" + b"G" * 32])
+def test_a_count_without_a_token_is_refused(value: bytes) -> None:
+    with pytest.raises(InvalidCommand, match=BULK_COUNT):
+        mark_of(record((BULK_COUNT, value)))

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import (
     DEFAULT_PRIORITY,
-    CommandForMany,
+    BulkCommand,
+    BulkPart,
+    BulkTotal,
     ControlCommand,
     Entry,
     Once,
@@ -19,23 +21,23 @@ from light_scheduler.model import (
     RescheduleCommand,
     Schedule,
     Selection,
-    Sweep,
-    Tally,
     Target,
 )
 from light_scheduler.wire.state import (
+    CommandsLog,
+    bulk_part_key,
+    bulk_total_key,
+    decode_bulk_part,
+    decode_bulk_total,
+    decode_commands_log,
     decode_entry,
     decode_position,
-    decode_sweep,
-    decode_tally,
+    encode_bulk_part,
+    encode_bulk_total,
     encode_entry,
     encode_position,
-    encode_sweep,
-    encode_tally,
     id_in,
     identity,
-    sweep_key,
-    tally_key,
 )
 
 AT = 1_767_225_600_000
@@ -85,10 +87,14 @@ FIRST_ENTRY_BYTES = bytes.fromhex(
 )
 # Format version 1 as it is written: the same, with the fields that were appended.
 ENTRY_BYTES = (
-    FIRST_ENTRY_BYTES.replace(bytes.fromhex("929d"), bytes.fromhex("929f"), 1).replace(
-        bytes.fromhex("81a161a16294"), bytes.fromhex("81a161a162c0c09e"), 1
+    FIRST_ENTRY_BYTES.replace(bytes.fromhex("929d"), bytes.fromhex("929f"), 1)
+    .replace(
+        bytes.fromhex("92a46f6e6365cf0000019b76daa800"), bytes.fromhex("93a46f6e6365cf0000019b76daa800c2"), 1
+    )  # trigger: not to be late
+    .replace(
+        bytes.fromhex("81a161a16294"), bytes.fromhex("81a161a162c0c09f"), 1
     )  # schedule: bounds and acknowledgement, null
-    + bytes.fromhex("c0c0c000c0c290c09000")  # progress: wake to swept
+    + bytes.fromhex("c0c0c000c0c290c0900000")  # progress: wake to delivered
 )
 POSITION_BYTES = bytes.fromhex("010000000000001267")
 
@@ -104,7 +110,7 @@ def test_a_position_record_of_format_version_1_golden() -> None:
     assert decode_position(POSITION_BYTES) == 4711
 
 
-SWEEP = Sweep(
+BULK = BulkPart(
     RescheduleCommand(
         "acme",
         "a*",
@@ -120,16 +126,17 @@ SWEEP = Sweep(
     origin_offset=7,
     after="a1",
     changed=300,
+    token="7f",
 )
 SWEEP_BYTES = bytes.fromhex(
     "01"  # format version
-    "95"  # [command, origin partition, origin offset, after, changed]
+    "96"  # [command, origin partition, origin offset, after, changed, token]
     "8d"  # command: 13 fields
     "a474797065aa72657363686564756c65"  # "type": "reschedule"
     "a674656e616e74a461636d65"  # "tenant": "acme"
     "a26964a2612a"  # "id": "a*"
     "a36b6579c4016b"  # "key": b"k"
-    "a674696d696e6792a46f6e6365cf0000019b76daa800"  # "timing": ["once", 1767225600000]
+    "a674696d696e6793a46f6e6365cf0000019b76daa800c2"  # "timing": ["once", 1767225600000, false]
     "a9706172746974696f6e03"  # "partition": 3
     "a66f66667365742a"  # "offset": 42
     "ab7265636f726465645f6174cf0000019b76daa7ff"  # "recorded_at": 1767225599999
@@ -142,28 +149,29 @@ SWEEP_BYTES = bytes.fromhex(
     "07"  # origin offset
     "a26131"  # after "a1"
     "cd012c"  # changed
+    "a23766"  # token "7f"
 )
-TALLY = Tally(ControlCommand("cancel", "acme", "*", None, 1, 7, AT, selection=Selection()), awaited=(0, 2), changed=5)
+TALLY = BulkTotal(ControlCommand("cancel", "acme", "*", None, 1, 7, AT, selection=Selection()), (0, 2), 5, "7f")
 
 
 def test_a_record_of_a_command_for_many_of_format_version_1_golden() -> None:
-    assert encode_sweep(SWEEP) == SWEEP_BYTES
-    assert decode_sweep(SWEEP_BYTES) == SWEEP
-    assert sweep_key(0x1267) == bytes.fromhex("030000000000001267")
+    assert encode_bulk_part(BULK) == SWEEP_BYTES
+    assert decode_bulk_part(SWEEP_BYTES) == BULK
+    assert bulk_part_key(0x1267) == bytes.fromhex("030000000000001267")
 
 
 def test_a_tally_of_format_version_1_golden() -> None:
-    record = encode_tally(TALLY)
-    assert record[:2] == bytes.fromhex("0193")  # version, [command, awaited, changed]
-    assert record[-4:] == bytes.fromhex("92000205")  # [0, 2], 5
-    assert decode_tally(record) == TALLY
-    assert tally_key(0x1267) == bytes.fromhex("040000000000001267")
+    record = encode_bulk_total(TALLY)
+    assert record[:2] == bytes.fromhex("0194")  # version, [command, awaited, changed, token]
+    assert record[-7:] == bytes.fromhex("92000205a23766")  # [0, 2], 5, "7f"
+    assert decode_bulk_total(record) == TALLY
+    assert bulk_total_key(0x1267) == bytes.fromhex("040000000000001267")
 
 
-@pytest.mark.parametrize("command", [SWEEP.command, TALLY.command])
-def test_every_command_for_many_reads_back_as_it_was(command: CommandForMany) -> None:
-    assert decode_sweep(encode_sweep(Sweep(command, 0, 0))).command == command
-    assert decode_tally(encode_tally(Tally(command, ()))).command == command
+@pytest.mark.parametrize("command", [BULK.command, TALLY.command])
+def test_every_command_for_many_reads_back_as_it_was(command: BulkCommand) -> None:
+    assert decode_bulk_part(encode_bulk_part(BulkPart(command, 0, 0))).command == command
+    assert decode_bulk_total(encode_bulk_total(BulkTotal(command, ()))).command == command
 
 
 texts = st.text(max_size=8)
@@ -230,9 +238,9 @@ def test_a_newer_format_is_told_from_garbage(version: int) -> None:
     with pytest.raises(FormatTooNew, match=f"format {version}"):
         decode_position(bytes([version]) + POSITION_BYTES[1:])
     with pytest.raises(FormatTooNew, match=f"format {version}"):
-        decode_sweep(bytes([version]) + SWEEP_BYTES[1:])
+        decode_bulk_part(bytes([version]) + SWEEP_BYTES[1:])
     with pytest.raises(FormatTooNew, match=f"format {version}"):
-        decode_tally(bytes([version]))
+        decode_bulk_total(bytes([version]))
 
 
 NOT_ENTRIES = {
@@ -267,16 +275,29 @@ def test_any_bytes_are_a_schedule_or_a_format_error(value: bytes) -> None:
         assert isinstance(decode_entry(value), Entry)
 
 
-@given(st.binary(max_size=12) | damaged(POSITION_BYTES))
+LOG = CommandsLog("vPeOCWypqUOSepEvx0cbog", "app", "commands")
+
+
+@given(st.binary(max_size=12) | damaged(POSITION_BYTES) | damaged(encode_position(4711, LOG)))
 def test_any_bytes_are_a_position_or_a_format_error(value: bytes) -> None:
     with contextlib.suppress(FormatError):
-        assert encode_position(decode_position(value)) == value
+        assert encode_position(decode_position(value), decode_commands_log(value)) == value
 
 
 @pytest.mark.parametrize("value", [b"", b"\x00", b"\x01", POSITION_BYTES[:-1], POSITION_BYTES + b"\x00"])
-def test_a_position_has_one_length(value: bytes) -> None:
+def test_a_position_has_its_whole_offset_and_a_whole_log_or_none(value: bytes) -> None:
     with pytest.raises(FormatError):
         decode_position(value)
+
+
+@pytest.mark.parametrize("log", [None, LOG, LOG._replace(topic_id="")])
+def test_a_position_says_in_which_log_it_is(log: CommandsLog | None) -> None:
+    value = encode_position(4711, log)
+    assert (decode_position(value), decode_commands_log(value)) == (4711, log)
+
+
+def test_the_bytes_of_a_position_with_its_log_are_fixed() -> None:
+    assert encode_position(4711, LOG) == POSITION_BYTES + b"vPeOCWypqUOSepEvx0cbog\x00app\x00commands"
 
 
 def test_identities_of_different_schedules_differ() -> None:

@@ -13,8 +13,8 @@ from light_scheduler.wire import trigger_fields
 from light_scheduler.wire.fields import RULES
 from light_scheduler.wire.instants import FIRST_PLAUSIBLE
 from light_scheduler.wire.native import header_name
-from light_scheduler.wire.rhythm import timing
 from light_scheduler.wire.spans import LONGEST_DURATION
+from light_scheduler.wire.time_rule import timing
 
 spans = st.integers(0, LONGEST_DURATION)
 lengths = st.integers(1, LONGEST_DURATION)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from .records import Answer, Place
+from .records import Answer, RecordId
 
 DEFAULT_GRACE = 30_000
 DEFAULT_ACK_TIMEOUT = 300_000
 
 
-class Delivery(NamedTuple):
+class Arrival(NamedTuple):
     """A message that came of a life; `at` is when the broker took it."""
 
     due: int
@@ -54,7 +54,7 @@ class Life:
     `gone_at` is when an answer said that it had nothing left to do. `former` is what it was before it was rescheduled.
     """
 
-    place: Place
+    place: RecordId
     tenant: str
     id: str
     form: Literal["once", "grid", "delay", "backoff"]
@@ -77,7 +77,7 @@ class Life:
     triggers: tuple[int, ...] = ()
     quiet: list[tuple[int, int | None]] | None = None
     completions: list[Completion] | None = None
-    deliveries: list[Delivery] = field(default_factory=list)
+    deliveries: list[Arrival] = field(default_factory=list)
     former: Life | None = None
 
     @property
@@ -125,7 +125,7 @@ class Life:
         if self.end in ("cancelled", "replaced"):
             late = [each for each in self.deliveries if each.at > self.ended_at]
             # One that has delivered all it had to is not there to be cancelled.
-            if self.form == "once" and self.ack_timeout is None and len(self.deliveries) >= max(1, len(self.triggers)):
+            if self.form == "once" and self.ack_timeout is None:
                 late = self.deliveries
             for each in late:
                 kind = "after_cancel" if self.end == "cancelled" else "wrong"
@@ -142,6 +142,13 @@ class Life:
                 if each.at > begun and (ended is None or each.at < ended) and not triggered:
                     yield "wrong", f"delivered at {each.at}, while paused since {begun}"
 
+    def given_up(self) -> Iterator[int]:
+        """Yield when runs of a fixed-delay series were due that nobody completed, and that others followed."""
+        if self.form == "delay":
+            for each, _ in pairwise(sorted(self.deliveries, key=_sequence)):
+                if self.completed(each.due, 1) is None:
+                    yield each.due
+
     def completed(self, due: int, attempt: int | None = None) -> Completion | None:
         """Return the completion of a firing that ends it: of one attempt, or a successful one of any."""
         for each in self.completions or ():
@@ -155,23 +162,22 @@ def _once(life: Life) -> Iterator[Trouble]:
     if life.ack_timeout is not None:
         yield from _acknowledged(life)
         return
-    most = max(1, len(life.triggers))
-    if life.end == "done" and len(deliveries) < most:
-        yield "missing", f"due {life.due}, delivered {len(deliveries)} of {most} times"
-    for extra in deliveries[most:]:
+    if life.end == "done" and not deliveries:
+        yield "missing", f"due {life.due}, triggered {len(life.triggers)} times, never delivered"
+    for extra in deliveries[1:]:
         yield "duplicate", f"delivered {len(deliveries)} times, again at {extra.at}"
-    for number, each in enumerate(deliveries[:most], 1):
+    for each in deliveries[:1]:
         if life.triggers:
             if not life.triggers[0] <= each.due <= each.fired_at:
                 yield "wrong", f"triggered at {life.triggers}, due {each.due}"
         elif each.due != life.due:
             yield "wrong", f"due {each.due} instead of {life.due}"
-        if each.sequence != number or each.attempt != 1:
+        if each.sequence != 1 or each.attempt != 1:
             yield "wrong", f"sequence {each.sequence}, attempt {each.attempt}"
         yield from _version(life, each)
 
 
-def _version(life: Life, each: Delivery) -> Iterator[Trouble]:
+def _version(life: Life, each: Arrival) -> Iterator[Trouble]:
     if life.version is not None and each.version != life.version:
         yield "wrong", f"version {each.version} instead of {life.version}"
 
@@ -209,8 +215,10 @@ def _grid(life: Life) -> Iterator[Trouble]:
             yield "wrong", f"due {each.due} is no time of its own"
         elif planned <= at:
             yield "duplicate", f"due {each.due} comes after {at}"
-        elif planned > at + interval and (life.misfire == "all" or each.fired_at - (at + interval) <= life.grace):
-            yield "missing", f"due {at + interval}, left out before {each.due}"
+        elif planned > at + interval:
+            last = at + interval if life.misfire == "all" else planned - interval
+            if life.misfire == "all" or each.fired_at - last <= life.grace:
+                yield "missing", f"due {last}, left out before {each.due}, fired at {each.fired_at}"
         at = planned
         yield from _version(life, each)
     if life.end == "done":
@@ -222,7 +230,7 @@ def _delay(life: Life) -> Iterator[Trouble]:
     delay = life.steps[0]
     timeout = DEFAULT_ACK_TIMEOUT if life.ack_timeout is None else life.ack_timeout
     yield from _counted_up(life.deliveries, "sequence")
-    before: Delivery | None = None
+    before: Arrival | None = None
     for each in sorted(life.deliveries, key=_sequence):
         if before is None:
             due = life.due
@@ -241,7 +249,7 @@ def _delay(life: Life) -> Iterator[Trouble]:
 def _backoff(life: Life) -> Iterator[Trouble]:
     """Attempt after attempt at given intervals, until one is completed; time that was missed is added."""
     yield from _counted_up(life.deliveries, "attempt")
-    before: Delivery | None = None
+    before: Arrival | None = None
     for each in sorted(life.deliveries, key=_attempt):
         if each.attempt > len(life.steps):
             yield "wrong", f"attempt {each.attempt} of {len(life.steps)}"
@@ -260,7 +268,7 @@ def _backoff(life: Life) -> Iterator[Trouble]:
         yield from _all_of(life, len(life.steps))
 
 
-def _counted_up(deliveries: list[Delivery], what: Literal["sequence", "attempt"]) -> Iterator[Trouble]:
+def _counted_up(deliveries: list[Arrival], what: Literal["sequence", "attempt"]) -> Iterator[Trouble]:
     """Numbers from 1 without a gap, each once, in the order of the log."""
     numbers = [getattr(each, what) for each in deliveries]
     seen = set(numbers)
@@ -281,11 +289,11 @@ def _all_of(life: Life, most: int) -> Iterator[Trouble]:
         yield "wrong", f"{last} of {most} were delivered"
 
 
-def _sequence(delivery: Delivery) -> int:
+def _sequence(delivery: Arrival) -> int:
     return delivery.sequence
 
 
-def _attempt(delivery: Delivery) -> int:
+def _attempt(delivery: Arrival) -> int:
     return delivery.attempt
 
 

@@ -25,7 +25,7 @@ class Record(NamedTuple):
     headers: Headers
 
 
-Place = tuple[int, int]
+RecordId = tuple[int, int]
 """(partition, offset) of a command."""
 
 
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
     at: int
 
 
-def answer_of(record: Record) -> tuple[Place, Answer]:
+def answer_of(record: Record) -> tuple[RecordId, Answer]:
     """Read a result record: which command it answers, and how."""
     told: dict[str, Any] = json.loads(record.value or b"{}")
     return (told["partition"], told["offset"]), Answer(told["outcome"], told["version"], record.timestamp)

@@ -8,8 +8,8 @@ from .lives import DEFAULT_GRACE, Completion, Life
 from .records import (
     PROMISE,
     Answer,
-    Place,
     Record,
+    RecordId,
     control_of,
     digest,
     kafka_partition,
@@ -25,10 +25,10 @@ Trouble = tuple[str, str, str]
 class Replay:
     """Takes commands one by one; `partitions` says how many each target topic has."""
 
-    def __init__(self, answers: Mapping[Place, Answer], partitions: Mapping[str, int]) -> None:
-        self.lives: dict[Place, Life] = {}
-        self.rejected: set[Place] = set()
-        self.refused: set[Place] = set()
+    def __init__(self, answers: Mapping[RecordId, Answer], partitions: Mapping[str, int]) -> None:
+        self.lives: dict[RecordId, Life] = {}
+        self.rejected: set[RecordId] = set()
+        self.refused: set[RecordId] = set()
         self._answers = answers
         self._partitions = partitions
         self._current: dict[tuple[str, str], Life] = {}
@@ -120,8 +120,9 @@ class Replay:
         }
         outcome = answer.outcome
         if outcome == "not_found":
-            # A completion is not found either when its firing does not wait for one.
-            if command != "complete":
+            # A completion is not found either when its firing does not wait for one, nor is a trigger of what was
+            # delivered and waits for its completion.
+            if command != "complete" and (command != "trigger" or life.ack_timeout is None):
                 self._gone(life, answer)
                 del self._current[life.tenant, life.id]
             return
@@ -230,9 +231,9 @@ def _step(field: str) -> int:
     return step
 
 
-def answers_of(results: Iterable[tuple[Place, Answer]]) -> tuple[dict[Place, Answer], list[Trouble]]:
+def answers_of(results: Iterable[tuple[RecordId, Answer]]) -> tuple[dict[RecordId, Answer], list[Trouble]]:
     """Return each command's answer, and the commands that were answered more than once."""
-    answers: dict[Place, Answer] = {}
+    answers: dict[RecordId, Answer] = {}
     troubles: list[Trouble] = []
     for place, answer in results:
         if place in answers:

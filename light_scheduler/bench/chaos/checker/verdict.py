@@ -8,15 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from .lives import Delivery, Life
-from .records import Place, Record, answer_of, control_of, digest, user_headers
+from .lives import Arrival, Life
+from .records import Record, RecordId, answer_of, control_of, digest, user_headers
 from .replay import Replay, Trouble, answers_of
 
 Kind = Literal["missing", "duplicate", "early", "after_cancel", "wrong", "out_of_order"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+UNACKNOWLEDGED = "unacknowledged"
 
 _OURS = frozenset(
-    {"id", "tenant", "firing-id", "due", "fired-at", "sequence", "attempt", "version", "original-due"}
+    {"id", "tenant", "firing-id", "delivery-id", "due", "fired-at", "sequence", "attempt", "version", "original-due"}
     | {"source-topic", "source-partition", "source-offset"}
 )
 
@@ -69,10 +70,10 @@ def check(
         verdict.commands += 1
         verdict.faults.extend(Fault(*trouble) for trouble in replay.take(command))
     replay.close()
-    order = _Order()
+    order, names = _Order(), _Names()
     for record in deliveries:
         verdict.deliveries += 1
-        verdict.faults.extend(Fault(*trouble) for trouble in _attach(record, replay.lives, order))
+        verdict.faults.extend(Fault(*trouble) for trouble in _attach(record, replay.lives, order, names))
     for life in replay.lives.values():
         verdict.faults.extend(Fault(kind, life.name, what) for kind, what in life.troubles())
     verdict.faults.extend(Fault(*trouble) for trouble in _letters(dead_letters, replay))
@@ -113,13 +114,25 @@ class _Order:
         return offset < before
 
 
-def _attach(record: Record, lives: Mapping[Place, Life], order: _Order) -> Iterator[Trouble]:
+class _Names:
+    """A delivery id stands for one delivery: consumers drop a message whose id they have seen."""
+
+    def __init__(self) -> None:
+        self._whose: dict[str, tuple[RecordId, int, int, int, int]] = {}
+
+    def is_taken(self, name: str, place: RecordId, delivery: Arrival) -> bool:
+        """Take a delivery id; tell whether another delivery has it."""
+        whose = (place, delivery.version, delivery.sequence, delivery.due, delivery.attempt)
+        return self._whose.setdefault(name, whose) != whose
+
+
+def _attach(record: Record, lives: Mapping[RecordId, Life], order: _Order, names: _Names) -> Iterator[Trouble]:
     """Give a delivered message to the life that it came of; yield what is wrong with the message itself."""
     control = control_of(record)
     where = f"{record.topic}-{record.partition}:{record.offset}"
     try:
         place = (int(control["source-partition"] or ""), int(control["source-offset"] or ""))
-        delivery = Delivery(
+        delivery = Arrival(
             int(control["due"] or ""),
             int(control["fired-at"] or ""),
             record.timestamp,
@@ -144,6 +157,8 @@ def _attach(record: Record, lives: Mapping[Place, Life], order: _Order) -> Itera
         yield "wrong", life.name, f"calls itself {control.get('tenant')}/{control.get('id')} at {where}"
     if control.get("firing-id") != f"{life.id}@{delivery.due}":
         yield "wrong", life.name, f"firing id {control.get('firing-id')} at {where}"
+    if not (name := control.get("delivery-id")) or names.is_taken(name, place, delivery):
+        yield "wrong", life.name, f"delivery id {name} at {where} is another message's, or none"
     if record.partition != life.partition:
         yield "wrong", life.name, f"is at {where}, and belongs to partition {life.partition}"
     if order.broken(record, life, delivery.due):
@@ -152,17 +167,28 @@ def _attach(record: Record, lives: Mapping[Place, Life], order: _Order) -> Itera
 
 def _letters(dead_letters: Iterable[Record], replay: Replay) -> Iterator[Trouble]:
     """What was rejected, or refused by its target, is a dead letter once; what was given up after all attempts too."""
-    found: Counter[tuple[str, Place]] = Counter()
+    found: Counter[tuple[str, RecordId, int | None]] = Counter()
     for record in dead_letters:
         told = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
         place = (int(told["dead-letter-source-partition"]), int(told["dead-letter-source-offset"]))
-        found[told["dead-letter-cause"], place] += 1
-    expected = {("rejected", place) for place in replay.rejected} | {("refused", place) for place in replay.refused}
-    for cause, place in expected - found.keys():
-        yield "missing", f"command {place[0]}:{place[1]}", f"no dead letter says that it was {cause}"
-    for (cause, place), times in found.items():
-        given_up = replay.lives.get(place) if cause == "unacknowledged" else None
+        cause = told["dead-letter-cause"]
+        due = int(told["dead-letter-due"]) if cause == UNACKNOWLEDGED else None
+        found[cause, place, due] += 1
+    expected: set[tuple[str, RecordId, int | None]] = {("rejected", place, None) for place in replay.rejected}
+    expected |= {("refused", place, None) for place in replay.refused}
+    expected |= {(UNACKNOWLEDGED, life.place, due) for life in replay.lives.values() for due in life.given_up()}
+    for cause, place, due in expected - found.keys():
+        yield "missing", f"command {place[0]}:{place[1]}", f"no dead letter says that it was {cause}, due {due}"
+    for (cause, place, due), times in found.items():
         if times > 1:
             yield "duplicate", f"command {place[0]}:{place[1]}", f"{times} dead letters say that it was {cause}"
-        if (cause, place) not in expected and (given_up is None or given_up.ack_timeout is None):
+        if (cause, place, due) not in expected and not _may_be_given_up(replay.lives.get(place), cause, due):
             yield "wrong", f"command {place[0]}:{place[1]}", f"a dead letter says that it was {cause}"
+
+
+def _may_be_given_up(life: Life | None, cause: str, due: int | None) -> bool:
+    """Tell whether nobody may have completed a firing that waited for it."""
+    if life is None or cause != UNACKNOWLEDGED or due is None:
+        return False
+    waits = life.ack_timeout is not None or life.form == "delay"
+    return waits and life.completed(due) is None

@@ -34,6 +34,17 @@ def listed(dialect: CronDialect, *, times: bool | None = None) -> list[tuple[str
     ]
 
 
+def test_the_documentation_names_the_version_that_a_table_is_of(dialect: CronDialect, table: Table) -> None:
+    document = (FOLDER.parents[2] / "docs" / "cron.md").read_text()
+    row = next(line for line in document.splitlines() if line.startswith(f"| `{dialect}`"))
+    assert table.original.rpartition(":")[2] in row
+
+
+def test_a_fifth_weekday_is_never_one_of_the_next_month() -> None:
+    fifth = compile_cron("0 0 8 ? * MON#5", "spring", "UTC")
+    assert fifth.next_after(1_738_200_000_000) == 1_743_408_000_000  # from 2025-01-30 to 2025-03-31
+
+
 def test_a_table_has_at_least_300_expressions_that_fire_20_times_from_5_starts_in_4_zones(table: Table) -> None:
     assert sum(isinstance(rows, list) for rows in table.answers.values()) >= 300
     assert table.count == 20

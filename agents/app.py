@@ -1,0 +1,215 @@
+"""Putting a worker together: a Faust application whose transport feeds lanes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import faust
+from aiokafka import TopicPartition
+from faust.tables import TableManager
+
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.connection import Connection
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.connection import HEARTBEAT_S
+from light_scheduler.kafka.probe import Prober
+from light_scheduler.kafka.schema_registry import SchemaRegistry
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.topic_admin import topic_config, topic_id
+from light_scheduler.kafka.topic_ids import TopicIdLookUp, TopicIds
+from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.staging import Staging
+from light_scheduler.logs import logging_config
+from light_scheduler.settings import Settings
+from light_scheduler.tables.loads import MAX_LOADS, Loads
+from light_scheduler.tables.rebuilding import Rebuilding
+from light_scheduler.tables.recovery import ChangelogFacts
+from light_scheduler.tables.services import LaneServices, Timer
+from light_scheduler.tables.standby import Standby
+from light_scheduler.wire import dialect_named
+from light_scheduler.wire.schemas import Schemas
+
+from .credentials import credentials_of
+from .faust_worker import PlainWorker, without_banner
+from .startup import refuse_port_in_use, wait_for_topics
+from .transport import LaneConsumer, LaneTransport
+
+TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
+"""(clock, longest tick in ms, what to call) -> timer."""
+
+
+MAX_FETCH_BYTES = 1 << 20
+DEFAULT_DELETE_RETENTION_MS = 86_400_000
+
+log = logging.getLogger(__name__)
+
+
+class _NoTables(TableManager):
+    """Faust's tables, of which there are none: its own would give them a second to be declared at every start."""
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
+
+
+class SchedulerApp(faust.App):
+    """The Faust application of a worker."""
+
+    settings: Settings
+    lanes: Lanes
+    clock: Clock
+
+    async def on_first_start(self) -> None:
+        """Wait for the broker and the topics: Faust would exit without the one and overlook the other for long."""
+        settings = self.settings
+        log.info(
+            "light-scheduler %s, pid %d: application %s, Kafka at %s, HTTP at %s, local state in %s",
+            metadata.version("light-scheduler"),
+            os.getpid(),
+            settings.app_id,
+            settings.bootstrap_servers,
+            settings.web_url,
+            settings.data_dir.absolute(),
+        )
+        if self.conf.web_enabled:
+            refuse_port_in_use(self.conf.web_bind or settings.web_host, self.conf.web_port)
+        await wait_for_topics(settings, lambda: self.should_stop, self.sleep)
+        await super().on_first_start()
+        # A cycle makes tens of thousands of short-lived values and no reference cycles: by default the collector would
+        # walk through all of Faust's objects several times a second, for nothing.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(1_000_000, 20, 100)
+
+
+def create_app(
+    settings: Settings, new_timer: TimerFactory, clock: Clock | None = None, **faust_options: Any
+) -> SchedulerApp:
+    """Make the application of a worker; agents and web are attached by the caller."""
+    clock = clock or SystemClock()
+    without_banner()
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError("data_dir", f"{settings.data_dir} cannot be made: {error.strerror}") from error
+    connection = settings.connection
+    app = SchedulerApp(
+        settings.app_id,
+        broker=settings.broker.replace(",", ";"),
+        broker_credentials=credentials_of(connection),
+        datadir=settings.data_dir / "faust",
+        store="memory://",
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        stream_wait_empty=False,
+        broker_session_timeout=settings.session_timeout / 1_000,
+        broker_heartbeat_interval=min(HEARTBEAT_S, settings.session_timeout / 3_000),
+        consumer_group_instance_id=settings.instance_id,
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=MAX_FETCH_BYTES,
+        # 0 would make Faust use an assignor that does not tell who has what.
+        table_standby_replicas=max(1, settings.standby_replicas),
+        Worker=PlainWorker,
+        TableManager=_NoTables,
+        logging_config=logging_config(settings.log_level, settings.log_format),
+        **faust_options,
+    )
+    app.settings, app.clock = settings, clock
+    clients = KafkaClients(connection, settings.transaction_timeout)
+    own = settings.reserved_topics - settings.answer_topics
+    prober = Prober(settings.app_id, clients.coordinator)
+    targets = Targets(connection, own, clock, prober, clients.promptness)
+    commands_ids = TopicIds(TopicIdLookUp(connection), time.monotonic)
+    registry = None if settings.schema_registry is None else SchemaRegistry(settings.schema_registry, Schemas())
+    new_lane, new_standby = _factories(app, targets, clients, new_timer, commands_ids, registry)
+
+    async def release() -> None:
+        await targets.close()
+        await clients.close()
+        if registry is not None:
+            await registry.close()
+
+    app.lanes = Lanes(new_lane, new_standby, release, targets.outages)
+    transport = LaneTransport(app.conf.broker_consumer, app)
+    transport.lanes = app.lanes
+    transport.keeps_standbys = settings.standby_replicas > 0
+    transport.command_topics = frozenset(source.name for source in settings.inputs)
+    transport.doubt_topics = commands_ids.doubt
+    transport.promptness = clients.promptness
+    app.transport = transport
+    return app
+
+
+def _factories(
+    app: SchedulerApp,
+    targets: Targets,
+    clients: KafkaClients,
+    new_timer: TimerFactory,
+    commands_ids: TopicIds,
+    registry: SchemaRegistry | None,
+) -> tuple[Callable[[TopicPartition], Lane], Callable[[TopicPartition], Standby]]:
+    settings, clock = app.settings, app.clock
+    schemas = None if registry is None else registry.schemas
+    dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}
+    limits = Limits(settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only)
+    staging = Staging(settings.stage_ahead)
+    rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
+
+    def consumer() -> LaneConsumer:
+        assert isinstance(app.consumer, LaneConsumer)
+        return app.consumer
+
+    def make_timer(tick: Callable[[], None]) -> Timer:
+        return new_timer(clock, settings.tick, tick)
+
+    async def changelog_facts(topic: str) -> ChangelogFacts:
+        return await asyncio.to_thread(_changelog_facts, settings.connection, topic)
+
+    processes = settings.rebuild_processes
+    services = LaneServices(
+        clients=clients,
+        group=app.conf.id,
+        clock=clock,
+        confirm=lambda tp: consumer().confirm(tp),
+        changelog_facts=changelog_facts,
+        commands_ids=commands_ids,
+        new_timer=make_timer,
+        make_room=lambda: consumer().look_around(),
+        fail=app.crash,
+        max_clock_skew=settings.max_clock_skew,
+        loads=Loads(processes or MAX_LOADS),
+        rebuilding=Rebuilding(clients, settings.log_level, settings.log_format) if processes else None,
+        schema_registry=registry,
+    )
+
+    def new_lane(tp: TopicPartition) -> Lane:
+        dialect, topics = dialects[tp.topic], settings.topics
+        context = LaneContext(tp.topic, tp.partition, dialect, topics, limits, rules, targets, settings.shares, staging)
+        return Lane(context, services, state_path(tp))
+
+    def new_standby(tp: TopicPartition) -> Standby:
+        changelog = TopicPartition(settings.topics.changelog(tp.topic), tp.partition)
+        return Standby(tp, changelog, services, state_path(tp))
+
+    def state_path(tp: TopicPartition) -> Path:
+        return settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}"
+
+    return new_lane, new_standby
+
+
+def _changelog_facts(connection: Connection, topic: str) -> ChangelogFacts:
+    configured = topic_config(connection, topic).get("delete.retention.ms")
+    retention = DEFAULT_DELETE_RETENTION_MS if configured is None else int(configured)
+    return ChangelogFacts(topic_id(connection, topic), retention)

@@ -1,0 +1,31 @@
+"""Faust's worker process without its decoration: what it tells goes to the log, as the settings have it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import faust
+import mode
+from faust.cli.worker import worker as worker_command
+
+
+class PlainWorker(faust.Worker):
+    """Writes nothing but log lines."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "quiet": True})
+
+    def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:  # noqa: ARG002
+        """Keep the levels: Faust would set its own default, and draw a spinner between the lines."""
+        self.spinner = None
+        logging.captureWarnings(True)
+
+
+def without_banner() -> None:
+    """Keep `faust worker` from printing a table first. Faust has no setting for that, only its option `--quiet`."""
+    worker_command.on_worker_created = _say_nothing  # type: ignore[assignment, method-assign]
+
+
+def _say_nothing(_command: worker_command, _worker: mode.Worker) -> None:
+    """Take the place of a hook that prints."""

@@ -1,0 +1,132 @@
+"""Tells Karafka's Web UI of the commands topics that have its dialect, where their states topics exist."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from light_scheduler.clock import Clock
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.connection import started_producer, stop_producer
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.life import LaneState
+from light_scheduler.tables.days import days_of
+from light_scheduler.wire.dialects.karafka_state import (
+    STATE_HEADERS,
+    STATE_KEY,
+    PartitionState,
+    State,
+    encode_state,
+    states_topic,
+)
+
+LOOK_S = 1.0
+INTERVAL_MS, SOON_MS = 15_000, 3_000
+"""How things stand is told every interval, a change of state at the next look and again soon: then what the lane took
+when it changed is in its table."""
+
+STATES: dict[LaneState, State] = {LaneState.RESTORING: "loading", LaneState.FAILED: "loading"}
+
+log = logging.getLogger(__name__)
+
+
+class _Told(NamedTuple):
+    """What was told last, and when more is to be told; `low` is the first offset that the lane read here."""
+
+    lane: Lane
+    low: int
+    started_at: int
+    state: State
+    at: int
+    again_at: int
+
+
+class KarafkaStates(Service):
+    """Of a worker: `lanes` yields its lanes, `topics` are the commands topics that have the dialect."""
+
+    def __init__(
+        self,
+        lanes: Callable[[], Iterable[Lane]],
+        topics: Collection[str],
+        bootstrap_servers: str,
+        clock: Clock,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._lanes = lanes
+        self._topics = topics
+        self._bootstrap_servers = bootstrap_servers
+        self._clock = clock
+        self._producer: AIOKafkaProducer | None = None
+        self._told: dict[tuple[str, int], _Told] = {}
+
+    @Service.task
+    async def _look(self) -> None:
+        while not self.should_stop:
+            try:
+                for lane in self._lanes():
+                    if lane.tp.topic in self._topics:
+                        await self._tell_of(lane)
+            except (BrokerError, KafkaError) as error:
+                log.warning("no state can be told: %s", error or type(error).__name__)
+            await self.sleep(LOOK_S)
+
+    async def on_stop(self) -> None:
+        try:
+            for told in self._told.values():
+                await self._send(told._replace(state="stopped", at=self._clock.now()), {})
+        except (BrokerError, KafkaError) as error:
+            log.warning("the end of states cannot be told: %s", error or type(error).__name__)
+        if self._producer is not None:
+            await stop_producer(self._producer)
+
+    async def _tell_of(self, lane: Lane) -> None:
+        now, state = self._clock.now(), _state_of(lane)
+        told = self._told.get(lane.tp)
+        if told is None or told.lane is not lane:
+            told = _Told(lane, -1, now, "fresh", 0, 0)
+        if state == told.state and now < told.again_at:
+            return
+        topic = states_topic(lane.tp.topic)
+        targets = lane.context.targets
+        await targets.resolve({topic})
+        if targets[topic].refusal is not None or lane.tp.partition >= targets[topic].partitions:
+            return
+        table, days, is_change = lane.copy.table, None, state != told.state
+        if state == "loaded" and table is not None:
+            if not is_change:
+                days = await days_of(table, lambda: lane.copy.table is table and not self.should_stop)
+            if told.low < 0:
+                told = told._replace(low=table.checkpoint.position)
+        told = told._replace(state=state, at=now, again_at=now + (SOON_MS if is_change else INTERVAL_MS))
+        await self._send(told, days or {})
+        self._told[lane.tp] = told
+
+    async def _send(self, told: _Told, daily: dict[int, int]) -> None:
+        if self._producer is None:
+            self._producer = await started_producer({"bootstrap_servers": self._bootstrap_servers})
+        lane, table = told.lane, told.lane.copy.table
+        high = -1 if table is None else table.checkpoint.position - 1
+        low = told.low if high >= told.low else -1
+        reloads = lane.counters.restarts
+        partition = PartitionState(told.state, told.at, told.started_at, low, high, daily, reloads)
+        await self._producer.send_and_wait(
+            states_topic(lane.tp.topic),
+            encode_state(partition),
+            STATE_KEY,
+            partition=lane.tp.partition,
+            headers=STATE_HEADERS,
+        )
+
+
+def _state_of(lane: Lane) -> State:
+    if lane.state is LaneState.RUNNING:
+        return "loaded" if lane.intake.backlog_taken else "loading"
+    if lane.is_closing():
+        return "stopped"
+    return STATES.get(lane.state, "fresh")

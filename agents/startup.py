@@ -1,0 +1,106 @@
+"""What a worker needs before it can start: a free port, the broker, the topics."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from light_scheduler.connection.diagnosis import fault_of
+from light_scheduler.errors import BrokerError, BrokerRefused, BrokerUnreachable, ConfigurationError
+from light_scheduler.host.ports import port_is_free
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
+
+RETRY_S = 1.0
+REMIND_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Waiting:
+    """Tells what a start waits for: once, again when that changes, and once a minute. `monotonic` is in seconds."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._told: tuple[str, float] | None = None
+
+    def tell(self, what: str) -> None:
+        """Log what is waited for, unless that was said just before."""
+        now = self._monotonic()
+        if self._told is None or self._told[0] != what or now - self._told[1] >= REMIND_S:
+            self._told = what, now
+            log.warning("waiting: %s", what)
+
+    def end(self) -> None:
+        """Log that there is nothing to wait for any more, if there was."""
+        if self._told is not None:
+            log.info("the broker and the topics are there")
+
+
+def refuse_port_in_use(host: str, port: int) -> None:
+    """Raise ConfigurationError if something else listens where the HTTP server is to listen."""
+    if not port_is_free(port, host):
+        raise ConfigurationError(
+            "web_port",
+            f"port {port} of {host} is in use, or the machine does not have that address: choose another with "
+            f"--web-port or {ENVIRONMENT_PREFIX}WEB_PORT, or stop what listens there",
+        )
+
+
+async def wait_for_topics(
+    settings: Settings, should_stop: Callable[[], bool], sleep: Callable[[float], Awaitable[None]]
+) -> None:
+    """Wait for the broker and the topics. Raises ConfigurationError if their partitions do not agree."""
+    targets = Targets(settings.connection)
+    inputs = {source.name for source in settings.inputs}
+    needed = inputs | {settings.topics.changelog(name) for name in inputs}
+    needed |= {settings.topics.history, settings.topics.dead_letters}
+    needed |= {settings.topics.delays, settings.topics.delay_positions}
+    waiting = Waiting()
+    try:
+        with _quiet_kafka_client():
+            while not should_stop():
+                try:
+                    if (fault := await fault_of(settings.connection.aiokafka())) is not None:
+                        raise fault
+                    await targets.resolve(needed)
+                    missing = [refusal for topic in sorted(needed) if (refusal := targets[topic].refusal) is not None]
+                    if not missing:
+                        _check_partitions(settings, inputs, targets)
+                        waiting.end()
+                        return
+                    waiting.tell(f"{', '.join(missing)}; run `light-scheduler topics create`")
+                except BrokerRefused:
+                    raise  # waiting does not mend it, and many failed logins may lock the user out
+                except BrokerUnreachable as error:
+                    waiting.tell(f"{error}. Start it, or name your brokers with --broker or {ENVIRONMENT_PREFIX}BROKER")
+                except BrokerError as error:
+                    waiting.tell(str(error))
+                await sleep(RETRY_S)
+    finally:
+        await targets.close()
+
+
+def _check_partitions(settings: Settings, inputs: set[str], targets: Targets) -> None:
+    for name in inputs:
+        changelog = settings.topics.changelog(name)
+        if targets[name].partitions != targets[changelog].partitions:
+            raise ConfigurationError(
+                "commands_topics",
+                f"{name} has {targets[name].partitions} partitions and its changelog {changelog} has "
+                f"{targets[changelog].partitions}; they must be the same: run `light-scheduler topics check`",
+            )
+
+
+@contextmanager
+def _quiet_kafka_client() -> Iterator[None]:
+    """Keep the client's own lines out of the log: each failed connection would be one, and is in our warning."""
+    client = logging.getLogger("aiokafka")
+    level = client.level
+    client.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        client.setLevel(level)

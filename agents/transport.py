@@ -1,0 +1,353 @@
+"""Faust as the control plane: its consumer keeps membership, assignment and fetching; commands go to lanes in batches.
+
+What is overridden of Faust's aiokafka driver, and why:
+
+    Consumer.on_partitions_assigned  fences new lanes before Faust, or anything else, goes on with an assignment
+    Consumer._drain_messages         hands on whole batches of a partition; the loop that fetches is the one that seeks,
+                                     and it goes on for lanes while the group rebalances
+    Consumer.on_stop                 closes the lanes before the worker leaves the group
+    Consumer.verify_event_path       Faust's livelock detector knows nothing of lanes
+    thread._create_worker_consumer   reads committed records only; tells when a fetch fails, or a connection
+    thread.seek_to_committed         a lane's partition is read from the position in its state, not from the group's
+    thread._fetch_records            makes commands of what was fetched, and tells where the log lacks what is wanted
+    thread.on_start                  gives up on a coordinator that does not answer heartbeats
+    thread.on_thread_stop            stops in an outage as well
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import (
+    ConsumerStoppedError,
+    IllegalStateError,
+    KafkaError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+)
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, ConsumerMessage
+
+from light_scheduler.kafka.connection import end_fetches
+from light_scheduler.kafka.fetching import fetched_commands
+from light_scheduler.kafka.promptness import FETCH_ANSWER_S, Promptness, bound_heartbeats
+from light_scheduler.lanes.assigned import Lanes
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.wire import CommandRecord
+
+if TYPE_CHECKING:
+    from faust.assignor.partition_assignor import PartitionAssignor
+
+FETCH_TIMEOUT_S = 0.1
+IDLE_TIMEOUT_S = 1.0
+"""How long the fetcher waits for records before it looks what else there is to do; and how long while every lane is at
+rest, for then what there is to do ends the wait (`LaneConsumer.look_around`)."""
+
+FETCH_MAX_WAIT_MS = 100
+"""How long a fetch may wait in the broker. A partition whose records were just taken is fetched again only when the
+broker has answered the fetch under way, so this bounds how late a command arrives. The shorter, the more an
+idle worker has to do."""
+
+LOST_BATCH_S = 1.0
+"""A batch that has not reached its lane after this long was lost on the way: an agent that fails loses its event. A
+rebalance empties the agents' queues, so then nothing is on the way."""
+
+log = logging.getLogger(__name__)
+
+
+class CommandBatch(NamedTuple):
+    """What an agent receives as one event: consecutive commands of one partition, fetched from offset `first` on."""
+
+    lane: Lane
+    epoch: int
+    first: int
+    records: list[CommandRecord]
+
+
+@dataclass
+class _Feed:
+    """How far the commands of a lane have been handed on, and in which assignment the reading goes on from there."""
+
+    assignment: object = None
+    fetched_to: int = 0
+    handed_at: float = 0.0
+
+
+class _Thread(driver.AIOKafkaConsumerThread):
+    _may_wait = True
+    out_of_range: Mapping[TopicPartition, int] = {}
+    """Offsets that were to be fetched and that the log does not have."""
+
+    def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = "read_committed"
+        consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
+        consumer._auto_offset_reset = "none"  # a place that the log does not have is not passed over in silence
+        client, doubt = consumer._client, cast(LaneTransport, self.transport).doubt_topics
+        update = client.force_metadata_update
+
+        def doubt_and_update() -> Any:
+            """aiokafka asks for metadata as soon as something is wrong with a partition, before it fetches again."""
+            doubt()
+            return update()
+
+        client.force_metadata_update = doubt_and_update
+        promptness = cast(LaneTransport, self.transport).promptness
+        promptness.bound(client, FETCH_ANSWER_S, is_member=True, is_telling=True)
+        return consumer
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        bound_heartbeats(self._ensure_consumer())
+
+    async def _fetch_records(
+        self,
+        consumer: Any,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,  # noqa: ARG002 - all that was fetched is taken
+    ) -> Any:
+        if consumer._closed or consumer._fetcher._closed:
+            raise ConsumerStoppedError
+        topics = cast(LaneTransport, self.transport).command_topics
+        timeout, self._may_wait = timeout if self._may_wait else None, True
+        try:
+            with consumer._fetcher._subscriptions.fetch_context():
+                return await fetched_commands(consumer._fetcher, active_partitions, topics, timeout or 0)
+        except OffsetOutOfRangeError as error:
+            self.out_of_range = {**self.out_of_range, **error.args[0]}
+        except NoOffsetForPartitionError:
+            log.debug("a lane has not said yet where to read")
+        return {}
+
+    async def on_thread_stop(self) -> None:
+        if self._consumer is not None:
+            await end_fetches(self._consumer)
+        await super().on_thread_stop()
+
+    def end_wait(self) -> None:
+        """Have the fetch that waits, or else the next one, return with what there is; from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            self.thread_loop.call_soon_threadsafe(self._end_wait)
+
+    def _end_wait(self) -> None:
+        if self._consumer is not None:
+            fetcher = self._consumer._fetcher
+            self._may_wait = bool(fetcher._fetch_waiters)
+            for waiter in list(fetcher._fetch_waiters):
+                fetcher._notify(waiter)
+
+    @property
+    def assigned(self) -> Any:
+        """The assignment in force, an object of its own each time, with the positions in its partitions; or None."""
+        subscription = self._ensure_consumer()._subscription.subscription
+        return None if subscription is None else subscription.assignment
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Seek in the partitions that are not lanes'."""
+        topics = cast(LaneTransport, self.transport).command_topics
+        consumer = self._ensure_consumer()
+        others = [tp for tp in consumer.assignment() if tp.topic not in topics]
+        return await self.call_thread(consumer.seek_to_committed, *others) if others else {}
+
+    async def is_member(self) -> bool:
+        """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
+        coordinator = self._ensure_consumer()._coordinator
+        generation = coordinator.generation
+        try:
+            is_accepted = bool(await coordinator._do_heartbeat())
+        except KafkaError:  # an answer that aiokafka does not know what to do about: its own heartbeat will see to it
+            return False
+        return is_accepted and coordinator.generation == generation
+
+
+class LaneConsumer(driver.Consumer):
+    """Faust's consumer, with lanes."""
+
+    lanes: Lanes
+    _thread: _Thread
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lanes = cast(LaneTransport, self.transport).lanes
+        self.lanes.highwater = self.highwater_of
+        self._command_topics = cast(LaneTransport, self.transport).command_topics
+        self._keeps_standbys = cast(LaneTransport, self.transport).keeps_standbys
+        self._feeds: dict[TopicPartition, _Feed] = {}
+        self._is_wanted = asyncio.Event()
+
+    def _new_consumer_thread(self) -> _Thread:
+        return _Thread(self, loop=self.loop, beacon=self.beacon)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self.look_around()
+        standbys = cast("PartitionAssignor", self.app.assignor).assigned_standbys() if self._keeps_standbys else set()
+        await self.lanes.assign(self._command_partitions(assigned), self._command_partitions(standbys))
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    def _command_partitions(self, partitions: set[TP]) -> set[TopicPartition]:
+        return {TopicPartition(tp.topic, tp.partition) for tp in partitions if tp.topic in self._command_topics}
+
+    def look_around(self) -> None:
+        """Look after the lanes now: one wants commands, or to read on elsewhere."""
+        self._is_wanted.set()
+        self._thread.end_wait()
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Lanes watch over themselves."""
+
+    async def on_stop(self) -> None:
+        await self.lanes.close()
+        await super().on_stop()
+
+    def highwater_of(self, tp: TopicPartition) -> int | None:
+        """Return the end of a commands partition as the last fetch saw it."""
+        try:
+            end: int | None = self._thread._ensure_consumer().highwater(tp)
+        except (IllegalStateError, AssertionError):
+            return None
+        return end
+
+    async def confirm(self, tp: TopicPartition) -> bool:
+        """Send a heartbeat; tell whether it was accepted, and the partition is ours after it."""
+        if self.app.rebalancing or not await self._thread.call_thread(self._thread.is_member):
+            return False
+        return not self.app.rebalancing and self.lanes.get(tp) is not None
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Fetch and hand on: for lanes at any time, for Faust's agents while commands flow between two rebalances.
+
+        The group rebalances for as long as a dead member may come back; lanes that stay read on in what they had.
+        """
+        while not (self.should_stop or fetcher.should_stop):
+            assignment = self._thread.assigned
+            await self._seek_lanes(assignment)
+            epochs = {
+                lane.tp: lane.intake.epoch
+                for lane in self.lanes
+                if lane.intake.is_open and not lane.intake.needs_seek and not lane.intake.is_full
+            }
+            active = self._to_fetch(epochs)
+            if not active:
+                self._is_wanted.clear()
+                await self.wait_first(self._is_wanted.wait(), timeout=FETCH_TIMEOUT_S)
+                continue
+            timeout = IDLE_TIMEOUT_S if self._all_rest() else FETCH_TIMEOUT_S
+            try:
+                fetched = await self._getmany(active, timeout)
+            except asyncio.CancelledError:
+                self._thread.end_wait()  # else it would take what comes next, for nobody
+                raise
+            self._note_losses(epochs, assignment)
+            for tp, records in fetched.items():
+                is_stale = self._thread.assigned is not assignment
+                if tp.topic in self._command_topics:
+                    await self._hand_on(tp, records, epochs.get(tp), is_stale)
+                elif self.flow_active and not is_stale:
+                    for record in records:
+                        await self.callback(self._to_message(tp, record))
+            self._note_positions(epochs, assignment)
+
+    def _to_fetch(self, epochs: Mapping[TopicPartition, int]) -> set[TP]:
+        if not self.flow_active:
+            return {cast(TP, tp) for tp in epochs}
+        return {tp for tp in self._get_active_partitions() if tp.topic not in self._command_topics or tp in epochs}
+
+    def _all_rest(self) -> bool:
+        """Tell whether every lane has all that was fetched for it, and waits for more."""
+        return all(
+            lane.intake.is_open
+            and lane.intake.backlog_taken
+            and not lane.intake.needs_seek
+            and self._feeds[lane.tp].fetched_to == lane.intake.next_offset
+            for lane in self.lanes
+        )
+
+    async def _seek_lanes(self, assignment: Any) -> None:
+        """Go where lanes want to read on: in a new assignment, for a new one, or since a batch was lost on the way."""
+        for lane in self.lanes:
+            feed, intake = self._feeds.setdefault(lane.tp, _Feed()), lane.intake
+            intake.needs_seek |= feed.assignment is not assignment
+            if intake.is_open and feed.fetched_to != intake.next_offset:
+                under_way_s = time.monotonic() - feed.handed_at
+                intake.needs_seek |= not self.flow_active or under_way_s > LOST_BATCH_S
+            if intake.is_open and intake.needs_seek:
+                offset = intake.next_offset
+                try:
+                    await self.seek_wait({cast(TP, lane.tp): offset})
+                except (TimeoutError, IllegalStateError) as error:
+                    log.info("cannot seek in %s-%d yet: %r", *lane.tp, error)
+                    continue
+                feed.assignment, feed.fetched_to, intake.needs_seek = assignment, offset, intake.next_offset != offset
+
+    async def _hand_on(self, tp: TP, records: list[Any], epoch: int | None, is_stale: bool) -> None:
+        lane = self.lanes.get(tp)
+        if lane is None:
+            return  # the lane that comes next seeks before it reads
+        if is_stale or epoch != lane.intake.epoch:
+            lane.intake.needs_seek = True
+            return
+        feed, last = self._feeds[lane.tp], records[-1]
+        batch = CommandBatch(lane, epoch, feed.fetched_to, records)
+        feed.fetched_to, feed.handed_at = last.offset + 1, time.monotonic()
+        if not self.flow_active:  # agents stand still until the rebalance is over
+            lane.intake.offer(batch.epoch, batch.first, batch.records)
+            return
+        await self.callback(
+            ConsumerMessage(
+                tp.topic,
+                tp.partition,
+                last.offset,
+                last.timestamp / 1_000,
+                0,
+                [],
+                None,
+                batch,  # type: ignore[arg-type]  # Faust hands it on as it is: the topic's serializer is raw
+                None,
+                0,
+                0,
+                tp,
+                generation_id=self.app.consumer_generation_id,
+            )
+        )
+
+    def _note_losses(self, epochs: Mapping[TopicPartition, int], assignment: Any) -> None:
+        """Tell lanes that the log does not have what they want to read, if they still want it."""
+        lost, self._thread.out_of_range = self._thread.out_of_range, {}
+        for tp, offset in lost.items():
+            lane = self.lanes.get(tp)
+            if lane is None:
+                continue
+            intake, is_wanted = lane.intake, assignment.state_value(tp)._position == offset
+            if is_wanted and epochs.get(lane.tp) == intake.epoch and not intake.needs_seek:
+                intake.lose(offset)
+            else:
+                intake.needs_seek = True
+
+    def _note_positions(self, epochs: Mapping[TopicPartition, int], assignment: Any) -> None:
+        for lane in self.lanes:
+            intake = lane.intake
+            if epochs.get(lane.tp) != intake.epoch or intake.needs_seek:
+                continue
+            if self._feeds[lane.tp].fetched_to == intake.next_offset:  # nothing is under way to the lane
+                position = assignment.state_value(lane.tp)._position
+                if position is not None:  # else it is being asked for
+                    intake.reached(position)
+
+
+class LaneTransport(driver.Transport):
+    """Faust's transport, with a consumer that feeds lanes."""
+
+    Consumer = LaneConsumer
+    lanes: Lanes
+    command_topics: frozenset[str]
+    doubt_topics: Callable[[], None]
+    promptness: Promptness
+    keeps_standbys: bool

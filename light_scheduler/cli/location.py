@@ -1,0 +1,71 @@
+"""Finding the partition in which a schedule is pending, so that its id alone names it on the command line."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+import click
+import msgspec
+
+from light_scheduler.errors import ClientError
+from light_scheduler.settings import Settings
+
+ASK_TIMEOUT_S = 5.0
+
+
+class Location(NamedTuple):
+    """A partition of a commands topic."""
+
+    topic: str
+    partition: int
+
+
+class _Info(msgspec.Struct):
+    """Of a worker's `/info`, what tells whose it is."""
+
+    app_id: str
+    commands_topics: dict[str, str]
+
+
+async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Location | None:
+    """Return where a schedule is pending; None if nowhere, or if no worker answers, which is said on stderr.
+
+    Raises ClientError if a worker answers and cannot tell, or if the topic takes no commands in headers.
+    """
+    from light_scheduler.web.reader import ScheduleReader
+
+    async with ScheduleReader(url) as reader:
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT_S):
+                info = _info(reader.url, await reader.ask("GET", "/info"))
+        except (ClientError, TimeoutError) as error:
+            _warn(str(error) or f"{url} did not answer within {ASK_TIMEOUT_S:g} s", id)
+            return None
+        if info.app_id != settings.app_id:
+            _warn(f"the worker at {url} is of application {info.app_id}, not {settings.app_id}", id)
+            return None
+        found = await reader.get(tenant, id)
+    if found is None:
+        return None
+    if info.commands_topics.get(found.source.topic) != "native":
+        raise ClientError(
+            f"schedule {id!r} is pending in {found.source.topic}, which takes no commands in headers; use HTTP, or "
+            "send a command in that topic's dialect"
+        )
+    return Location(found.source.topic, found.source.partition)
+
+
+def _info(url: str, answer: tuple[int, bytes]) -> _Info:
+    try:
+        return msgspec.json.decode(answer[1], type=_Info)
+    except msgspec.MsgspecError:
+        raise ClientError(f"{url} does not answer like light-scheduler") from None
+
+
+def _warn(why: str, id: str) -> None:
+    click.echo(
+        f"warning: {why}. The command goes to the partition of key {id!r}. If the schedule has another key, give it "
+        "with --key, or the address of a worker with --url.",
+        err=True,
+    )

@@ -1,0 +1,20 @@
+"""How to reach Kafka: settings of a connection in, arguments of every client out.
+
+secret        a value that shows nowhere
+security      the settings, and whether they fit together
+files         secrets and certificates in files, read again when they change
+tls           an SSL context that takes renewed files for its new connections
+certificates  until when a certificate is valid, and whom it names
+tokens        OAUTHBEARER: tokens for client credentials
+arguments     a cluster and its security, as aiokafka takes them
+librdkafka    the same for librdkafka
+principal     who one is in ACLs
+diagnosis     why a connection fails, in plain words
+redaction     what the clients may not log
+"""
+
+from .arguments import Address, Connection, connection_to
+from .secret import Secret
+from .security import KafkaSecurity
+
+__all__ = ["Address", "Connection", "KafkaSecurity", "Secret", "connection_to"]

@@ -1,0 +1,120 @@
+"""A Kafka cluster and how to log in to it, as each client library takes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .files import SecretFile, stamps
+from .redaction import keep_logins_out_of_logs
+from .secret import Secret
+from .security import PLAINTEXT, KafkaSecurity
+
+if TYPE_CHECKING:
+    import ssl
+
+    from .tokens import ClientCredentials
+
+
+@dataclass(frozen=True)
+class Connection:
+    """`bootstrap_servers` is `host:port,host:port`; `str` of a connection is that too."""
+
+    bootstrap_servers: str
+    security: KafkaSecurity = PLAINTEXT
+
+    def __str__(self) -> str:
+        return self.bootstrap_servers
+
+    @property
+    def is_secured(self) -> bool:
+        return self.security.security_protocol != "PLAINTEXT"
+
+    def aiokafka(self) -> dict[str, Any]:
+        """Return the arguments of an aiokafka client. Raises ConfigurationError naming the setting at fault."""
+        security = self.security
+        arguments: dict[str, Any] = {"bootstrap_servers": self.bootstrap_servers}
+        if not self.is_secured:
+            return arguments
+        arguments["security_protocol"] = security.security_protocol
+        if security.uses_tls:
+            arguments["ssl_context"] = _tls(security)
+        if security.uses_sasl:
+            keep_logins_out_of_logs()
+            arguments["sasl_mechanism"] = security.sasl_mechanism
+            if security.sasl_mechanism == "OAUTHBEARER":
+                client_secret(
+                    security
+                )  # a file that cannot be read is an error here, and none while tokens are renewed
+                arguments["sasl_oauth_token_provider"] = _tokens(security)
+            else:
+                arguments["sasl_plain_username"] = security.sasl_username
+                arguments["sasl_plain_password"] = password(security)
+        return arguments
+
+    def librdkafka(self) -> dict[str, Any]:
+        """Return the configuration of a confluent-kafka client. Raises ConfigurationError likewise."""
+        from .librdkafka import configuration
+
+        return configuration(self)
+
+    def stamp(self) -> object:
+        """Return what changes when a file of the settings does: a client made before does not know of that."""
+        security = self.security
+        files = (
+            *(security.ssl_ca, security.ssl_certificate, security.ssl_key, security.ssl_key_password_file),
+            *(security.sasl_password_file, security.sasl_oauth_client_secret_file),
+        )
+        return stamps(tuple(path for path in files if path is not None))
+
+
+Address = Connection | str
+"""A connection; an address alone, `host:port,host:port`, is one without security."""
+
+
+def connection_to(address: Address) -> Connection:
+    """Return the connection that an address stands for."""
+    return Connection(address) if isinstance(address, str) else address
+
+
+def password(security: KafkaSecurity) -> str:
+    """Return the password of the login. Raises ConfigurationError if its file cannot be read."""
+    return _secret("sasl_password", security.sasl_password, security.sasl_password_file)
+
+
+def client_secret(security: KafkaSecurity) -> str:
+    """Return what tokens are issued for. Raises ConfigurationError if its file cannot be read."""
+    return _secret(
+        "sasl_oauth_client_secret", security.sasl_oauth_client_secret, security.sasl_oauth_client_secret_file
+    )
+
+
+def _secret(setting: str, value: Secret | None, file: Path | None) -> str:
+    if file is not None:
+        return _secret_file(f"{setting}_file", file).read().reveal()
+    assert value is not None, "checked with the settings"
+    return value.reveal()
+
+
+# One for all clients of a process: each would read its files, and ask for its tokens, anew.
+
+
+@lru_cache
+def _tls(security: KafkaSecurity) -> ssl.SSLContext:
+    from .tls import RenewedContext
+
+    return RenewedContext(security)
+
+
+@lru_cache
+def _tokens(security: KafkaSecurity) -> ClientCredentials:
+    from .tokens import ClientCredentials
+
+    return ClientCredentials(security)
+
+
+@lru_cache
+def _secret_file(setting: str, path: Path) -> SecretFile:
+    return SecretFile(setting, path)

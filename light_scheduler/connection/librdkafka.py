@@ -1,0 +1,53 @@
+"""The settings as librdkafka's configuration: texts only, so that it can be sent to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .tls import key_password, tls_context
+
+if TYPE_CHECKING:
+    from .arguments import Connection
+
+
+def configuration(connection: Connection) -> dict[str, Any]:
+    """Return the configuration of a client. Raises ConfigurationError naming the setting at fault."""
+    found: dict[str, Any] = {"bootstrap.servers": connection.bootstrap_servers}
+    if connection.is_secured:
+        found |= _secured(connection)
+    return found
+
+
+def _secured(connection: Connection) -> Iterator[tuple[str, str]]:
+    from .arguments import client_secret, password
+
+    security = connection.security
+    yield "security.protocol", security.security_protocol
+    if security.uses_tls:
+        tls_context(security)  # its errors name the setting; librdkafka's do not
+        if security.ssl_ca is not None:
+            yield "ssl.ca.location", str(security.ssl_ca)
+        if security.ssl_certificate is not None:
+            yield "ssl.certificate.location", str(security.ssl_certificate)
+            yield "ssl.key.location", str(security.ssl_key or security.ssl_certificate)
+            if of_key := key_password(security):
+                yield "ssl.key.password", of_key
+        if not security.ssl_check_hostname:
+            yield "ssl.endpoint.identification.algorithm", "none"
+    if not security.uses_sasl:
+        return
+    assert security.sasl_mechanism is not None, "checked with the settings"
+    yield "sasl.mechanism", security.sasl_mechanism
+    if security.sasl_mechanism != "OAUTHBEARER":
+        yield "sasl.username", security.sasl_username or ""
+        yield "sasl.password", password(security)
+        return
+    yield "sasl.oauthbearer.method", "oidc"
+    yield "sasl.oauthbearer.token.endpoint.url", security.sasl_oauth_token_url or ""
+    yield "sasl.oauthbearer.client.id", security.sasl_oauth_client_id or ""
+    yield "sasl.oauthbearer.client.secret", client_secret(security)
+    if security.sasl_oauth_scope:
+        yield "sasl.oauthbearer.scope", security.sasl_oauth_scope
+    if security.ssl_ca is not None:
+        yield "https.ca.location", str(security.ssl_ca)

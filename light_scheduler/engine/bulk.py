@@ -1,0 +1,115 @@
+"""What a bulk command does to each schedule that it selects.
+
+It counts from its arrival: what arrives later is not touched, and whatever happens to a schedule that arrived before
+happens after it, however long it takes to go through them all. So a schedule that something is about to happen to is
+dealt with out of turn, and remembers that it was (`Progress.swept`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import (
+    BulkCommand,
+    BulkPart,
+    BulkTotal,
+    Entry,
+    EventType,
+    HistoryEvent,
+    Outcome,
+    RescheduleCommand,
+    Result,
+    Selection,
+)
+
+from .commands import decide
+from .decision import Decision
+from .limits import Limits
+from .timing import begin
+
+replace = msgspec.structs.replace
+
+_TOLD_AS = {
+    "cancel": (Outcome.CANCELLED, EventType.CANCELLED),
+    "pause": (Outcome.PAUSED, EventType.PAUSED),
+    "resume": (Outcome.RESUMED, EventType.RESUMED),
+    "trigger": (Outcome.TRIGGERED, EventType.UPDATED),
+    "reschedule": (Outcome.RESCHEDULED, EventType.UPDATED),
+}
+
+
+def check_bulk(command: BulkCommand, now: int, limits: Limits) -> None:
+    """Raise InvalidCommand, naming the field, for a command that could be carried out on no schedule."""
+    limits.check(command)
+    if isinstance(command, RescheduleCommand):
+        begin(command, now)
+
+
+def concerns(part: BulkPart, entry: Entry) -> bool:
+    """Tell whether a part has still to deal with a pending schedule."""
+    schedule, progress, command = entry.schedule, entry.progress, part.command
+    if schedule.tenant != command.tenant or schedule.id <= part.after:
+        return False
+    return max(progress.arrival, progress.swept) < command.offset and is_selected(entry, part.selection)
+
+
+def is_selected(entry: Entry, selection: Selection) -> bool:
+    """Tell whether a schedule is one of those that a selection selects."""
+    labels, wanted = entry.schedule.labels or {}, selection.labels or {}
+    return entry.schedule.id.startswith(selection.id_prefix) and all(
+        labels.get(name) == value for name, value in wanted.items()
+    )
+
+
+def decide_bulk(command: BulkCommand, current: Entry, now: int, limits: Limits) -> Decision:
+    """Decide a bulk command on one schedule that it concerns.
+
+    A schedule that refuses it stays as it is. Afterwards none is concerned any more, changed or not.
+    """
+    single = replace(command, id=current.schedule.id, selection=None, reply_to=None)
+    try:
+        decision = decide(single, current, now, limits)
+    except InvalidCommand as error:  # a rule that this one's jitter leaves no time for
+        decision = Decision(Outcome.CONFLICT, current, subject=current, reason=str(error))
+    if decision.entry is None:
+        return decision
+    progress = replace(decision.entry.progress, swept=command.offset)
+    return replace(decision, entry=replace(decision.entry, progress=progress))
+
+
+def result_of(total: BulkTotal) -> Result:
+    """Return the answer to a bulk command that is done."""
+    command = total.command
+    outcome, _ = _TOLD_AS[command.name]
+    return Result(
+        command.name,
+        command.tenant,
+        command.id,
+        outcome,
+        partition=command.partition,
+        offset=command.offset,
+        count=total.changed,
+    )
+
+
+def event_of(total: BulkTotal, now: int) -> HistoryEvent:
+    """Return what history has of a bulk command that is done at an instant (UTC epoch ms), beside its schedules."""
+    command = total.command
+    _, event = _TOLD_AS[command.name]
+    labels = (command.selection and command.selection.labels) or {}
+    labelled = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    return HistoryEvent(
+        event,
+        command.tenant,
+        command.id,
+        version=None,
+        due=None,
+        at=now,
+        sequence=None,
+        attempt=None,
+        target_topic=None,
+        reason=f"{command.name} of many" + (f", labels {labelled}" if labelled else ""),
+        partition=command.partition,
+        count=total.changed,
+    )

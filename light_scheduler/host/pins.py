@@ -1,0 +1,43 @@
+"""What each jar has to contain: SHA-256 sums that are part of this package, so that no server is trusted for them.
+
+`jars.sha256` has them as `sha256sum` writes them; `scripts/pin_jars.py` makes it anew when a version changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from light_scheduler.errors import BrokerStartError
+
+PINS = Path(__file__).with_name("jars.sha256")
+
+
+def read_pins() -> dict[str, str]:
+    """Return the SHA-256 of each jar by its file name."""
+    lines = (line.split() for line in PINS.read_text(encoding="ascii").splitlines())
+    return {name: digest for digest, name in lines}
+
+
+def written_pins(jars: Iterable[Path]) -> str:
+    """Return the text of `jars.sha256` for some jars."""
+    sums = {jar.name: sha256_of(jar) for jar in jars}
+    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
+
+
+def sha256_of(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def require_sum(name: str, found: str, pins: Mapping[str, str], advice: str) -> None:
+    """Raise BrokerStartError if a jar's SHA-256 is not the pinned one."""
+    wanted = pins.get(name)
+    if wanted is None:
+        raise BrokerStartError(
+            f"{name} is not among the jars that this version knows ({PINS.name}). Delete the caches of jgo; after a "
+            "change of versions run scripts/pin_jars.py"
+        )
+    if found != wanted:
+        raise BrokerStartError(f"{name} has a wrong checksum: its SHA-256 is {found} and must be {wanted}. {advice}")

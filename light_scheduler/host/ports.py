@@ -1,0 +1,55 @@
+"""TCP ports that servers of this machine could listen on."""
+
+from __future__ import annotations
+
+import errno
+import random
+import socket
+from typing import Any, Literal
+
+HOST = "127.0.0.1"
+
+# Below the ranges that systems take the ports of outgoing connections from, so that a broker that is down for a moment
+# finds its port still free.
+_LOWEST, _HIGHEST = 20_000, 31_999
+_ATTEMPTS = 200
+_given: set[int] = set()
+
+
+def port_is_free(port: int, host: str = HOST) -> bool:
+    """Say whether a server could listen on a port of a host: on each of its addresses, IPv4 and IPv6.
+
+    An address that this machine does not have is passed over, as servers do, unless it is the only one.
+    """
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        return False
+    tried = {_binding(family, kind, protocol, address) for family, kind, protocol, _, address in addresses}
+    return tried - {None} == {"free"}
+
+
+def _binding(family: int, kind: int, protocol: int, address: Any) -> Literal["free", "in use"] | None:
+    """Try one address; None if this machine does not have it."""
+    try:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                # As servers do: else a wildcard would take the IPv4 port, too, and be in the way of itself.
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        return None if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) else "in use"
+    return "free"
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on; another one each time, since who gets it may begin to listen later."""
+    numbers = random.SystemRandom()
+    for _ in range(_ATTEMPTS):
+        port = numbers.randint(_LOWEST, _HIGHEST)
+        if port not in _given and port_is_free(port):
+            _given.add(port)
+            return port
+    raise OSError(f"no free port found between {_LOWEST} and {_HIGHEST}")

@@ -1,0 +1,1 @@
+"""Kafka: all that touches a Kafka client. Connections, fetching, batches, transactions, topics and their state."""

@@ -1,0 +1,325 @@
+"""The record batches of one transaction, built before they are sent: the hot path makes no call per record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import (
+    BrokerResponseError,
+    InvalidProducerEpoch,
+    InvalidTimestampError,
+    InvalidTopicError,
+    InvalidTxnState,
+    KafkaError,
+    MessageSizeTooLargeError,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    RecordListTooLargeError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnknownError,
+)
+from aiokafka.producer.message_accumulator import BatchBuilder
+
+from light_scheduler.model import Entry, Headers, Result
+
+from .quiet_producer import retrieve
+
+MAX_BATCH_BYTES = 900_000
+NO_HEADERS: Headers = []
+_BATCH_OVERHEAD = 61
+"""Bytes of a batch before its records: Kafka's record batch header, version 2."""
+
+# The broker's word on these records, as opposed to on its own health. It has no error class of its own for a record
+# that a topic's rules forbid (a null key in a compacted topic): that one is UnknownError here.
+_REFUSED = (
+    InvalidTimestampError,
+    InvalidTopicError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownError,
+)
+_WHOLE_TOPIC = (InvalidTopicError, TopicAuthorizationFailedError)
+_OF_RECORDS = tuple(set(_REFUSED) - {UnknownError})
+
+_OF_PRODUCER = (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+)
+"""Errors that a partition answers with, or the client, and that are about the transaction as a whole."""
+
+
+UserRecord = Entry | Result
+"""What a record for a user's topic delivers: a pending schedule's firing, or a command's answer."""
+
+
+class RecordTooLargeError(Exception):
+    """A record is larger than its topic takes; the batches are as they were."""
+
+    def __init__(self, topic: str, size: int, limit: int) -> None:
+        super().__init__(f"the record has {size} bytes; topic {topic} takes at most {limit}")
+
+
+class RecordsRefusedError(Exception):
+    """A topic refused a batch.
+
+    `culprits` are the origins of its records; with more than one, which of them it was is open. `beside` is what other
+    partitions refused of the same transaction.
+    """
+
+    def __init__(self, topic: str, cause: KafkaError, culprits: list[UserRecord], partition: int = -1) -> None:
+        super().__init__(f"topic {topic} refused {len(culprits)} records: {cause!r}")
+        self.topic = topic
+        self.place = topic, partition
+        self.cause = cause
+        self.culprits = culprits
+        self.beside: list[RecordsRefusedError] = []
+
+    @property
+    def of_users(self) -> list[RecordsRefusedError]:
+        """This and those beside it, as far as they are about users' records."""
+        return [refused for refused in (self, *self.beside) if refused.culprits]
+
+    @property
+    def is_of_topic(self) -> bool:
+        """Whether the topic takes nothing at all."""
+        return isinstance(self.cause, _WHOLE_TOPIC)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every culprit is one. All records of a cycle have the same timestamp: a bad one is everybody's."""
+        is_shared = isinstance(self.cause, InvalidTimestampError) and bool(self.culprits)
+        return len(self.culprits) == 1 or self.is_of_topic or is_shared
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same records may be taken a moment later: the error says nothing of records."""
+        return not isinstance(self.cause, _OF_RECORDS)
+
+
+class TargetsStalledError(Exception):
+    """Partitions of users' topics did not answer in time; everything else of the transaction may be well.
+
+    `places` are those that firings go to, `of_answers` those of answers only.
+    """
+
+    def __init__(self, places: list[tuple[str, int]], of_answers: list[tuple[str, int]], seconds: float) -> None:
+        stalled = [*places, *of_answers]
+        named = ", ".join(f"{topic}-{partition}" for topic, partition in stalled[:5])
+        super().__init__(f"no answer for {seconds:g} s from {named}{', ...' if len(stalled) > 5 else ''}")
+        self.places = places
+        self.of_answers = of_answers
+
+
+class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
+    """aiokafka's builder, without its steps per record that serve serializers and single sends."""
+
+    def __init__(self, batch_size: int) -> None:
+        super().__init__(batch_size, 0, is_transactional=1)
+        self.write = self._builder.append
+
+    def put(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
+        """Add a record and return its metadata, or None if it does not fit."""
+        metadata = self.write(self._relative_offset, timestamp, key, value, headers)
+        if metadata is not None:
+            self._relative_offset += 1
+        return metadata
+
+    def _build(self) -> Any:
+        self.write = None  # it would keep the records a second time, beside what is built from them
+        return super()._build()
+
+
+class _Batch(NamedTuple):
+    builder: _Builder
+    origins: list[UserRecord]
+
+
+LOG_APPEND_TIME = 1
+"""Kafka's number for this type of timestamps."""
+
+
+class RecordBatches:
+    """Collects records by topic partition; `send` hands them to the producer.
+
+    Topics in `one_by_one` get a batch for each record, so that a refusal names its record; `limit_of` says the largest
+    batch (bytes) that a topic takes. `timestamp` (UTC epoch ms)
+    is that of the records added from then on. `appended_at` is the broker's clock (UTC epoch ms) when it took the last
+    batch for a topic that has the time of appending as its timestamps.
+    """
+
+    def __init__(
+        self,
+        timestamp: int,
+        one_by_one: Collection[str] = (),
+        limit_of: Callable[[str], int] = lambda _: MAX_BATCH_BYTES,
+    ) -> None:
+        self.timestamp = timestamp
+        self._limit_of = limit_of
+        self.appended_at: int | None = None
+        self._one_by_one = one_by_one
+        self._open: dict[tuple[str, int], _Batch] = {}
+        self._full: list[tuple[tuple[str, int], _Batch]] = []
+
+    def add(
+        self,
+        target: tuple[str, int],
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = NO_HEADERS,
+        *,
+        limit: int | None = None,
+        origin: UserRecord | None = None,
+    ) -> None:
+        """Add a record for a (topic, partition); `limit` is the largest batch (bytes) it takes, if not `limit_of` it.
+
+        `origin` is what the record delivers, if it goes to a topic of the user's. Raises RecordTooLargeError; the
+        batches are then as they were.
+        """
+        batch = self._open.get(target)
+        if batch is not None:
+            builder, origins = batch
+            # This is `put`, without the call.
+            if builder.write(builder._relative_offset, self.timestamp, key, value, headers) is not None:
+                builder._relative_offset += 1
+                if origin is not None:
+                    origins.append(origin)
+                return
+        limit = self._limit_of(target[0]) if limit is None else limit
+        builder = _Builder(min(limit, MAX_BATCH_BYTES))
+        metadata = builder.put(self.timestamp, key, value, headers)
+        size = metadata.size + _BATCH_OVERHEAD
+        if size > limit:
+            raise RecordTooLargeError(target[0], size, limit)
+        if batch is not None:
+            self._full.append((target, batch))
+        batch = _Batch(builder, [] if origin is None else [origin])
+        if target[0] in self._one_by_one:
+            self._full.append((target, batch))
+        else:
+            self._open[target] = batch
+
+    @property
+    def topics(self) -> set[str]:
+        """The topics that records were added for."""
+        return {topic for topic, _ in self._open} | {topic for (topic, _), _ in self._full}
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """The partitions that records were added for."""
+        return list(dict.fromkeys([*(target for target, _ in self._full), *self._open]))
+
+    async def send(
+        self,
+        producer: AIOKafkaProducer,
+        patience_s: float | None = None,
+        is_stuck: Callable[[], bool] = lambda: False,
+    ) -> dict[tuple[str, int], int]:
+        """Send everything and await every answer; return the offset after the last record of each partition.
+
+        Every future is read even when one fails: a commit would succeed without the batch that was rejected.
+        Raises RecordsRefusedError if a topic would not take what it was sent, TargetsStalledError if users' partitions
+        do not answer for `patience_s`, or if the transaction `is_stuck` then, else what the producer raised.
+        """
+        queues: dict[tuple[str, int], list[_Batch]] = {}
+        for target, batch in [*self._full, *self._open.items()]:
+            queues.setdefault(target, []).append(batch)
+        sendings = {
+            target: _Sending(target, [origin for batch in batches for origin in batch.origins[:1]])
+            for target, batches in queues.items()
+        }
+        tasks = [
+            asyncio.create_task(_send_in_order(producer, sendings[target], batches))
+            for target, batches in queues.items()
+        ]
+        try:
+            await _answered(tasks, list(sendings.values()), patience_s, is_stuck)
+        finally:
+            for task in tasks:
+                task.cancel()
+        sent = [task.exception() or task.result() for task in tasks]
+        failures = [answer for answer in sent if isinstance(answer, BaseException)]
+        refusals = [failure for failure in failures if isinstance(failure, RecordsRefusedError)]
+        if refusals:
+            # A topic that may not be written to cannot be part of a transaction: the batches for all others fail too.
+            refusal = next((refusal for refusal in refusals if refusal.is_of_topic), refusals[0])
+            if refusal.is_of_topic or len(refusals) == len(failures):
+                refusal.beside = [other for other in refusals if other is not refusal]
+                raise refusal
+        for failure in failures:
+            if not isinstance(failure, RecordsRefusedError):
+                raise failure  # the producer or the broker failed: what it said of records does not count
+        taken = {target: answer for target, answer in zip(queues, sent, strict=True) if isinstance(answer, _Taken)}
+        for answer in taken.values():
+            self.appended_at = answer.appended_at or self.appended_at
+        return {target: answer.end for target, answer in taken.items()}
+
+
+class _Taken(NamedTuple):
+    """What the broker said last: the offset after what it took, and when it did if it is the topic's timestamps."""
+
+    end: int
+    appended_at: int | None
+
+
+class _Sending:
+    """What goes to one partition, and when (monotonic, s) it was last answered."""
+
+    def __init__(self, target: tuple[str, int], origins: list[UserRecord]) -> None:
+        self.target = target
+        self.is_users = bool(origins)
+        self.has_firings = any(isinstance(origin, Entry) for origin in origins)
+        self.answered_at = asyncio.get_running_loop().time()
+        self.is_done = False
+
+
+async def _answered(
+    tasks: list[asyncio.Task[_Taken]],
+    sendings: list[_Sending],
+    patience_s: float | None,
+    is_stuck: Callable[[], bool],
+) -> None:
+    """Return when all is answered, or failed. Raises TargetsStalledError, with no place if the transaction is stuck."""
+    begun_at = asyncio.get_running_loop().time()
+    left = set(tasks)
+    while left:
+        _, left = await asyncio.wait(left, timeout=None if patience_s is None else patience_s / 4)
+        if patience_s is None or not left:
+            continue
+        long_ago = asyncio.get_running_loop().time() - patience_s
+        stalled = [s for s in sendings if s.is_users and not s.is_done and s.answered_at < long_ago]
+        if stalled or (begun_at < long_ago and is_stuck()):
+            firings = [sending.target for sending in stalled if sending.has_firings]
+            answers = [sending.target for sending in stalled if not sending.has_firings]
+            raise TargetsStalledError(firings, answers, patience_s)
+
+
+async def _send_in_order(producer: AIOKafkaProducer, sending: _Sending, batches: list[_Batch]) -> _Taken:
+    topic, partition = sending.target
+    taken = _Taken(0, None)
+    try:
+        for builder, origins in batches:  # the producer holds one batch of a partition at a time
+            count = builder.record_count()
+            try:
+                future = await producer.send_batch(builder, topic, partition=partition)
+                future.add_done_callback(retrieve)
+                answer = await future
+            except _REFUSED as error:
+                raise RecordsRefusedError(topic, error, origins, partition) from error
+            except BrokerResponseError as error:
+                if not sending.is_users or isinstance(error, _OF_PRODUCER):
+                    raise
+                raise RecordsRefusedError(topic, error, origins, partition) from error
+            sending.answered_at = asyncio.get_running_loop().time()
+            appended_at = answer.timestamp if answer.timestamp_type == LOG_APPEND_TIME else None
+            taken = _Taken(answer.offset + count, appended_at)
+    finally:
+        sending.is_done = True
+    return taken

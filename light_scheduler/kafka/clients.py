@@ -1,0 +1,110 @@
+"""The Kafka clients that a lane has to itself, and how they are configured."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.client import AIOKafkaClient
+
+from light_scheduler.connection import Address, connection_to
+from light_scheduler.errors import BrokerError
+
+from .batches import MAX_BATCH_BYTES
+from .coordinator import Coordinator
+from .fetching import StateConsumer
+from .promptness import PRODUCE_ANSWER_S, Promptness
+from .quiet_producer import QuietProducer
+
+RESTORE_FETCH_BYTES = 8 << 20
+RESTORE_ANSWER_S = 5.0
+
+COORDINATOR_ANSWER_S = 1.5
+"""For one broker to say who coordinates an id: another one may."""
+
+
+class LaneClients(Protocol):
+    """Makes clients that are not started yet; simulations have their own."""
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """Age at which the broker aborts a transaction."""
+        ...
+
+    def producer(self, transactional_id: str) -> AIOKafkaProducer:
+        """Make the producer of a transactional id."""
+        ...
+
+    def reader(self) -> StateConsumer:
+        """Make a read_committed consumer without a group."""
+        ...
+
+    async def fence(self, transactional_id: str) -> bool:
+        """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
+        ...
+
+
+@dataclass
+class KafkaClients:
+    """Clients of a real cluster."""
+
+    connection: Address
+    transaction_timeout_ms: int
+
+    def __post_init__(self) -> None:
+        self.promptness = Promptness()
+        self.coordinator = Coordinator(self._connect, self.transaction_timeout_ms)
+
+    async def fence(self, transactional_id: str) -> bool:
+        return await self.coordinator.fence(transactional_id)
+
+    async def close(self) -> None:
+        """Close what lanes share."""
+        await self.coordinator.close()
+
+    def producer(self, transactional_id: str) -> AIOKafkaProducer:
+        producer = QuietProducer(
+            **self.promptness.arguments(connection_to(self.connection)),
+            transactional_id=transactional_id,
+            transaction_timeout_ms=self.transaction_timeout_ms,
+            max_batch_size=MAX_BATCH_BYTES,
+            linger_ms=0,
+            retry_backoff_ms=50,
+        )
+        self.promptness.bound(producer.client, PRODUCE_ANSWER_S)
+        return producer
+
+    def reader(self) -> StateConsumer:
+        consumer = StateConsumer(
+            **self.promptness.arguments(connection_to(self.connection)),
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_partition_fetch_bytes=RESTORE_FETCH_BYTES,
+        )
+        self.promptness.bound(consumer._client, RESTORE_ANSWER_S)
+        return consumer
+
+    def _connect(self) -> AIOKafkaClient:
+        client = AIOKafkaClient(**self.promptness.arguments(connection_to(self.connection)))
+        self.promptness.bound(client, COORDINATOR_ANSWER_S, is_telling=True)
+        return client
+
+
+@contextmanager
+def no_stray_cancellation() -> Iterator[None]:
+    """Raise BrokerError instead of a CancelledError that the running task was not sent.
+
+    aiokafka cancels tasks of its own and may let that out of a call: whoever awaits it would end without a word.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise BrokerError("the Kafka client broke off what it was asked to do") from error

@@ -1,0 +1,104 @@
+"""Bounded decompression of record batches: what a few bytes unpack to may be more than the machine has.
+
+aiokafka unpacks a batch as a whole before it reads a record of it. Its decoders are replaced here by ones that stop at
+`MAX_UNPACKED_BYTES`, whatever consumer of this process reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+import zlib
+from collections.abc import Callable
+
+import cramjam
+from aiokafka import codec
+
+MAX_UNPACKED_BYTES = 64 << 20
+"""Of one batch. Producers bound batches before they compress them, by 1 MiB or less unless they are told otherwise."""
+
+_FIRST_GUESS = 16
+_XERIAL_HEADER_BYTES = 16
+
+
+class BatchTooLargeError(Exception):
+    """A batch unpacks to more than the bound, or cannot be unpacked."""
+
+    def __init__(self, packed: int) -> None:
+        super().__init__(
+            f"a compressed batch of {packed:,} bytes cannot be unpacked to {MAX_UNPACKED_BYTES:,} bytes or less"
+        )
+
+
+def install() -> None:
+    """Have aiokafka unpack with the bound."""
+    for name in ("aiokafka.record.default_records", "aiokafka.record._crecords.default_records"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:  # aiokafka without its extension
+            continue
+        module.gzip_decode = _gzip  # type: ignore[attr-defined]
+        module.snappy_decode = _snappy  # type: ignore[attr-defined]
+        module.lz4_decode = _into(cramjam.lz4.decompress_into)  # type: ignore[attr-defined]
+        module.zstd_decode = _into(cramjam.zstd.decompress_into)  # type: ignore[attr-defined]
+
+
+def _gzip(packed: bytes) -> bytes:
+    rest, unpacked = bytes(packed), b""
+    while rest:  # it may be several streams, one after the other
+        unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        room = MAX_UNPACKED_BYTES - len(unpacked)
+        try:
+            unpacked += unpacking.decompress(rest, max(1, room))  # 0 would mean that there is no bound
+        except zlib.error as error:
+            raise BatchTooLargeError(len(packed)) from error
+        if not unpacking.eof or len(unpacked) > MAX_UNPACKED_BYTES:
+            raise BatchTooLargeError(len(packed))
+        rest = unpacking.unused_data
+    return unpacked
+
+
+def _into(unpack: Callable[[bytes, bytearray], int]) -> Callable[[bytes], bytes]:
+    """Make a decoder that unpacks into buffers of growing size, up to the bound."""
+
+    def decode(packed: bytes) -> bytes:
+        size = min(MAX_UNPACKED_BYTES, max(1 << 16, _FIRST_GUESS * len(packed)))
+        while True:
+            buffer = bytearray(size)
+            try:
+                return bytes(memoryview(buffer)[: unpack(packed, buffer)])
+            except cramjam.DecompressionError as error:  # damaged, or larger: nothing tells which
+                if size == MAX_UNPACKED_BYTES:
+                    raise BatchTooLargeError(len(packed)) from error
+            size = min(MAX_UNPACKED_BYTES, _FIRST_GUESS * size)
+
+    return decode
+
+
+def _snappy(packed: bytes) -> bytes:
+    """Snappy says the size beforehand; Java's framing has blocks of it, each with its length."""
+    unpacked = 0
+    try:
+        for block in _snappy_blocks(packed):
+            unpacked += cramjam.snappy.decompress_raw_len(block)
+            if unpacked > MAX_UNPACKED_BYTES:
+                raise BatchTooLargeError(len(packed))
+        return bytes(codec.snappy_decode(packed))
+    except (cramjam.DecompressionError, struct.error, ValueError) as error:
+        raise BatchTooLargeError(len(packed)) from error
+
+
+def _snappy_blocks(packed: bytes) -> list[bytes]:
+    if not codec._detect_xerial_stream(packed):
+        return [packed]
+    blocks, at = [], _XERIAL_HEADER_BYTES
+    while at < len(packed):
+        (length,) = struct.unpack_from("!i", packed, at)
+        if length < 0:
+            raise ValueError("a block has a negative length")
+        blocks.append(packed[at + 4 : at + 4 + length])
+        at += 4 + length
+    return blocks
+
+
+install()

@@ -1,0 +1,153 @@
+"""The rights that a worker lacks, as the broker tells them. Blocking, bounded calls; they raise BrokerError."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]  # exported without __all__
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.settings import Settings
+
+from .fencing import ids_of
+from .id_rights import denied_ids
+from .rights import Operation, Right
+from .topic_admin import TIMEOUT_S, admin_client, awaited, is_caused_by, partition_counts
+from .topic_plan import topic_plan
+
+_POLL_S = 0.1
+_TRY_S = 1.0
+_NO_COORDINATOR_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._TIMED_OUT,  # librdkafka does not ask again by itself
+)
+_OPERATIONS: Mapping[Operation, AclOperation] = {
+    "Read": AclOperation.READ,
+    "Write": AclOperation.WRITE,
+    "Describe": AclOperation.DESCRIBE,
+    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+}
+
+
+@dataclass(frozen=True)
+class MissingRight:
+    """What is missing, as a sentence, and the right that mends it."""
+
+    problem: str
+    right: Right
+
+
+def missing_rights(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[MissingRight]:
+    """Return what workers need and do not have: on topics, on groups, on transactional ids."""
+    admin = admin_client(settings.connection)
+    partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers
+    missing = _on_topics(admin, needed_rights(settings), timeout)
+    for group in (settings.app_id, settings.topics.delay_group):
+        missing += _on_group(admin, group, timeout)
+    return missing + _on_ids(settings, timeout)
+
+
+def needed_rights(settings: Settings) -> dict[str, list[Operation]]:
+    """Return what workers do with each topic: the application's own, and those of delay rules."""
+    names = settings.topics
+    needed: dict[str, list[Operation]] = {spec.name: ["Write"] for spec in topic_plan(settings)}
+    for name in (names.results, names.idempotency, names.delays, names.delay_positions):
+        needed[name] = ["Read", "Write"]
+    for source in settings.inputs:  # written too: what belongs to another partition, or came over HTTP
+        needed[source.name] = ["Read", "Write"]
+        needed[names.changelog(source.name)] = ["Read", "Write", "DescribeConfigs"]
+    for rule in settings.delays:
+        needed.setdefault(rule.source, ["Read", "DescribeConfigs"])
+        needed.setdefault(rule.target, ["Write"])
+    return needed
+
+
+def _on_topics(admin: AdminClient, rights: Mapping[str, list[Operation]], timeout: float) -> list[MissingRight]:
+    names = TopicCollection([*rights])
+    futures = admin.describe_topics(names, include_authorized_operations=True, request_timeout=timeout)
+    missing = []
+    for name, needed in rights.items():
+        try:
+            allowed = awaited(futures[name], timeout, f"describing topic {name}").authorized_operations
+        except BrokerError as error:
+            if is_caused_by(error, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                continue  # another check says so
+            if not is_caused_by(error, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+                raise
+            allowed = []
+        missing += _lacking("topic", name, needed, allowed)
+    return missing
+
+
+def _on_group(admin: AdminClient, group: str, timeout: float) -> list[MissingRight]:
+    doing = f"describing group {group}"
+    deadline = time.monotonic() + timeout
+    while True:
+        future = admin.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=_TRY_S)
+        try:
+            description = awaited(future[group], _TRY_S, doing)
+        except BrokerError as error:
+            if is_caused_by(error, KafkaError.GROUP_AUTHORIZATION_FAILED):
+                return _lacking("group", group, ["Read"], [])
+            # A cluster that never had a group makes its coordinator when it is first asked for one.
+            if not any(is_caused_by(error, code) for code in _NO_COORDINATOR_YET) or time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return _lacking("group", group, ["Read"], description.authorized_operations)
+
+
+def _on_ids(settings: Settings, timeout: float) -> list[MissingRight]:
+    """Try the ids of one partition of each commands topic, with their spares, and one of the probes'."""
+    app_id, names = settings.app_id, settings.topics
+    lanes = [ids_of(names.transactional_id(source.name, 0)) for source in settings.inputs]
+    probe, delay = f"{app_id}-probe-00000000", f"{names.delays}/-"
+    wanted = [one for ids in lanes for one in ids] + [probe, delay]
+    denied = asyncio.run(denied_ids(settings.connection, wanted, timeout))
+    right = Right("transactional-id", app_id, ("Write",), "prefixed")
+    missing = [MissingRight(problem, right) for ids in lanes if (problem := problem_of_ids(ids, denied)) is not None]
+    if probe in denied:
+        problem = (
+            f"no right WRITE on transactional ids {app_id}-probe-...: workers test with them whether a target is back"
+        )
+        missing.append(MissingRight(problem, right))
+    if delay in denied and settings.delays:
+        missing.append(
+            MissingRight(f"no right WRITE on transactional ids {names.delays}/...: delay rules need them", right)
+        )
+    return missing
+
+
+def problem_of_ids(ids: Sequence[str], denied: Collection[str]) -> str | None:
+    """Say what is missing of a lane's transactional ids, the first of which is the one that it prefers."""
+    first, *spares = ids
+    if first in denied:
+        return f"no right WRITE on transactional id {first}"
+    if not any(spare in denied for spare in spares):
+        return None
+    return (
+        f"no right WRITE on transactional ids {spares[0]} to {spares[-1]}, the spares of {first}: they look stuck, and "
+        "the partition stops when a target holds its first id up. An ACL for one literal id does not cover them"
+    )
+
+
+def _lacking(
+    resource: str, name: str, needed: Collection[Operation], allowed: Collection[AclOperation] | None
+) -> list[MissingRight]:
+    """A broker without an authoriser allows everything; one that says nothing is taken at its word."""
+    if allowed is None:
+        return []
+    return [
+        MissingRight(
+            f"no right {_OPERATIONS[operation].name} on {resource} {name}",
+            Right("topic" if resource == "topic" else "group", name, (operation,)),
+        )
+        for operation in needed
+        if _OPERATIONS[operation] not in allowed
+    ]

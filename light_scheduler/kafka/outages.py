@@ -1,0 +1,141 @@
+"""Which partitions of target topics cannot be written to, and when they are looked at again.
+
+The blast radius of a target is its own firings: what is due for a partition without a leader, below its minimum of
+in-sync replicas, or that does not answer, waits, and nothing else does. Each such partition is a circuit breaker:
+
+    closed --the metadata show a fault--> open --they show none any more--> closed
+    closed --a send is not answered, and they show no fault--> open --a probe is answered--> closed
+
+A probe is a transaction of its own that writes nothing but its marker, so no lane waits for it. A partition that
+answers probes and then fails again waits twice as long each time. A place is a (topic, partition); partition -1 stands
+for all of a topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from light_scheduler.model.place import Place
+
+WHOLE_TOPIC = -1
+FIRST_WAIT_S, LAST_WAIT_S = 0.5, 30.0
+"""How long a partition without a known fault is left alone, and at most when it fails again and again."""
+
+FORGET_S = 60.0
+"""A partition that has been well for so long is like any other."""
+
+
+@dataclass
+class Outage:
+    """An open breaker. `since` is UTC epoch ms, `probe_at` monotonic, s."""
+
+    since: int
+    reason: str
+    has_known_fault: bool
+    probe_at: float
+    is_probed: bool = False
+
+
+@dataclass
+class _Past:
+    """How often a place failed in the last time, and when (monotonic, s) it did last."""
+
+    failures: int
+    at: float
+
+
+@dataclass
+class Outages:
+    """All that is open, for the lanes of a worker. `changed` is called when something is closed."""
+
+    time: Callable[[], float]
+    changed: list[Callable[[], None]] = field(default_factory=list)
+    _open: dict[Place, Outage] = field(default_factory=dict)
+    _past: dict[Place, _Past] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._open
+
+    def __iter__(self) -> Iterator[tuple[Place, Outage]]:
+        return iter(list(self._open.items()))
+
+    @property
+    def places(self) -> list[Place]:
+        """All that is open."""
+        return list(self._open)
+
+    @property
+    def topics(self) -> set[str]:
+        """Topics with something open: those whose metadata are to be watched."""
+        return {topic for topic, _ in self._open}
+
+    def place_held(self, topic: str, partition: int) -> Place | None:
+        """Return the place that a firing for a partition waits for; None: it may be sent."""
+        if (topic, WHOLE_TOPIC) in self._open:
+            return topic, WHOLE_TOPIC
+        return (topic, partition) if (topic, partition) in self._open else None
+
+    def failures(self, place: Place) -> int:
+        """Return how often a place that the metadata find no fault with has failed in the last time."""
+        past = self._past.get(place)
+        return past.failures if past is not None and self.time() - past.at < FORGET_S else 0
+
+    def suspect(self, places: Iterable[Place], reason: str, now: int) -> None:
+        """Open what did not answer, at an instant (UTC epoch ms)."""
+        time = self.time()
+        self._past = {place: past for place, past in self._past.items() if time - past.at < FORGET_S}
+        for place in places:
+            if place not in self._open:
+                failures = self.failures(place)
+                wait_s = min(FIRST_WAIT_S * 2**failures, LAST_WAIT_S)
+                self._past[place] = _Past(failures + 1, time + wait_s)
+                self._open[place] = Outage(now, reason, has_known_fault=False, probe_at=time + wait_s)
+
+    def observe(self, topic: str, faults: Mapping[int, str], now: int) -> None:
+        """Take in what the metadata say of a topic: its partitions at fault, and why (`WHOLE_TOPIC`: the topic).
+
+        A place whose fault the metadata knew is closed when they know it no more.
+        """
+        for partition, reason in faults.items():
+            outage = self._open.setdefault((topic, partition), Outage(now, reason, has_known_fault=True, probe_at=0.0))
+            outage.reason, outage.has_known_fault = reason, True
+        self.close(
+            place for place, outage in self if place[0] == topic and place[1] not in faults and outage.has_known_fault
+        )
+
+    def to_probe(self) -> list[Place]:
+        """Return the places that are to be probed; each once, until `probed` tells of it."""
+        now = self.time()
+        due = [
+            place
+            for place, outage in self
+            if not (outage.has_known_fault or outage.is_probed) and outage.probe_at <= now
+        ]
+        for place in due:
+            self._open[place].is_probed = True
+        return due
+
+    def probed(self, place: Place, *, answered: bool) -> None:
+        """Close a place whose probe was answered; else have it probed again.
+
+        Of one whose fault the metadata know by now an answer proves nothing: Kafka 4.3 drops markers that it cannot
+        write.
+        """
+        outage = self._open.get(place)
+        if outage is None:
+            return
+        outage.is_probed = False
+        outage.probe_at = self.time() + FIRST_WAIT_S
+        if answered and not outage.has_known_fault:
+            self.close([place])
+
+    def close(self, places: Iterable[Place]) -> None:
+        """Have places be written to again."""
+        closed = [place for place in places if self._open.pop(place, None) is not None]
+        if closed:
+            for listener in self.changed:
+                listener()

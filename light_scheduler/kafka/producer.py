@@ -1,0 +1,157 @@
+"""The transactional producer of a lane."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from light_scheduler.errors import CycleTimeout, LaneError, TransactionStuck
+from light_scheduler.model.place import Place
+
+from .batches import RecordBatches, TargetsStalledError
+from .clients import LaneClients
+
+FENCE_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 2.0
+PATIENCE_S = 2.0
+"""How long partitions of users' topics may take to answer before they are held to be unavailable."""
+ADDED_POLL_S = 0.005
+
+log = logging.getLogger(__name__)
+
+
+class LaneProducer:
+    """One transactional id, one transaction at a time."""
+
+    def __init__(self, clients: LaneClients, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        self._in_transaction = self.is_committing = False
+        self._tracked: set[str] = set()
+        self._deadline_s = 0.8 * clients.transaction_timeout_ms / 1_000
+        self._kafka = clients.producer(transactional_id)
+
+    async def fence(self) -> None:
+        """Become the owner of the transactional id: older owners' transactions are aborted, their next calls fail."""
+        try:
+            async with asyncio.timeout(FENCE_TIMEOUT_S):
+                await self._kafka.start()
+        except TimeoutError as error:
+            raise LaneError(f"no answer to InitProducerId for {self.transactional_id}") from error
+
+    async def commit(
+        self,
+        batches: RecordBatches,
+        group: str,
+        offsets: dict[TopicPartition, int],
+        patience_s: float = PATIENCE_S,
+    ) -> dict[tuple[str, int], int]:
+        """Send batches and input offsets as one transaction; return the end offsets that `RecordBatches.send` returns.
+
+        Raises CycleTimeout when it does not finish at 80 % of the transaction time-out: the broker may abort it from
+        then on, and idempotent batches would be tried for ever. Raises TargetsStalledError when users' partitions do
+        not answer for `patience_s`, and TransactionStuck when that is because the transactional id does not.
+        """
+        async with self._transaction(batches.topics):
+            ends = await self._send(batches, patience_s)  # 3. every send future
+            if offsets:
+                await self._kafka.send_offsets_to_transaction(offsets, group)  # 3. then the input offsets
+            self.is_committing = True  # 3. then the commit
+            await self._kafka.commit_transaction()
+            self.is_committing = False
+        return ends
+
+    async def commit_when(
+        self, batches: RecordBatches, may_commit: Callable[[], Awaitable[bool]]
+    ) -> dict[tuple[str, int], int] | None:
+        """Send batches, then wait for `may_commit`; abort, and return None, if it returns False. Raises as `commit`."""
+        async with self._transaction(batches.topics):
+            ends = await self._send(batches, PATIENCE_S)
+            if not await may_commit():
+                await self._kafka.abort_transaction()
+                return None
+            self.is_committing = True
+            await self._kafka.commit_transaction()
+            self.is_committing = False
+        return ends
+
+    async def settle(self, places: Iterable[Place], *, commits: bool) -> None:
+        """End what this id may have left open in partitions, by a transaction that writes nothing but its markers.
+
+        Brokers of Kafka 4.3 do not write the markers of a transaction in a partition that has no leader just then
+        (KAFKA-20734): readers would stand still there, and the next transaction would decide for both.
+        """
+        manager = self._kafka._txn_manager
+        wanted = {TopicPartition(*place) for place in places}
+        async with self._transaction({place.topic for place in wanted}, PATIENCE_S):
+            for place in wanted:
+                manager.maybe_add_partition_to_txn(place)
+            while not wanted <= manager.txn_partitions:  # noqa: ASYNC110 - the manager tells nobody
+                await asyncio.sleep(ADDED_POLL_S)
+            await (self._kafka.commit_transaction() if commits else self._kafka.abort_transaction())
+
+    async def discard(self) -> None:
+        """Abort an open transaction if that still works, and let go of the producer, whatever state it is in.
+
+        What is left open holds back readers of its partitions until the next `fence` or the transaction time-out.
+        """
+        if self._in_transaction:
+            await self._try(self._kafka.abort_transaction())
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """Let go of the producer without an abort: the next `fence` does that."""
+        if not await self._try(self._kafka.stop()):
+            await self._try(self._kafka.client.close())
+            sender: Any = getattr(self._kafka, "_sender", None)  # it would try for ever
+            if sender is not None and sender.sender_task is not None:
+                sender.sender_task.cancel()
+
+    async def _send(self, batches: RecordBatches, patience_s: float) -> dict[tuple[str, int], int]:
+        try:
+            return await batches.send(self._kafka, patience_s, self._is_blocked)
+        except TargetsStalledError as error:
+            if self._is_blocked():
+                raise TransactionStuck(f"{self.transactional_id} begins no transaction: {error}") from error
+            raise
+
+    def _is_blocked(self) -> bool:
+        """Tell whether the coordinator has not taken the transaction's partitions yet."""
+        return bool(self._kafka._txn_manager.partitions_to_add())
+
+    @asynccontextmanager
+    async def _transaction(self, topics: set[str], deadline_s: float | None = None) -> AsyncIterator[None]:
+        """Begin a transaction; the body ends it, in time."""
+        deadline_s = deadline_s or self._deadline_s
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._track(topics)
+                await self._kafka.begin_transaction()
+                self._in_transaction = True
+                yield
+                self._in_transaction = False
+        except TimeoutError as error:
+            raise CycleTimeout(f"a transaction of {self.transactional_id} took over {deadline_s:.1f} s") from error
+
+    async def _track(self, topics: set[str]) -> None:
+        """Have the client follow the leaders of these topics.
+
+        Until it is told of one topic it follows all there are; then it forgets those that it was never told of.
+        """
+        new = topics - self._tracked
+        if new:
+            await asyncio.gather(*(self._kafka.client.add_topic(topic) for topic in new))
+            self._tracked |= new
+
+    async def _try(self, step: Awaitable[None]) -> bool:
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await step
+        except Exception as error:  # noqa: BLE001 - it is being let go of: nothing of it can matter any more
+            log.debug("while letting go of producer %s: %r", self.transactional_id, error)
+            return False
+        return True

@@ -1,0 +1,301 @@
+"""What the worker knows of the topics that it delivers to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import (
+    InvalidTopicError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartitionError,
+)
+
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.connection import Address, connection_to
+from light_scheduler.errors import BrokerError, BrokerUnreachable
+from light_scheduler.model.place import Place
+
+from .outages import WHOLE_TOPIC, Outages
+from .probe import Probe
+from .promptness import Promptness
+from .topic_facts import (
+    CONFIGS,
+    TargetTopic,
+    faults_of,
+    is_missing,
+    is_there,
+    refusal_in,
+    refusal_of,
+    refused,
+    topic_of,
+    unknown,
+)
+
+__all__ = ["TargetTopic", "Targets", "refusal_of"]
+
+FRESH_S = 60.0
+"""How long an answer about a topic that exists is used before it is asked for again (it may have grown)."""
+ABSENT_FRESH_S = 2.0
+GONE_S = 300.0
+"""How long firings wait for a topic that was deleted to be made again; after that it is one that does not exist."""
+WATCH_S = 0.5
+"""How often topics are looked at that cannot be written to."""
+TIMEOUT_S, ATTEMPT_S, ANSWER_S = 5.0, 2.0, 1.0
+"""For an answer, for an attempt, and for one broker to give it: another one may."""
+REFUSED = (
+    InvalidTopicError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartitionError,
+)
+MOST_KNOWN = 20_000
+"""Topics; names come from whoever sends commands."""
+
+log = logging.getLogger(__name__)
+
+
+class Targets:
+    """A cache of topics, shared by the lanes of a worker; asks the broker for those it does not know.
+
+    `own` names the application's topics, without which nothing works: of any other, nothing that goes wrong concerns
+    more than what is due for it. `outages` says which partitions cannot be written to just now, and
+    `probe` finds out whether one can.
+    """
+
+    def __init__(
+        self,
+        connection: Address,
+        own: Iterable[str] = (),
+        clock: Clock | None = None,
+        probe: Probe | None = None,
+        promptness: Promptness | None = None,
+    ) -> None:
+        self._promptness = promptness or Promptness()
+        self._probe = probe
+        self._probes: set[asyncio.Task[None]] = set()
+        self._connection = connection_to(connection)
+        self._own = frozenset(own)
+        self._clock = clock or SystemClock()
+        self._admin: AIOKafkaAdminClient | None = None
+        self._known: dict[str, TargetTopic] = {}
+        self._denied: dict[str, tuple[str, float]] = {}  # topic -> why, and until when
+        self._gone: dict[str, float] = {}  # topic -> since when it is missed
+        self._lock = asyncio.Lock()
+        self._watch: asyncio.Task[None] | None = None
+        self.outages = Outages(time.monotonic)
+
+    def __getitem__(self, topic: str) -> TargetTopic:
+        """Return what was resolved last. Raises KeyError for a topic that never was."""
+        return self._known[topic]
+
+    def limit(self, topic: str) -> int:
+        """Return the largest batch (bytes) that a resolved topic takes."""
+        return self._known[topic].max_message_bytes
+
+    def forget_all(self) -> None:
+        """Ask again about every topic when it is needed next."""
+        self._known = {name: topic._replace(asked_at=-FRESH_S) for name, topic in self._known.items()}
+
+    def deny(self, topic: str, refusal: str, seconds: float) -> None:
+        """Take a topic that is there for one that nothing can be written to, for a while.
+
+        For what only an attempt to write shows, such as a right that is missing: each attempt costs a transaction.
+        """
+        self._denied[topic] = refusal, time.monotonic() + seconds
+        if topic in self._known:
+            self._known[topic] = self._known[topic]._replace(asked_at=-FRESH_S)
+
+    async def resolve(self, topics: set[str]) -> None:
+        """Make sure that every topic is known. Raises BrokerError if the broker says nothing of one of our own."""
+        now = time.monotonic()
+        if all((known := self._known.get(topic)) is not None and _is_fresh(known, now) for topic in topics):
+            return
+        async with self._lock:
+            stale = [topic for topic in topics if not ((t := self._known.get(topic)) and _is_fresh(t, now))]
+            if not stale:
+                return
+            self._make_room(topics)
+            try:
+                await self._look_at(stale)
+            except (KafkaError, OSError, TimeoutError) as error:
+                if any(topic in self._own or topic not in self._known for topic in stale):
+                    if self._admin is None:
+                        raise BrokerUnreachable(self._connection.bootstrap_servers) from error
+                    raise BrokerError(f"cannot look up topics {', '.join(stale[:5])}: {error!r}") from error
+                log.warning("cannot look up topics %s: %r", ", ".join(stale[:5]), error)
+        self._watch_outages()
+
+    async def suspect(self, places: Iterable[Place], reason: str) -> None:
+        """Let what is due for places that do not answer wait; if the metadata explain some of them, for those only.
+
+        If they explain none, what has the same leader in the same topics is suspected too: else each of its partitions
+        would have to be waited for.
+        """
+        suspects = set(places)
+        self.outages.suspect(suspects, reason, self._clock.now())
+        self._watch_outages()
+        try:
+            await self._look_at(sorted({topic for topic, _ in suspects}))
+        except (KafkaError, OSError, TimeoutError) as error:
+            log.warning("cannot look up what does not answer: %r", error)
+            self.outages.close(suspects)  # nothing answers: it is not the targets
+            return
+        faulty = {place for place, outage in self.outages if outage.has_known_fault}
+        if any(self.outages.place_held(*place) in faulty for place in suspects):
+            self.outages.close(place for place in suspects if self.outages.place_held(*place) not in faulty)
+            return
+        for topic, partition in suspects:
+            if (known := self._known.get(topic)) is not None:
+                alike = [(topic, other) for other in known.led_like(partition)]
+                self.outages.suspect(alike, reason, self._clock.now())
+
+    def leave_alone(self, place: Place, reason: str) -> None:
+        """Let what is due for a place wait, longer each time that this is said of it."""
+        self.outages.suspect([place], reason, self._clock.now())
+        self._watch_outages()
+
+    async def close(self) -> None:
+        """Stop watching, and close the connection."""
+        tasks = [*self._probes] if self._watch is None else [self._watch, *self._probes]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._watch = None
+        if self._admin is not None:
+            await self._admin.close()
+            self._admin = None
+
+    def _watch_outages(self) -> None:
+        if self.outages and (self._watch is None or self._watch.done()):
+            self._watch = asyncio.create_task(self._watch_until_mended(), name="watching targets")
+
+    async def _watch_until_mended(self) -> None:
+        while self.outages:
+            await asyncio.sleep(WATCH_S)
+            for place in self.outages.to_probe():
+                task = asyncio.create_task(self._try(place), name=f"probing {place}")
+                self._probes.add(task)
+                task.add_done_callback(self._probes.discard)
+            try:
+                await self._look_at(sorted(self.outages.topics))
+            except (KafkaError, OSError, TimeoutError) as error:
+                log.debug("cannot look up targets that are unavailable: %r", error)
+
+    async def _try(self, place: Place) -> None:
+        """Probe a place; without a probe it is as good as answered."""
+        answered = True
+        try:
+            if self._probe is not None and place[1] != WHOLE_TOPIC:
+                await self._probe(place)
+        except REFUSED as error:  # a lane's attempt will say why
+            log.debug("%s refuses a probe: %r", place, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the place is probed again
+            log.debug("%s does not answer a probe: %r", place, error)
+            answered = False
+        if answered:
+            await self._look_again(place[0])
+        self.outages.probed(place, answered=answered)
+
+    async def _look_again(self, topic: str) -> None:
+        """Take in what the metadata say by now, if they say anything."""
+        try:
+            await self._look_at([topic])
+        except (KafkaError, OSError, TimeoutError) as error:
+            log.debug("cannot look up %s: %r", topic, error)
+
+    async def _look_at(self, topics: list[str]) -> None:
+        """Ask for topics, and take in what comes back."""
+        async with asyncio.timeout(TIMEOUT_S):
+            described, configs = await self._ask(topics)
+        now = time.monotonic()
+        self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
+        for topic in described:
+            self._take_in(topic, configs.get(topic["topic"], {}), now)
+
+    def _take_in(self, described: dict[str, Any], config: dict[str, str], now: float) -> None:
+        name, known = described["topic"], self._known.get(described["topic"])
+        faults: dict[int, str] = {}
+        if name in self._denied:
+            refusal, until = self._denied[name]
+            self._known[name] = refused(refusal, min(now, until - ABSENT_FRESH_S))
+        elif is_missing(described) and self._is_awaited(name, known, now):
+            faults = {WHOLE_TOPIC: "it was deleted"}
+        elif (refusal_found := refusal_in(described)) is not None:
+            self._known[name] = refused(refusal_found, now)
+        else:
+            faults = faults_of(described, config)
+            if is_there(described):
+                self._gone.pop(name, None)
+                self._known[name] = topic_of(described, config, now)
+            elif known is None or known.refusal is not None:
+                self._known[name] = unknown(now)
+        if name not in self._own:
+            self.outages.observe(name, faults, self._clock.now())
+            known = self._known.get(name)
+            # What a topic refuses is not awaited, nor what it has not got.
+            partitions = 0 if known is None or known.refusal is not None else known.partitions
+            if WHOLE_TOPIC not in faults:
+                self.outages.close(
+                    place for place in self.outages.places if place[0] == name and place[1] >= partitions
+                )
+
+    def _is_awaited(self, name: str, known: TargetTopic | None, now: float) -> bool:
+        """Tell whether a topic that is missing was there a moment ago: somebody may be making it anew."""
+        was_there = known is not None and known.refusal is None
+        return was_there and name not in self._own and now - self._gone.setdefault(name, now) < GONE_S
+
+    def _make_room(self, needed: set[str]) -> None:
+        if len(self._known) > MOST_KNOWN:
+            kept = sorted(self._known.items(), key=lambda item: item[1].asked_at)[len(self._known) - MOST_KNOWN // 2 :]
+            always = self._own | needed | self.outages.topics  # schedules that wait are placed by what is known
+            self._known = dict(kept) | {name: topic for name, topic in self._known.items() if name in always}
+            self._gone = {name: since for name, since in self._gone.items() if name in self._known}
+
+    async def _ask(self, topics: list[str]) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
+        """Return metadata and configuration; a broker that does not answer is given up for another one."""
+        while True:
+            try:
+                async with asyncio.timeout(ATTEMPT_S):
+                    admin = await self._connected()
+                    described = await admin.describe_topics(topics)
+                    present = [topic["topic"] for topic in described if is_there(topic)]
+                    return described, await _configs(admin, present) if present else {}
+            except (KafkaError, OSError, TimeoutError) as error:
+                log.debug("a broker was asked for topics: %r", error)
+            await asyncio.sleep(0.05)
+
+    async def _connected(self) -> AIOKafkaAdminClient:
+        if self._admin is None:
+            admin = AIOKafkaAdminClient(**self._promptness.arguments(self._connection))
+            self._promptness.bound(admin._client, ANSWER_S, is_telling=True)
+            try:
+                await admin.start()
+            except BaseException:
+                await admin.close()
+                raise
+            self._admin = admin
+        return self._admin
+
+
+async def _configs(admin: AIOKafkaAdminClient, topics: list[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {topic: {} for topic in topics}
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(CONFIGS)) for topic in topics]
+    for response in await admin.describe_configs(resources):
+        # Without the right to read configurations the broker's defaults are assumed.
+        for error_code, _, _, name, configs in (resource[:5] for resource in response.resources):
+            if error_code == 0:
+                found[name] = {config[0]: config[1] for config in configs}
+    return found
+
+
+def _is_fresh(topic: TargetTopic, now: float) -> bool:
+    return now - topic.asked_at < (FRESH_S if topic.refusal is None else ABSENT_FRESH_S)

@@ -1,0 +1,281 @@
+"""Topic administration: making, checking and describing topics.
+
+All calls block for at most `timeout` seconds a request, so asyncio code runs them in a thread. They raise BrokerError.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from light_scheduler.connection import Address, connection_to
+from light_scheduler.connection.diagnosis import require_access
+from light_scheduler.errors import BrokerError, BrokerUnreachable, NoAnswer
+from light_scheduler.settings import Settings
+
+from .topic_plan import TopicSpec, topic_plan
+
+T = TypeVar("T")
+
+TIMEOUT_S = 15.0
+REACH_S = 3.0
+"""How long a first request waits for a connection: without a broker, nobody waits as long as for an answer."""
+
+_POLL_S = 0.05
+_GRACE_S = 1.0
+_DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+
+# librdkafka logs each failed connection by itself; the error that is raised says it once.
+_SILENT = logging.Logger("light_scheduler.kafka.topic_admin", logging.CRITICAL + 1)
+
+
+@dataclass(frozen=True)
+class TopicsReport:
+    """What `create_topics` did: the topics it made, and those that were there and were left as they are."""
+
+    created: tuple[str, ...]
+    existing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TopicFinding:
+    """A topic that is not as it has to be, what is wrong with it, and what to do."""
+
+    topic: str
+    kind: Literal["missing", "partitions", "cleanup.policy", "max.message.bytes"]
+    problem: str
+    fix: str
+
+
+def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsReport:
+    """Make the topics that are missing and wait until they can be used; existing ones are not changed."""
+    admin = admin_client(settings.connection)
+    existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
+    plan = topic_plan(settings, existing)
+    missing = [spec for spec in plan if spec.name not in existing]
+    created = _create(admin, [_new_topic(spec) for spec in missing], timeout)
+    return TopicsReport(created, tuple(spec.name for spec in plan if spec.name not in created))
+
+
+def create_topic(
+    connection: Address,
+    topic: str,
+    partitions: int,
+    *,
+    configs: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT_S,
+) -> bool:
+    """Make a plain topic, with the broker's defaults save for `configs`; return whether it was missing."""
+    new = NewTopic(topic, num_partitions=partitions, config=dict(configs or {}))
+    return bool(_create(admin_client(connection), [new], timeout))
+
+
+def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[TopicFinding]:
+    """Compare the topics of an application with what it needs; an empty list says that all is well."""
+    admin = admin_client(settings.connection)
+    existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
+    plan = topic_plan(settings, existing)
+    configs = _configs(admin, [spec.name for spec in plan if spec.name in existing], timeout, skip_denied=True)
+    return topic_findings(settings, existing, configs)
+
+
+def topic_findings(
+    settings: Settings, existing: Mapping[str, int], configs: Mapping[str, Mapping[str, str]]
+) -> list[TopicFinding]:
+    """Say what is wrong with topics whose partition counts and configurations are known."""
+    findings: list[TopicFinding] = []
+    for spec in topic_plan(settings, existing):
+        if spec.name not in existing:
+            fix = f"light-scheduler topics create --app-id {settings.app_id} --broker {settings.broker}"
+            hidden = (
+                ", or this user may not see it: `light-scheduler doctor` tells"
+                if settings.connection.is_secured
+                else ""
+            )
+            findings.append(TopicFinding(spec.name, "missing", f"does not exist{hidden}", fix))
+        else:
+            findings += _mismatches(settings, spec, existing[spec.name], configs.get(spec.name))
+    return findings
+
+
+def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, admin: AdminClient | None = None) -> str:
+    """Return the id that tells a topic from an earlier one of the same name, in Kafka's own spelling."""
+    admin = admin or admin_client(connection)
+    description = awaited(
+        admin.describe_topics(TopicCollection([topic]), request_timeout=timeout)[topic],
+        timeout,
+        f"describing topic {topic} of {connection}",
+    )
+    return str(description.topic_id)
+
+
+def topic_config(connection: Address, topic: str, *, timeout: float = TIMEOUT_S) -> dict[str, str]:
+    """Return a topic's configurations in force: its own, else the broker's defaults."""
+    return _configs(admin_client(connection), [topic], timeout)[topic]
+
+
+def admin_client(connection: Address) -> AdminClient:
+    """Return a client for administration that does not log. Raises ConfigurationError."""
+    configuration = connection_to(connection).librdkafka()
+    return AdminClient(
+        {**configuration, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1_000},
+        logger=_SILENT,
+    )
+
+
+def partition_counts(admin: AdminClient, connection: Address, timeout: float) -> dict[str, int]:
+    """Return how many partitions each topic has that this user may see. To be called without an event loop."""
+    if connection_to(connection).is_secured:
+        require_access(connection, timeout)  # librdkafka would try again until the time is up, whatever the reason
+    try:
+        topics = admin.list_topics(timeout=timeout).topics
+    except KafkaException as error:
+        if error.args[0].code() in _NO_ANSWER:
+            require_access(connection, timeout)
+            raise BrokerUnreachable(str(connection)) from error
+        raise _broker_error(f"listing the topics of {connection}", error) from error
+    return {name: len(topic.partitions) for name, topic in topics.items()}
+
+
+def _new_topic(spec: TopicSpec) -> NewTopic:
+    return NewTopic(
+        spec.name,
+        num_partitions=spec.partitions,
+        replication_factor=spec.replication_factor,
+        config=spec.config_values(),
+    )
+
+
+def _create(admin: AdminClient, topics: list[NewTopic], timeout: float) -> tuple[str, ...]:
+    """Make topics, wait until they can be used, and return the names of those that were missing."""
+    if not topics:
+        return ()
+    created = []
+    futures = admin.create_topics(topics, operation_timeout=timeout, request_timeout=timeout)
+    for name, future in futures.items():
+        try:
+            future.result(timeout + _GRACE_S)
+            created.append(name)
+        except TimeoutError as error:
+            raise _no_answer(f"creating topic {name}", timeout) from error
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # somebody else was quicker: just as well
+                raise _broker_error(f"creating topic {name}", error) from error
+    _await_leaders(admin, created, timeout)
+    return tuple(created)
+
+
+def _await_leaders(admin: AdminClient, names: list[str], timeout: float) -> None:
+    """Wait until the metadata show a leader for each partition: a client that comes before gets errors."""
+    deadline = time.monotonic() + timeout
+    waiting = set(names)
+    while waiting:
+        try:
+            topics = admin.list_topics(timeout=timeout).topics
+        except KafkaException as error:
+            raise _broker_error("listing topics", error) from error
+        waiting -= {
+            name
+            for name in waiting
+            if name in topics
+            and topics[name].partitions
+            and all(partition.leader >= 0 for partition in topics[name].partitions.values())
+        }
+        if waiting:
+            if time.monotonic() > deadline:
+                raise BrokerError(f"the new topics {', '.join(sorted(waiting))} have no leaders after {timeout:g} s")
+            time.sleep(_POLL_S)
+
+
+def _configs(
+    admin: AdminClient, names: list[str], timeout: float, *, skip_denied: bool = False
+) -> dict[str, dict[str, str]]:
+    if not names:
+        return {}
+    resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
+    futures = admin.describe_configs(list(resources.values()), request_timeout=timeout)
+    answers: dict[str, dict[str, str]] = {}
+    for name, resource in resources.items():
+        try:
+            entries = awaited(futures[resource], timeout, f"describing topic {name}")
+        except BrokerError as error:
+            if skip_denied and is_caused_by(error, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+                continue
+            raise
+        answers[name] = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+    return answers
+
+
+def _mismatches(
+    settings: Settings, spec: TopicSpec, partitions: int, configs: Mapping[str, str] | None
+) -> list[TopicFinding]:
+    findings = []
+    tools = f"--bootstrap-server {settings.bootstrap_servers} --alter --topic {spec.name}"
+    for source in settings.inputs:
+        if spec.name == settings.topics.changelog(source.name) and partitions != spec.partitions:
+            smaller = spec.name if partitions < spec.partitions else source.name
+            fix = (
+                f"stop the workers, then: kafka-topics.sh --bootstrap-server {settings.bootstrap_servers} --alter "
+                f"--topic {smaller} --partitions {max(partitions, spec.partitions)}"
+            )
+            problem = f"has {partitions} partitions; {source.name} has {spec.partitions}, and they must agree"
+            findings.append(TopicFinding(spec.name, "partitions", problem, fix))
+    if configs is None:  # the right to read them is missing
+        return findings
+    policy = configs.get("cleanup.policy", "delete")
+    if policy != spec.cleanup_policy and not spec.any_policy:
+        fix = f"kafka-configs.sh {tools} --add-config cleanup.policy={spec.cleanup_policy}"
+        problem = f"cleanup.policy is {policy}; it must be {spec.cleanup_policy}"
+        findings.append(TopicFinding(spec.name, "cleanup.policy", problem, fix))
+    largest = int(configs.get("max.message.bytes", "1048588"))
+    if spec.largest_record is not None and largest < spec.largest_record:
+        fix = f"kafka-configs.sh {tools} --add-config max.message.bytes={spec.largest_record}"
+        problem = f"max.message.bytes is {largest}; it must be at least {spec.largest_record}"
+        findings.append(TopicFinding(spec.name, "max.message.bytes", problem, fix))
+    return findings
+
+
+def awaited(future: Future[T], timeout: float, doing: str) -> T:
+    """Wait for an answer; errors begin with what was being done.
+
+    librdkafka ends its requests itself: the wait is only a little longer.
+    """
+    try:
+        return future.result(timeout + _GRACE_S)
+    except TimeoutError as error:
+        raise _no_answer(doing, timeout) from error
+    except KafkaException as error:
+        raise _broker_error(doing, error) from error
+
+
+def is_caused_by(error: BrokerError, code: int) -> bool:
+    """Tell whether it is an answer of the broker with that code."""
+    cause = error.__cause__
+    return isinstance(cause, KafkaException) and cause.args[0].code() == code
+
+
+def _no_answer(doing: str, timeout: float) -> BrokerError:
+    return NoAnswer(f"{doing}: no answer from the broker within {timeout:g} s")
+
+
+def _broker_error(doing: str, error: KafkaException) -> BrokerError:
+    cause: Any = error.args[0]
+    if cause.code() in _NO_ANSWER:
+        return NoAnswer(f"{doing}: the broker does not answer ({cause.name()})")
+    if cause.code() in _DENIED:
+        reason = "this user has no right to do so; docs/security.md lists the rights to give"
+        return BrokerError(f"{doing}: {reason} ({cause.name()})")
+    return BrokerError(f"{doing}: {cause.str() or cause.name()} ({cause.name()})")

@@ -1,0 +1,122 @@
+"""What the cluster's metadata and a topic's configuration say of it as a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from aiokafka.errors import (
+    InvalidTopicError,
+    KafkaError,
+    LeaderNotAvailableError,
+    ListenerNotFound,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+
+from .outages import WHOLE_TOPIC
+
+DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+CONFIGS = ("max.message.bytes", "cleanup.policy", "message.timestamp.type", "min.insync.replicas")
+"""The settings that are asked for."""
+
+_REFUSALS = {
+    UnknownTopicOrPartitionError: "topic {topic} does not exist",
+    InvalidTopicError: "{topic} is not a legal topic name",
+    TopicAuthorizationFailedError: "the scheduler is not authorised to write to topic {topic}",
+}
+_LEADERLESS = {LeaderNotAvailableError.errno, ListenerNotFound.errno}
+
+
+class TargetTopic(NamedTuple):
+    """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
+
+    One that is compacted takes no record without a key. One that `stamps_appends` replaces timestamps by its own clock.
+    `leaders` has the node that leads each partition.
+    """
+
+    partitions: int
+    max_message_bytes: int
+    refusal: str | None
+    asked_at: float
+    is_compacted: bool = False
+    stamps_appends: bool = False
+    leaders: tuple[int, ...] = ()
+
+    def led_like(self, partition: int) -> list[int]:
+        """Return the partitions with the same leader as one of them, that one included."""
+        if not 0 <= partition < len(self.leaders):
+            return [partition]
+        leader = self.leaders[partition]
+        return [other for other, its_leader in enumerate(self.leaders) if its_leader == leader]
+
+
+def refused(refusal: str, asked_at: float) -> TargetTopic:
+    """Return a topic to which nothing can be written."""
+    return TargetTopic(0, 0, refusal, asked_at)
+
+
+def unknown(asked_at: float) -> TargetTopic:
+    """Return what stands for a topic of which nothing could be learned: what is due for it waits."""
+    return TargetTopic(1, DEFAULT_MAX_MESSAGE_BYTES, None, asked_at)
+
+
+def refusal_of(topic: str, error: KafkaError) -> str:
+    """Say what a topic's refusal means."""
+    known = _REFUSALS.get(type(error))
+    return f"topic {topic} refused it: {error!r}" if known is None else known.format(topic=topic)
+
+
+def refusal_in(described: Mapping[str, Any]) -> str | None:
+    """Say why nothing can be written to a topic, from its metadata; None: that is not what they say."""
+    topic, error = described["topic"], for_code(described["error_code"])
+    if described.get("is_internal"):
+        return f"topic {topic} is internal to Kafka"
+    return _REFUSALS[error].format(topic=topic) if error in _REFUSALS else None
+
+
+def is_missing(described: Mapping[str, Any]) -> bool:
+    """Tell whether the cluster has no such topic."""
+    return bool(described["error_code"] == UnknownTopicOrPartitionError.errno)
+
+
+def is_there(described: Mapping[str, Any]) -> bool:
+    """Tell whether the metadata name a topic's partitions."""
+    return described["error_code"] == 0 and bool(described["partitions"])
+
+
+def topic_of(described: Mapping[str, Any], config: Mapping[str, str], asked_at: float) -> TargetTopic:
+    """Return a topic that is there."""
+    return TargetTopic(
+        len(described["partitions"]),
+        int(config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)),
+        None,
+        asked_at,
+        is_compacted="compact" in config.get("cleanup.policy", "").split(","),
+        stamps_appends=config.get("message.timestamp.type") == "LogAppendTime",
+        leaders=tuple(partition.get("leader", 0) for partition in sorted(described["partitions"], key=_number)),
+    )
+
+
+def _number(partition: Mapping[str, Any]) -> int:
+    return int(partition.get("partition", 0))
+
+
+def faults_of(described: Mapping[str, Any], config: Mapping[str, str]) -> dict[int, str]:
+    """Return the partitions of a topic that take nothing for the moment, and why; `WHOLE_TOPIC`: all of them."""
+    if not is_there(described):
+        return {WHOLE_TOPIC: f"its metadata cannot be read: {for_code(described['error_code']).__name__}"}
+    in_sync_wanted = int(config.get("min.insync.replicas", 1))
+    faults: dict[int, str] = {}
+    for partition in described["partitions"]:
+        in_sync = partition.get("isr")
+        # A broker asks for no more replicas than the partition has.
+        wanted = min(in_sync_wanted, len(partition.get("replicas", ())))
+        if partition.get("leader", 0) < 0 or partition.get("error_code") in _LEADERLESS:
+            faults[partition["partition"]] = "it has no leader"
+        elif in_sync is not None and len(in_sync) < wanted:
+            faults[partition["partition"]] = (
+                f"it has {len(in_sync)} in-sync replica{'s' * (len(in_sync) != 1)}; min.insync.replicas is {wanted}"
+            )
+    return faults

@@ -1,0 +1,180 @@
+"""The topics that an application needs, and why each is the way it is. Pure: no broker is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from light_scheduler.settings import COMPATIBLE_DIALECTS, Settings
+
+KIB = 1024
+MIB = 1024 * KIB
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+_DAY_MS = 24 * _HOUR_MS
+
+CleanupPolicy = Literal["delete", "compact"]
+
+
+@dataclass(frozen=True)
+class TopicConfig:
+    """One configuration of a topic, and the reason for its value."""
+
+    name: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """A topic as it should be made. `largest_record` is its `max.message.bytes`, or None for the broker's own.
+
+    One with `any_policy` may have another cleanup policy: topics of other schedulers are compacted.
+    """
+
+    name: str
+    purpose: str
+    partitions: int
+    replication_factor: int
+    cleanup_policy: CleanupPolicy
+    largest_record: int | None
+    configs: tuple[TopicConfig, ...]
+    any_policy: bool = False
+
+    def config_values(self) -> dict[str, str]:
+        """Return the configurations as Kafka takes them."""
+        return {config.name: config.value for config in self.configs}
+
+
+def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) -> list[TopicSpec]:
+    """Return the topics of an application.
+
+    `existing` maps topics that are there to their partition counts. A changelog has exactly as many partitions as its
+    commands topic, whoever made that: partition n of one holds the state of partition n of the other.
+    """
+    counts = existing or {}
+    names = settings.topics
+    command_bytes = max(10 * MIB, settings.max_payload_bytes + MIB)
+    specs = []
+    for source in settings.inputs:
+        partitions = counts.get(source.name, settings.partitions)
+        commands = _commands(settings, source.name, partitions, command_bytes)
+        specs.append(replace(commands, any_policy=source.dialect in COMPATIBLE_DIALECTS))
+        specs.append(_changelog(settings, names.changelog(source.name), source.name, partitions, command_bytes))
+    history = "What happened to schedules: for watching and audit."
+    results = "Answers to commands, unless their senders name a topic of their own."
+    specs += [
+        _kept_for(settings, names.history, history, 7 * _DAY_MS, "A week of questions about what happened."),
+        _kept_for(settings, names.results, results, _DAY_MS, "A sender waits for its answer for seconds, not days."),
+        _idempotency(settings, names.idempotency),
+        _dead_letters(settings, command_bytes),
+        _compacted(settings, names.forecast, "How many firings are due in which minute.", settings.partitions),
+        _compacted(settings, names.tenants, "Settings of tenants; every worker reads all of it.", 1),
+        _compacted(settings, names.delays, "Delay rules; every worker reads all of it.", 1),
+        _delay_positions(settings, names.delay_positions),
+        _compacted(settings, names.loads, "Which rows `pipeline load` has sent: each task reads all of it.", 1),
+    ]
+    return specs
+
+
+def _commands(settings: Settings, name: str, partitions: int, largest: int) -> TopicSpec:
+    retention = _retention(30 * _DAY_MS, "Commands wait here while every worker is down; what expires unread is lost.")
+    reason = "A payload over the limit still reaches the worker, which answers it with a rejection."
+    return _spec(settings, name, "Commands.", partitions, "delete", retention, largest=largest, size_reason=reason)
+
+
+def _changelog(settings: Settings, name: str, commands: str, partitions: int, command_bytes: int) -> TopicSpec:
+    return _spec(
+        settings,
+        name,
+        f"The state of {commands}, partition by partition.",
+        partitions,
+        "compact",
+        TopicConfig(
+            "delete.retention.ms",
+            str(_DAY_MS),
+            "A worker's local copy that is younger than this is brought up to date, an older one is rebuilt.",
+        ),
+        TopicConfig("message.timestamp.type", "LogAppendTime", "Shows workers whose clock differs from the broker's."),
+        TopicConfig(
+            "segment.bytes", str(64 * MIB), "The newest segment is never compacted: a rebuild reads all of it."
+        ),
+        TopicConfig("segment.ms", str(_HOUR_MS), "With little traffic, too, what is done with is cleaned away."),
+        TopicConfig("min.cleanable.dirty.ratio", "0.2", "A rebuild reads at most about a quarter more than there is."),
+        largest=command_bytes + MIB,
+        size_reason="What a command brought, and what the scheduler keeps beside it.",
+    )
+
+
+def _kept_for(settings: Settings, name: str, purpose: str, retention_ms: int, reason: str) -> TopicSpec:
+    return _spec(settings, name, purpose, settings.partitions, "delete", _retention(retention_ms, reason))
+
+
+def _idempotency(settings: Settings, name: str) -> TopicSpec:
+    return _spec(
+        settings,
+        name,
+        "Idempotency keys of HTTP requests, with the answers to their commands.",
+        1,
+        "delete",
+        _retention(2 * _HOUR_MS, "Keys are kept for an hour; a worker that begins to use them reads all there is."),
+        TopicConfig("segment.ms", str(10 * _MINUTE_MS), "Only whole segments are deleted."),
+        TopicConfig("message.timestamp.type", "LogAppendTime", "All workers agree on how old a key is."),
+    )
+
+
+def _dead_letters(settings: Settings, command_bytes: int) -> TopicSpec:
+    return _spec(
+        settings,
+        settings.topics.dead_letters,
+        "Commands that were not understood and firings that could not be delivered, byte for byte.",
+        settings.partitions,
+        "delete",
+        _retention(30 * _DAY_MS, "Time to notice, repair and send again."),
+        largest=command_bytes + 64 * KIB,
+        size_reason="The largest command, and the headers that say what was wrong with it.",
+    )
+
+
+def _delay_positions(settings: Settings, name: str) -> TopicSpec:
+    return _spec(
+        settings,
+        name,
+        "How far each delay rule has come in each partition of its source.",
+        1,
+        "compact",
+        TopicConfig("segment.bytes", str(4 * MIB), "The newest segment is never compacted, and a new owner reads all."),
+        TopicConfig("segment.ms", str(_HOUR_MS), "With little traffic, too, what is done with is cleaned away."),
+        TopicConfig("delete.retention.ms", "60000", "Nothing here is deleted; markers of transactions go with this."),
+        TopicConfig("min.cleanable.dirty.ratio", "0.1", "A new owner reads little more than there is."),
+    )
+
+
+def _compacted(settings: Settings, name: str, purpose: str, partitions: int) -> TopicSpec:
+    return _spec(settings, name, purpose, partitions, "compact")
+
+
+def _retention(ms: int, reason: str) -> TopicConfig:
+    return TopicConfig("retention.ms", str(ms), reason)
+
+
+def _spec(
+    settings: Settings,
+    name: str,
+    purpose: str,
+    partitions: int,
+    policy: CleanupPolicy,
+    *configs: TopicConfig,
+    largest: int | None = None,
+    size_reason: str = "",
+) -> TopicSpec:
+    policy_reason = {"delete": "Every record counts.", "compact": "Only the last record of a key counts."}[policy]
+    all_configs = [TopicConfig("cleanup.policy", policy, policy_reason), *configs]
+    if largest is not None:
+        all_configs.append(TopicConfig("max.message.bytes", str(largest), size_reason))
+    if settings.replication_factor >= 3:
+        all_configs.append(
+            TopicConfig("min.insync.replicas", "2", "What was acknowledged survives the loss of a node.")
+        )
+    return TopicSpec(name, purpose, partitions, settings.replication_factor, policy, largest, tuple(all_configs))

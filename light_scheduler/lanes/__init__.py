@@ -1,0 +1,1 @@
+"""Lanes: the data path of a partition, from a command to its firing, in transactions."""

@@ -1,0 +1,79 @@
+"""The answers that were asked for with the commands of a cycle."""
+
+from __future__ import annotations
+
+import msgspec
+
+from light_scheduler.engine import event_of, result_of
+from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.model import BulkTotal, ReplyTo, Result
+from light_scheduler.wire import encode_result, history_key, partition_for, result_headers
+
+from .context import Refusals, origin_key
+from .holding import Holding
+from .transaction import Transaction
+
+
+class Answers:
+    """Collects answers, and adds them to a transaction when their topics have been resolved."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._context = transaction.context
+        self._replies: list[tuple[ReplyTo, bytes | None, Result]] = []
+        self._aims: dict[int, str] = {}  # place among the replies -> topic that what was scheduled aims at
+
+    @property
+    def results(self) -> list[Result]:
+        """The answers of this cycle."""
+        return [result for _, _, result in self._replies]
+
+    @property
+    def topics(self) -> set[str]:
+        """Where answers go, and what they speak of; to be resolved before `send`."""
+        return {reply_to.topic for reply_to, _, _ in self._replies}.union(self._aims.values())
+
+    def add(self, reply_to: ReplyTo, key: bytes | None, result: Result, aim: str | None = None) -> None:
+        """Note an answer that was asked for with a command of this key; `aim` is the topic that it schedules for."""
+        if aim is not None:
+            self._aims[len(self._replies)] = aim
+        self._replies.append((reply_to, key, result))
+
+    def add_bulk(self, total: BulkTotal) -> None:
+        """Record and answer a bulk command that all partitions have carried out."""
+        command, event, result = total.command, event_of(total, self._transaction.now), result_of(total)
+        self._transaction.outcomes[result.outcome] += 1
+        self._transaction.history.add(history_key(event.tenant, event.id), event)
+        if command.reply_to is not None:
+            self.add(command.reply_to, command.key, result)
+
+    def send(self, refusals: Refusals, holding: Holding | None = None) -> int:
+        """Add all answers to the transaction; return how many have nowhere to go."""
+        return sum(not self._send(number, *reply, refusals, holding) for number, reply in enumerate(self._replies))
+
+    def _send(
+        self,
+        number: int,
+        reply_to: ReplyTo,
+        key: bytes | None,
+        result: Result,
+        refusals: Refusals,
+        holding: Holding | None,
+    ) -> bool:
+        targets = self._context.targets
+        if (aim := self._aims.get(number)) is not None and (warning := targets[aim].refusal):
+            result = msgspec.structs.replace(result, reason=f"{warning}: nothing can be delivered there")
+        topic = targets[reply_to.topic]
+        is_refused = topic.refusal is not None or (topic.is_compacted and key is None)
+        if is_refused or (refusals and origin_key(result) in refusals):
+            return False
+        partition = self._context.partition if key is None else partition_for(key, topic.partitions)
+        place = reply_to.topic, partition % topic.partitions
+        if holding is not None and holding.loses(place):
+            return False  # nothing waits for an answer's topic: the command stands, and history tells of it
+        headers = result_headers(reply_to.correlation_id)
+        try:
+            self._transaction.batches.add(place, key, encode_result(result), headers, origin=result)
+        except RecordTooLargeError:  # its key or its correlation id is: both are the sender's
+            return False
+        return True

@@ -1,0 +1,83 @@
+"""How much a cycle of a lane may hold, and what of it is due: by pace, tenants' shares and rate caps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from light_scheduler.engine import ALL, FairQueue, Throttle
+from light_scheduler.model import Entry
+from light_scheduler.tables import DueScan, Overlay, ScheduleTable
+from light_scheduler.tables.due_scan import Waits
+
+from .context import LaneContext
+from .intake import Intake
+from .isolation import Isolation
+from .pace import MOST, Pace
+
+MAX_ISOLATED = 200
+"""Commands, or firings, in a cycle while a refused record is sought."""
+
+NOTHING_DUE = DueScan([], None)
+
+
+class Budget:
+    """Of one lane. `waits` tells which targets are unavailable; `next_due` is when the next pending firing is due."""
+
+    def __init__(
+        self, context: LaneContext, intake: Intake, isolation: Isolation, waits: Callable[[], Waits | None]
+    ) -> None:
+        self.next_due: int | None = None
+        self._context = context
+        self._intake = intake
+        self._isolation = isolation
+        self._waits = waits
+        self._fair = FairQueue(context.shares.weights)
+        self._throttle = Throttle(context.shares)
+        self._pace = Pace()
+
+    def most(self, table: ScheduleTable) -> int:
+        """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""
+        if self._isolation.is_seeking:
+            return MAX_ISOLATED
+        return self._pace.limit if len(table.floors) > 1 else MOST
+
+    def turns(self, now: int, most: int) -> int:
+        """Firings that the cap of all together leaves of a cycle."""
+        self._throttle.share_among(self._context.targets[self._context.changelog[0]].partitions)
+        total = self._throttle.total(now)
+        return most if total is None else min(most, total)
+
+    def take_due(self, overlay: Overlay, now: int, turns: int, max_bytes: int) -> DueScan:
+        """Return what is due now, as far as a cycle may hold it."""
+        if not self._intake.backlog_taken:  # a command that waited in the log may cancel what is due
+            return NOTHING_DUE
+        throttle = self._throttle
+        due = overlay.due(
+            now,
+            turns,
+            max_bytes,
+            self._fair,
+            lambda tenant: throttle.allowed(tenant, now),
+            self._waits(),
+        )
+        if turns == throttle.total(now) and due.next_due is not None and due.next_due <= now:
+            due = due._replace(next_due=None, held={**due.held, ALL: due.next_due})
+        self.next_due = min(filter(None, (due.next_due, *due.held.values())), default=None)
+        return due
+
+    def take_staged(self, overlay: Overlay, instant: int, most: int, max_bytes: int) -> DueScan:
+        """Return what will be due at an instant ahead; no cap bounds it."""
+        return overlay.due(instant, most, max_bytes, self._fair, waits=self._waits())
+
+    def next_turn(self, due: DueScan, now: int) -> int | None:
+        """Note who has to wait for a cap; return when (ms) there is something to fire, None: not before a command."""
+        resumes = self._throttle.hold(due.held, now)
+        return min(filter(None, (due.next_due, resumes)), default=None)
+
+    def charge(self, delivered: list[Entry], now: int) -> int:
+        """Use up what was delivered of the caps; return how many had waited for one."""
+        return self._throttle.charge(delivered, now)
+
+    def observe(self, size: int, took_ms: int) -> None:
+        """Learn how long a cycle of a size took."""
+        self._pace.observe(size, took_ms)

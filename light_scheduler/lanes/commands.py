@@ -1,0 +1,162 @@
+"""Carrying out command records: from a record to a decision, or to another partition."""
+
+from __future__ import annotations
+
+import logging
+
+from light_scheduler.engine import check_bulk, decide, plain_entry
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.model import BulkCommand, Command, Entry, EventType, Outcome, Result
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.native import NativeDialect
+from light_scheduler.wire.relay import FORWARDED_FROM, Count, Origin, as_sent, mark_of
+from light_scheduler.wire.state import identity
+
+from .answers import Answers
+from .bulk import BulkCommands
+from .caution import Kind, Work
+from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
+from .forwarding import Forwarding
+from .rejection import reject, reject_silently
+from .settling import settle
+from .transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+class Commands:
+    """Carries commands out, as part of a transaction."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        forwarding: Forwarding,
+        answers: Answers,
+        bulk: BulkCommands,
+        condemned: Condemned,
+    ) -> None:
+        context = transaction.context
+        self._transaction = transaction
+        self._forwarding = forwarding
+        self._answers = answers
+        self._bulk = bulk
+        self._condemned = condemned
+        self._is_native = isinstance(context.dialect, NativeDialect)
+        self._dialect = context.dialect
+        self._limits = context.limits
+        self._now = transaction.now
+        self._overlay = transaction.overlay
+        # What is called for every command is looked up once.
+        self._decode = context.dialect.decode
+        self._store = transaction.store
+        self._record = transaction.history.record
+
+    def take_all(self, records: list[CommandRecord]) -> None:
+        """Carry out command records; the first is the last of the list, which is emptied.
+
+        Each is let go of while it is in the processor's cache. Raises WorkFailedError for one that raises what is no
+        fault of the worker's state.
+        """
+        offset = -1
+        with blaming(lambda: Work(Kind.COMMAND, offset)):
+            while records:
+                record = records.pop()
+                offset = record.offset
+                reason = self._condemned.meet(Work(Kind.COMMAND, offset)) if self._condemned else None
+                if reason is None:
+                    self.take(record)
+                else:
+                    self._refuse(record, reason)
+
+    def take(self, record: CommandRecord) -> None:
+        """Carry out one command record."""
+        origin: Origin | None = None
+        command: Command | None = None
+        try:
+            if self._is_native and (plain := plain_entry(record, self._now, self._limits)) is not None:
+                name, entry = plain
+                if self._overlay.get(name) is None and self._forwarding.is_home(entry.schedule.target.key or b""):
+                    self._store(name, entry)
+                    self._transaction.outcomes[Outcome.SCHEDULED] += 1
+                    self._record(EventType.SCHEDULED, name, entry)
+                    return
+            mark = mark_of(record) if self._dialect.forwards else None
+            if isinstance(mark, Count):
+                self._bulk.add_count(mark)
+                return
+            if mark is not None:
+                if not self._forwarding.is_other(mark.partition):
+                    raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
+                origin, record = mark, as_sent(record, mark)
+            command = self._decode(record)
+            if isinstance(command, BulkCommand) and command.selection is not None:
+                self._begin(record, command, origin)
+            else:
+                self._carry_out(record, command, origin)
+        except InvalidCommand as error:
+            if command is not None:  # else it is the dialect's own, which names fields as the sender does
+                error = InvalidCommand(self._dialect.spelled(record, error.field), error.reason)
+            reject(self._transaction, self._answers, record, origin, error)
+            if origin is not None:
+                self._bulk.report_none(origin)
+
+    def _begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
+        if not self._dialect.forwards:
+            raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
+        if origin is None:
+            check_bulk(command, self._now, self._limits)
+        self._bulk.begin(record, command, origin)
+
+    def _carry_out(self, record: CommandRecord, command: Command, origin: Origin | None) -> None:
+        name = identity(command.tenant, command.id)
+        current: Entry | None = self._overlay.get(name)
+        if current is not None and self._bulk.any_at_work:
+            current = self._bulk.catch_up(name, current)
+        decision = decide(command, current, self._now, self._limits)
+        if current is None and origin is None and self._pass_on(record, command):
+            return
+        settle(self._transaction, name, current, decision)
+        self._transaction.outcomes[decision.outcome] += 1
+        if command.reply_to is not None:
+            subject, entry, sent = decision.subject, decision.entry, origin or record
+            result = Result(
+                command.name,
+                command.tenant,
+                command.id,
+                decision.outcome,
+                version=subject.schedule.version if subject is not None else None,
+                next_due=entry.progress.next_due if entry is not None else None,
+                reason=decision.reason,
+                partition=sent.partition,
+                offset=sent.offset,
+            )
+            aims = entry is not None and decision.outcome in (Outcome.SCHEDULED, Outcome.UPDATED)
+            aim = entry.schedule.target.topic if entry is not None and aims else None
+            self._answers.add(command.reply_to, record.key, result, aim)
+
+    def _pass_on(self, record: CommandRecord, command: Command) -> bool:
+        """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
+        key = command.key if record.key is None else record.key
+        key = command.id.encode() if key is None else key
+        if not self._dialect.forwards or self._forwarding.is_home(key):
+            return False
+        home = self._forwarding.home_of(key)
+        try:
+            self._forwarding.copy(record, home)
+        except RecordTooLargeError:
+            return False
+        self._transaction.forwarded += 1
+        reason = f"the command {command.name} was passed on to partition {home}, that of its key"
+        self._transaction.history.record_command(EventType.MOVED, command.tenant, command.id, reason)
+        return True
+
+    def _refuse(self, record: CommandRecord, reason: str) -> None:
+        """Reject a command that cannot be carried out. Should even that fail, its bytes are in the commands topic."""
+        try:
+            error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")
+            reject_silently(self._transaction, record, None, error)
+        except NO_FAULT_OF_WORK:
+            raise
+        except Exception:
+            log.exception("a command at offset %d can be neither carried out nor rejected", record.offset)

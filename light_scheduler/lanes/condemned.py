@@ -1,0 +1,49 @@
+"""Work that was found to fail whenever it is carried out: it is refused in place of being carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from light_scheduler.errors import SchedulerError
+
+from .caution import Work, WorkFailedError
+
+NO_FAULT_OF_WORK = (SchedulerError, OSError, MemoryError)
+"""What the state of the worker or its storage is at fault for, and not the command or firing that meets it."""
+
+NOTHING_CONDEMNED: Mapping[Work, str] = {}
+
+
+class Condemned:
+    """What one cycle is to refuse, and why; `met` is what of it the cycle has refused."""
+
+    def __init__(self, reasons: Mapping[Work, str]) -> None:
+        self._reasons = reasons
+        self.met: list[Work] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._reasons)
+
+    def __iter__(self) -> Iterator[Work]:
+        return iter(self._reasons)
+
+    def meet(self, work: Work) -> str | None:
+        """Return why a piece of work is to be refused, and note that it was met; None: it is to be carried out."""
+        reason = self._reasons.get(work)
+        if reason is not None:
+            self.met.append(work)
+        return reason
+
+
+@contextmanager
+def blaming(work: Callable[[], Work | None]) -> Iterator[None]:
+    """Raise WorkFailedError for an error that a piece of work is at fault for; `work` says which was under way."""
+    try:
+        yield
+    except NO_FAULT_OF_WORK:
+        raise
+    except Exception as error:
+        if (failed := work()) is None:
+            raise
+        raise WorkFailedError(failed) from error

@@ -1,0 +1,86 @@
+"""What the cycles of a lane have in common, and how they name what a topic refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.batches import RecordBatches, UserRecord
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Shares, TopicNames
+from light_scheduler.model.place import Place
+from light_scheduler.wire import CommandRecord, Dialect, partition_for
+from light_scheduler.wire.relay import new_token
+from light_scheduler.wire.state import identity
+
+from .staging import NO_STAGING, Staging
+
+OriginKey = tuple[str, str | None, int | None, int]
+
+Refusals = dict[OriginKey, str]
+"""What a topic of the user's refuses, and why."""
+
+
+def origin_key(origin: UserRecord) -> OriginKey:
+    """Name a schedule's next firing, or a command's answer, over several tries of a cycle."""
+    if isinstance(origin, Entry):
+        schedule = origin.schedule  # another version may be due at the same instant, and be nothing to refuse
+        return schedule.tenant, schedule.id, origin.progress.due, schedule.version
+    return "", None, origin.offset, -1 if origin.partition is None else origin.partition
+
+
+@dataclass(frozen=True)
+class LaneContext:
+    """What a lane's cycles have in common."""
+
+    commands_topic: str
+    partition: int
+    dialect: Dialect
+    names: TopicNames
+    limits: Limits
+    rules: FiringRules
+    targets: Targets
+    shares: Shares = EQUAL_SHARES
+    staging: Staging = NO_STAGING
+    new_token: Callable[[], str] = new_token
+
+    @property
+    def changelog(self) -> tuple[str, int]:
+        return self.names.changelog(self.commands_topic), self.partition
+
+    def own_place(self, topic: str) -> tuple[str, int]:
+        """One partition of a topic of ours for all of a lane: few partitions in a transaction, and its order kept."""
+        return topic, self.partition % self.targets[topic].partitions
+
+    def new_batches(self, timestamp: int, one_by_one: Collection[str] = ()) -> RecordBatches:
+        """Return empty batches for topics that have been resolved; `timestamp` (UTC epoch ms) is their records'."""
+        return RecordBatches(timestamp, one_by_one, lambda topic: self.targets[topic].max_message_bytes)
+
+    def place_of(self, schedule: Schedule) -> Place:
+        """Return the topic and partition that a schedule's firings go to; its topic has been resolved."""
+        target = schedule.target
+        if target.partition is not None:
+            return target.topic, target.partition
+        key = target.key if target.partition_key is None else target.partition_key
+        partitions = self.targets[target.topic].partitions
+        return target.topic, partition_for(schedule.id.encode() if key is None else key, partitions)
+
+    @property
+    def own_topics(self) -> set[str]:
+        """The topics that every cycle may write to."""
+        return {self.commands_topic, self.changelog[0], self.names.history, self.names.dead_letters}
+
+    def concerns(self, record: CommandRecord, schedules: Collection[bytes]) -> bool:
+        """Tell whether a command may change one of these schedules, which go by their identity (`wire.state`).
+
+        One that is not plainly about another schedule may.
+        """
+        try:
+            command = self.dialect.decode(record)
+        except InvalidCommand:
+            return True
+        if isinstance(command, BulkCommand) and command.selection is not None:
+            return True
+        return identity(command.tenant, command.id) in schedules

@@ -1,0 +1,38 @@
+"""What a lane has done since this worker took its partition over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from light_scheduler.model import EventType, Outcome
+
+from .cycle import Cycle
+from .status import Lateness
+
+
+@dataclass
+class LaneCounters:
+    """For `/info` and `/metrics`."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    events: Counter[EventType] = field(default_factory=Counter)
+    lateness: Lateness = field(default_factory=Lateness)
+    transactions: int = 0
+    restarts: int = 0
+    staged: int = 0
+    unstaged: int = 0
+    lost_results: int = 0
+    throttled: int = 0
+    forwarded: int = 0
+
+    def committed(self, cycle: Cycle, lost_results: int, throttled: int, visible_at: int) -> None:
+        """Count a cycle whose records became visible at an instant (UTC epoch ms)."""
+        self.transactions += 1
+        self.lost_results += lost_results
+        self.throttled += throttled
+        self.forwarded += cycle.forwarded
+        self.outcomes.update(cycle.outcomes)
+        self.events.update(cycle.events)
+        for entry in cycle.delivered:
+            self.lateness.observe(max(0, visible_at - entry.progress.due))

@@ -1,0 +1,140 @@
+"""One lane cycle in the making: commands and due schedules become state changes and records.
+
+It decides nothing (the engine does) and sends nothing (the lane does): it turns the one's decisions into the other's
+batches, by way of a `Transaction`. A cycle that is dropped leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.model import Entry, EventType, Outcome, Result
+from light_scheduler.tables import DueScan, Overlay
+from light_scheduler.tables.due_scan import Waits
+from light_scheduler.wire import CommandRecord
+
+from .answers import Answers
+from .bulk import BulkCommands
+from .caution import Kind, Work
+from .commands import Commands
+from .condemned import NOTHING_CONDEMNED, Condemned, blaming
+from .context import LaneContext, OriginKey, Refusals, origin_key
+from .firings import Firings
+from .forwarding import Forwarding
+from .holding import Holding
+from .transaction import Transaction
+from .turns import Turns
+
+
+class Cycle:
+    """Collects what follows from commands, bulk commands and due schedules."""
+
+    def __init__(
+        self,
+        context: LaneContext,
+        overlay: Overlay,
+        batches: RecordBatches,
+        now: int,
+        condemned: Mapping[Work, str] = NOTHING_CONDEMNED,
+    ) -> None:
+        self.transaction = transaction = Transaction(context, overlay, batches, now)
+        self._condemned = Condemned(condemned)
+        self._answers = Answers(transaction)
+        forwarding = Forwarding(transaction)
+        self._bulk = BulkCommands(transaction, forwarding, self._answers)
+        self._commands = Commands(transaction, forwarding, self._answers, self._bulk, self._condemned)
+        self.tried: set[OriginKey] = set()
+        """What was to be delivered, if `fire_due` was asked to trace it."""
+
+    @property
+    def outcomes(self) -> Counter[Outcome]:
+        """The commands of this cycle."""
+        return self.transaction.outcomes
+
+    @property
+    def events(self) -> Counter[EventType]:
+        """What history tells of this cycle."""
+        return self.transaction.history.events
+
+    @property
+    def delivered(self) -> list[Entry]:
+        """The firings of this cycle."""
+        return self.transaction.delivered
+
+    @property
+    def forwarded(self) -> int:
+        """Commands passed on to the partition of their key."""
+        return self.transaction.forwarded
+
+    @property
+    def condemned_met(self) -> list[Work]:
+        """What was condemned, and has been refused."""
+        return self._condemned.met
+
+    @property
+    def results(self) -> list[Result]:
+        """The answers of this cycle."""
+        return self._answers.results
+
+    @property
+    def reply_topics(self) -> set[str]:
+        """Where answers go, and what they speak of; to be resolved before `answer`."""
+        return self._answers.topics
+
+    @property
+    def bulk_offset(self) -> int:
+        """That of the bulk command that `advance_bulk` was at last."""
+        return self._bulk.offset
+
+    def take_all(self, records: list[CommandRecord]) -> None:
+        """Carry out command records: see `Commands.take_all`."""
+        self._commands.take_all(records)
+
+    def take(self, record: CommandRecord) -> None:
+        """Carry out one command record."""
+        self._commands.take(record)
+
+    def advance_bulk(self, limit: int, max_bytes: int) -> bool:
+        """Carry bulk commands on, by `limit` schedules or `max_bytes` of payload; tell whether there were any.
+
+        Raises WorkFailedError as `take_all` does.
+        """
+        for work in self._condemned:
+            if work.kind is Kind.BULK and isinstance(work.key, int):
+                self._bulk.give_up(work.key, self._condemned.meet(work) or "")
+        with blaming(lambda: Work(Kind.BULK, self._bulk.offset)):
+            return self._bulk.advance(limit, max_bytes)
+
+    def fire_due(
+        self,
+        due: DueScan,
+        refusals: Refusals,
+        limit: int,
+        max_bytes: int,
+        *,
+        traced: bool = False,
+        waits: Waits | None = None,
+    ) -> None:
+        """Carry out what schedules that wake are to do, in the order and up to the limits of `Turns`.
+
+        Their target topics have been resolved. Raises WorkFailedError as `take_all` does.
+        """
+        transaction = self.transaction
+        firings = Firings(transaction, self._bulk, self._condemned, refusals, traced=traced)
+        self.tried = firings.tried
+        with blaming(lambda: None if firings.current is None else Work(Kind.FIRING, origin_key(firings.current))):
+            Turns(transaction.overlay, firings, transaction.now, due, limit, max_bytes, waits).take()
+
+    def answer(self, refusals: Refusals, holding: Holding | None = None) -> int:
+        """Add the results that were asked for; return how many have nowhere to go."""
+        return self._answers.send(refusals, holding)
+
+    def keep_bulk(self) -> None:
+        """Note how far bulk commands have come, after all that may move them on."""
+        self._bulk.keep()
+
+    def moved_to(self, position: int) -> None:
+        """Note the next command to read."""
+        self.transaction.moved_to(position)

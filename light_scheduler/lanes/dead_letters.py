@@ -1,0 +1,86 @@
+"""Dead letters: commands that are rejected and firings that are set aside, as part of a cycle's batches."""
+
+from __future__ import annotations
+
+import logging
+
+from light_scheduler.engine import Turn
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
+from light_scheduler.model import DeadLetter, DeadLetterCause
+from light_scheduler.wire import CommandRecord, encode_dead_letter
+from light_scheduler.wire.dialect import Envelope
+from light_scheduler.wire.relay import Origin
+
+from .context import LaneContext
+
+log = logging.getLogger(__name__)
+
+
+class DeadLetters:
+    """Writes to a cycle's batches."""
+
+    def __init__(self, context: LaneContext, batches: RecordBatches, now: int) -> None:
+        self._context = context
+        self._batches = batches
+        self._now = now
+        self.lost = 0
+        """Dead letters that their topic is too small for."""
+
+    def add_command(
+        self, record: CommandRecord, sent: CommandRecord | Origin, envelope: Envelope, error: InvalidCommand
+    ) -> None:
+        """Keep a command that is rejected; `sent` says where the record is that its sender wrote."""
+        self._add(
+            DeadLetter(
+                DeadLetterCause.REJECTED,
+                error.reason,
+                error.field,
+                envelope.tenant,
+                envelope.id,
+                self._now,
+                due=None,
+                target_topic=None,
+                source_partition=sent.partition,
+                source_offset=sent.offset,
+                key=record.key,
+                value=record.value,
+                headers=list(record.headers),
+            )
+        )
+
+    def add_firing(self, turn: Turn, cause: DeadLetterCause) -> None:
+        """Keep a firing that is set aside."""
+        schedule = turn.subject.schedule
+        self._add(
+            DeadLetter(
+                cause,
+                turn.reason or "",
+                field=None,
+                tenant=schedule.tenant,
+                id=schedule.id,
+                at=self._now,
+                due=turn.subject.progress.due,
+                target_topic=schedule.target.topic,
+                source_partition=schedule.source_partition,
+                source_offset=schedule.source_offset,
+                key=schedule.target.key,
+                value=schedule.payload,
+                headers=schedule.headers,
+            )
+        )
+
+    def _add(self, letter: DeadLetter) -> None:
+        place = self._context.own_place(self._context.names.dead_letters)
+        key, value, headers = encode_dead_letter(letter, self._context.commands_topic)
+        try:
+            self._batches.add(place, key, value, headers)
+        except RecordTooLargeError:
+            # Its bytes are in the commands topic, at the source that the headers name.
+            ours = headers[len(letter.headers) :]
+            dropped = ("dead-letter-dropped", b"key, value and headers: too large for this topic")
+            try:
+                self._batches.add(place, None, None, [*ours, dropped])
+            except RecordTooLargeError as error:
+                self.lost += 1
+                log.warning("%s", error)

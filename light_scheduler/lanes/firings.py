@@ -1,0 +1,124 @@
+"""Carrying out the turns of schedules that wake: what is delivered, and how the schedule stands afterwards."""
+
+from __future__ import annotations
+
+import logging
+
+from light_scheduler.engine import Turn, take_turn
+from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.model import DeadLetterCause, Entry, EventType
+from light_scheduler.wire.state import identity_of
+
+from .bulk import BulkCommands
+from .caution import Kind, Work
+from .condemned import NO_FAULT_OF_WORK, Condemned
+from .context import OriginKey, Refusals, origin_key
+from .transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+class Firings:
+    """Carries turns out, as part of a transaction; `refusals` are firings that their topic is known to refuse.
+
+    With `traced`, `tried` is what was to be delivered. `steps` is how many turns were taken besides those asked for.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        bulk: BulkCommands,
+        condemned: Condemned,
+        refusals: Refusals,
+        *,
+        traced: bool = False,
+    ) -> None:
+        context = transaction.context
+        self._transaction = transaction
+        self._bulk = bulk
+        self._condemned = condemned
+        self._refusals = refusals
+        self._traced = traced
+        self._now = transaction.now
+        self._rules = context.rules
+        self._targets = context.targets
+        self._place_of = context.place_of
+        self._source_topic = context.commands_topic.encode()
+        # What is called for every firing is looked up once.
+        self._record = transaction.history.record
+        self._add = transaction.batches.add
+        self._delivered = context.dialect.delivered
+        self.current: Entry | None = None
+        """What is being carried out, or was last."""
+        self.steps = 0
+        self.tried: set[OriginKey] = set()
+
+    def fire(self, entry: Entry) -> Entry | None:
+        """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
+        self.current = entry
+        name = identity_of(entry)
+        if self._bulk.any_at_work:
+            current = self._bulk.catch_up(name, entry)
+            if current is None or current.progress.wakes_at > self._now:
+                return current
+            entry = current
+        if self._condemned and (reason := self._condemned.meet(Work(Kind.FIRING, origin_key(entry)))) is not None:
+            self._give_up(name, entry, reason)
+            return None
+        turn = take_turn(entry, self._now, self._rules)
+        if turn.event is EventType.FIRED:
+            refusal = self._refusal_of(turn.subject) or self._deliver(turn.subject)
+            if refusal is not None:
+                turn = take_turn(entry, self._now, self._rules, refusal)
+        if turn.entry is None:
+            self._transaction.remove(name)
+        else:
+            self._transaction.advance(name, turn.entry)
+        self.steps += turn.steps
+        if turn.skipped is not None:
+            skipped = Entry(entry.schedule, turn.skipped.progress)
+            self._record(EventType.SKIPPED, name, skipped, turn.skipped.reason, turn.skipped.count)
+        if turn.event is not None:
+            self._record(turn.event, name, turn.subject, turn.reason)
+        if turn.finished:
+            self._record(EventType.FINISHED, name, turn.subject)
+        if turn.dead_letter is not None:
+            self._transaction.dead_letters.add_firing(turn, turn.dead_letter)
+        return turn.entry
+
+    def _give_up(self, name: bytes, entry: Entry, reason: str) -> None:
+        """Make a dead letter of a schedule whose turn cannot be carried out: nothing that could follow is known."""
+        reason = f"the scheduler fails to carry it out: {reason}"
+        self._transaction.remove(name)
+        try:
+            self._record(EventType.DEAD_LETTERED, name, entry, reason)
+            turn = Turn(entry, None, EventType.DEAD_LETTERED, reason)
+            self._transaction.dead_letters.add_firing(turn, DeadLetterCause.REFUSED)
+        except NO_FAULT_OF_WORK:
+            raise
+        except Exception:
+            log.exception("%r can be neither carried out nor kept as a dead letter", name)
+
+    def _refusal_of(self, entry: Entry) -> str | None:
+        if self._traced:
+            self.tried.add(origin_key(entry))
+        target = entry.schedule.target
+        topic = self._targets[target.topic]
+        if topic.refusal is not None:
+            return topic.refusal
+        if target.partition is not None and target.partition >= topic.partitions:
+            return f"topic {target.topic} has no partition {target.partition}; it has {topic.partitions}"
+        if topic.is_compacted and target.key is None:
+            return f"topic {target.topic} is compacted and takes no message without a key"
+        return self._refusals.get(origin_key(entry)) if self._refusals else None
+
+    def _deliver(self, subject: Entry) -> str | None:
+        """Add a firing's message; return why it cannot be, if it cannot."""
+        schedule = subject.schedule
+        payload, headers = self._delivered(subject, self._now, self._source_topic)
+        try:
+            self._add(self._place_of(schedule), schedule.target.key, payload, headers, origin=subject)
+        except RecordTooLargeError as error:
+            return str(error)
+        self._transaction.delivered.append(subject)
+        return None

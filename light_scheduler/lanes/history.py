@@ -1,0 +1,93 @@
+"""The history of a lane: what happened to its schedules and commands, as part of a cycle's batches."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
+from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent
+from light_scheduler.wire import encode_history, history_key, history_key_of
+
+from .context import LaneContext
+
+SHORT_REASON = 100
+"""Characters of a reason where the topic takes no more."""
+
+log = logging.getLogger(__name__)
+
+
+class History:
+    """Writes to a cycle's batches, and counts events."""
+
+    def __init__(self, context: LaneContext, batches: RecordBatches, now: int) -> None:
+        self._context = context
+        self._batches = batches
+        self._now = now
+        self._place = context.own_place(context.names.history)
+        self.events: Counter[EventType] = Counter()
+        self.lost = 0
+        """Events that their topic is too small for."""
+
+    def record(
+        self, event: EventType, name: bytes, entry: Entry, reason: str | None = None, count: int | UnsetType = UNSET
+    ) -> None:
+        """Record what happened to a schedule, which stands as `entry` says; `name` is its identity."""
+        schedule, progress = entry.schedule, entry.progress
+        self.add(
+            history_key_of(name),
+            HistoryEvent(
+                event,
+                schedule.tenant,
+                schedule.id,
+                schedule.version,
+                progress.due if progress.due != NEVER else progress.next_due,
+                self._now,
+                progress.sequence,
+                progress.attempt,
+                schedule.target.topic,
+                reason,
+                self._context.partition,
+                count,
+            ),
+        )
+
+    def record_command(self, event: EventType, tenant: str, id: str | None, reason: str) -> None:
+        """Record what became of a command that no schedule here is concerned by."""
+        self.add(
+            history_key(tenant, id),
+            HistoryEvent(
+                event,
+                tenant,
+                id,
+                version=None,
+                due=None,
+                at=self._now,
+                sequence=None,
+                attempt=None,
+                target_topic=None,
+                reason=reason,
+                partition=self._context.partition,
+            ),
+        )
+
+    def add(self, key: bytes, event: HistoryEvent) -> None:
+        """Add an event; one that is too large for the topic has less of its reason, or is lost."""
+        self.events[event.event] += 1
+        try:
+            self._batches.add(self._place, key, encode_history(event))
+        except RecordTooLargeError:  # the topic takes less than most do, or somebody's own text is repeated
+            reason = None if event.reason is None else shortened(event.reason, SHORT_REASON)
+            try:
+                self._batches.add(self._place, key, encode_history(msgspec.structs.replace(event, reason=reason)), [])
+            except RecordTooLargeError as error:
+                self.lost += 1
+                log.warning("%s", error)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return a text of at most so many characters, with an ellipsis in place of the rest."""
+    return text if len(text) <= longest else f"{text[:longest]}..."

@@ -1,0 +1,124 @@
+"""Where a lane reads commands from: the position that its state holds, unless the log is not the one that it was."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+from aiokafka import TopicPartition
+
+from light_scheduler.errors import BrokerError, LaneError, StateForeign
+from light_scheduler.tables import Checkpoint
+from light_scheduler.wire.state import CommandsLog
+
+SETTLE_S = 10.0
+"""For so long a log has to end too early until it counts as cut short: a new leader may show an older end at first."""
+
+log = logging.getLogger(__name__)
+
+
+class Start(NamedTuple):
+    """Where to read on. `problem` says why that is not where reading had stopped; None: it is.
+
+    `expired` is the number of offsets that nobody has read, for they were deleted before; `is_cut` tells that the log
+    ends before what was read.
+    """
+
+    offset: int
+    expired: int = 0
+    problem: str | None = None
+    is_cut: bool = False
+
+
+def where_to_read(position: int, known: CommandsLog | None, current: CommandsLog, begin: int, end: int) -> Start:
+    """Decide where to read on in a log of commands that reaches from one offset to another.
+
+    `known` is the log that the position was in, as far as that is known. No command is ever carried out twice: of a
+    log that was cut short nothing that it still has is read, while the log of a new topic is read as a whole.
+    """
+    if known is not None and known.topic_id and current.topic_id and known.topic_id != current.topic_id:
+        return Start(
+            begin,
+            problem=f"topic {current.topic} was deleted and created again: its commands are read from offset {begin}, "
+            f"and those of the old topic from offset {position} on are lost if there were any",
+        )
+    if begin > position:
+        return Start(
+            begin,
+            begin - position,
+            f"commands at offsets {position} to {begin - 1} were deleted before they were read: keep commands for "
+            "longer than every worker may be down (retention.ms, retention.bytes)",
+        )
+    if end < position:
+        return Start(
+            end,
+            problem=f"the log of commands ends at offset {end}, and commands up to {position} had been read: it was "
+            f"cut short, as by an unclean leader election. Reading goes on at {end}; a command that was written "
+            "after the cut and before now may be lost",
+            is_cut=True,
+        )
+    return Start(position)
+
+
+def foreign_owner(known: CommandsLog | None, current: CommandsLog) -> str | None:
+    """Say whose state it is if it is somebody else's; None: it is ours, or nobody's yet."""
+    if known is None or known[1:] == current[1:]:
+        return None
+    return f"application {known.app_id} with the commands topic {known.topic}"
+
+
+class InputPosition:
+    """Places a lane's reading, and counts how often that was not where it had stopped.
+
+    `expired` is the number of offsets that were deleted unread, `problem` what was wrong last. `has_jumped` until the
+    new place is in the changelog.
+    """
+
+    def __init__(self, tp: TopicPartition, app_id: str, changelog: str, monotonic: Callable[[], float]) -> None:
+        self._tp = tp
+        self._app_id = app_id
+        self._changelog = changelog
+        self._monotonic = monotonic
+        self._cut_since: float | None = None
+        self.jumps = self.expired = 0
+        self.problem: str | None = None
+        self.has_jumped = False
+
+    def place(self, checkpoint: Checkpoint, topic_id: str, begin: int, end: int) -> Checkpoint:
+        """Return a checkpoint with the offset to read commands from, in a log from one offset to another.
+
+        `topic_id` is that of the commands topic; empty: not known. Raises StateForeign if the state is not of this
+        application and topic, BrokerError if it is too early to tell that the log was cut short.
+        """
+        current = CommandsLog(topic_id, self._app_id, self._tp.topic)
+        if (owner := foreign_owner(checkpoint.commands_log, current)) is not None:
+            raise StateForeign(
+                f"topic {self._changelog} holds the state of {owner}, so application {self._app_id} cannot keep that "
+                f"of {self._tp.topic} there: choose another app_id or commands topic"
+            )
+        start = where_to_read(checkpoint.position, checkpoint.commands_log, current, begin, end)
+        self._await_cut(start)
+        if start.problem is not None:
+            log.error("lane %s-%d: %s", *self._tp, start.problem)
+            self.jumps += 1
+            self.expired += start.expired
+            self.problem, self.has_jumped = start.problem, True
+        return msgspec.structs.replace(checkpoint, position=start.offset, commands_log=current)
+
+    def check(self, known: CommandsLog | None, topic_id: str) -> None:
+        """Raise LaneError if a commands topic is not the one that its commands were to be read from."""
+        if known is not None and known.topic_id and topic_id and known.topic_id != topic_id:
+            raise LaneError(f"topic {self._tp.topic} was deleted and created again")
+
+    def _await_cut(self, start: Start) -> None:
+        if not start.is_cut:
+            self._cut_since = None
+            return
+        now = self._monotonic()
+        if self._cut_since is None:
+            self._cut_since = now
+        if now - self._cut_since < SETTLE_S:
+            raise BrokerError(f"waiting for the rest of the log: {start.problem}")
+        self._cut_since = None

@@ -1,0 +1,112 @@
+"""The commands that wait for a lane: in offset order, without a gap."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from light_scheduler.errors import LaneError
+from light_scheduler.wire.record import CommandRecord
+
+MAX_WAITING_BATCHES = 8
+"""Batches (of at most a fetch each) that may wait; more are left in the broker."""
+
+
+class Intake:
+    """Where fetched batches arrive.
+
+    A batch that does not start where the last one ended is refused: the fetcher then seeks to `next_offset`. `epoch`
+    changes when everything that was fetched before has become void. `wake` tells the lane that something has arrived,
+    `make_room` the fetcher that there is room again.
+    """
+
+    def __init__(self, wake: Callable[[], None], make_room: Callable[[], None]) -> None:
+        self._wake = wake
+        self._make_room = make_room
+        self._waiting: deque[list[CommandRecord]] = deque()
+        self._backlog_end = 0
+        self._reached = self._taken = 0
+        self.epoch = 0
+        self.is_open = False
+        self.needs_seek = False
+        self.next_offset = 0
+        self._lost: LaneError | None = None
+        self.backlog_taken = False
+        """Whether everything that was in the log when the lane took over has been taken."""
+
+    def open(self, position: int, backlog_end: int) -> None:
+        """Take batches from an offset on; the backlog ends before another."""
+        self.epoch += 1
+        self._waiting.clear()
+        self._lost = None
+        self._backlog_end = backlog_end
+        self.next_offset = self._reached = self._taken = position
+        self.backlog_taken = position >= backlog_end
+        self.is_open = self.needs_seek = True
+        self._make_room()
+
+    def close(self) -> None:
+        """Take nothing more, and drop what waits."""
+        self.epoch += 1
+        self._waiting.clear()
+        self.is_open = self.backlog_taken = False
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._waiting) >= MAX_WAITING_BATCHES
+
+    def offer(self, epoch: int, first: int, records: list[CommandRecord]) -> None:
+        """Take a batch that was fetched from offset `first` on, if it fits."""
+        if not self.is_open or epoch != self.epoch or first != self.next_offset or records[0].offset < first:
+            self.needs_seek = True
+            return
+        self._waiting.append(records)
+        self.next_offset = self._reached = records[-1].offset + 1
+        self._wake()
+
+    def reached(self, position: int) -> None:
+        """Note that all records before an offset have arrived; it may lie past markers, which no record stands for."""
+        if self.is_open and position > self._reached:
+            self._reached = position
+            if not self.backlog_taken:
+                self._wake()
+
+    def lose(self, offset: int) -> None:
+        """Note that the log does not have an offset that is to be read: the lane has to look what became of it."""
+        self._lost = LaneError(f"the log of commands does not have offset {offset} any more")
+        self._wake()
+
+    def done_before(self, position: int) -> int:
+        """Return the offset before which nothing waits, here or in the broker, if all before `position` is committed.
+
+        It lies past the markers and aborted records behind the last command.
+        """
+        is_all_done = self.is_open and not self._waiting and position >= self._taken
+        return max(position, self._reached) if is_all_done else position
+
+    def waiting(self) -> Iterator[CommandRecord]:
+        """Yield the commands that wait, in order; they stay."""
+        return chain.from_iterable(self._waiting)
+
+    def take(self, limit: int) -> list[CommandRecord]:
+        """Take waiting commands, at most `limit`, in order. Raises LaneError after `lose`."""
+        if self._lost is not None:
+            raise self._lost
+        taken: list[CommandRecord] = []
+        was_full = self.is_full
+        while self._waiting and len(taken) < limit:
+            batch = self._waiting.popleft()
+            room = limit - len(taken)
+            if len(batch) > room:
+                self._waiting.appendleft(batch[room:])
+                batch = batch[:room]
+            taken = taken + batch if taken else batch
+        if taken:
+            self._taken = taken[-1].offset + 1
+            if was_full:
+                self._make_room()
+        if not self.backlog_taken and self.is_open:
+            arrived = self._reached if not self._waiting else self._taken
+            self.backlog_taken = arrived >= self._backlog_end
+        return taken

@@ -1,0 +1,121 @@
+"""Finding out which record a topic refuses, so that only that one is set aside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from light_scheduler.engine import next_try
+from light_scheduler.kafka.batches import RecordsRefusedError
+from light_scheduler.kafka.targets import Targets, refusal_of
+from light_scheduler.model.place import Place
+
+from .context import OriginKey, Refusals, origin_key
+
+DENIAL_MARGIN_MS = 500
+MANY_REFUSED = 3
+"""Records that a partition refused, and took none between; then it is tried with one firing at a time."""
+
+FORGET_MS = 60_000
+"""A refusal is met in the next cycle or two; should it come later after all, the topic refuses it once more."""
+
+log = logging.getLogger(__name__)
+
+
+class _InARow(NamedTuple):
+    """Single records that a place refused one after the other, and when (UTC epoch ms) the last."""
+
+    refusals: int
+    at: int
+
+
+NO_ROW = _InARow(0, 0)
+
+
+class Isolation:
+    """What the topics of a lane have refused. `name` is the lane's, for the log.
+
+    A topic that names the record it refuses has said all. Of one that refuses a batch all records are suspects: they
+    are sent one by one until it is known which it is, or until they went through.
+    """
+
+    def __init__(self, name: str, targets: Targets) -> None:
+        self._name = name
+        self._targets = targets
+        self.refusals: Refusals = {}
+        self._noted: dict[OriginKey, int] = {}  # when
+        self._in_a_row: dict[Place, _InARow] = {}
+        self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
+
+    @property
+    def is_seeking(self) -> bool:
+        """Whether there are suspects."""
+        return bool(self._suspects)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether there is anything that is not dealt with."""
+        return bool(self._suspects or self.refusals)
+
+    @property
+    def suspicious_topics(self) -> Collection[str]:
+        """The topics whose records are to be sent one by one."""
+        return self._suspects.keys()
+
+    def note(self, refused: RecordsRefusedError, now: int) -> None:
+        """Remember what a topic refused at an instant (UTC epoch ms)."""
+        log.warning("lane %s: %s", self._name, refused)
+        keys = {origin_key(origin) for origin in refused.culprits}
+        reason = refusal_of(refused.topic, refused.cause)
+        if refused.is_of_topic:
+            # Each try fails for all. The denial ends before what was refused is tried again, whichever clock is faster.
+            self._targets.deny(refused.topic, reason, max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000)
+        if refused.is_certain:
+            self.refuse(keys, reason, now, refused.place)
+        else:
+            self._suspects[refused.topic] = self._suspects.get(refused.topic, set()) | keys
+
+    def refuse(self, keys: Collection[OriginKey], reason: str, now: int, place: Place | None) -> None:
+        """Have what records would deliver refused when it is met next, from an instant (UTC epoch ms) on.
+
+        A `place` that has refused several is left alone for a while. Nobody else's firings are refused for that: they
+        wait, and one of them at a time tries whether the place takes anything.
+        """
+        self.refusals.update(dict.fromkeys(keys, reason))
+        self._noted.update(dict.fromkeys(keys, now))
+        if place is None:
+            return
+        self._in_a_row = {other: row for other, row in self._in_a_row.items() if now - row.at < FORGET_MS}
+        self._in_a_row[place] = row = _InARow(self._in_a_row.get(place, NO_ROW).refusals + 1, now)
+        if row.refusals >= MANY_REFUSED:
+            self._targets.leave_alone(place, f"it refuses one record after the other: {reason}")
+
+    @property
+    def on_trial(self) -> Collection[Place]:
+        """The places that get one firing at a time, until they take one."""
+        return {place for place, row in self._in_a_row.items() if row.refusals >= MANY_REFUSED}
+
+    def took(self, places: Iterable[Place]) -> None:
+        """Note what places took records: they do not refuse all."""
+        if self._in_a_row:
+            for place in places:
+                self._in_a_row.pop(place, None)
+
+    def expire(self, now: int) -> None:
+        """Forget what was refused and never met again: it was cancelled, replaced, or is late by its own rules."""
+        if self._noted:
+            self._forget({key for key, noted in self._noted.items() if now - noted > FORGET_MS})
+        if self._in_a_row:
+            self._in_a_row = {place: row for place, row in self._in_a_row.items() if now - row.at < FORGET_MS}
+
+    def clear(self, done: set[OriginKey]) -> None:
+        """Forget what a cycle that was committed has dealt with."""
+        self._forget(done)
+        left = {topic: keys - done for topic, keys in self._suspects.items()}
+        # Suspects that are not due any more were cancelled: nothing of theirs was in this cycle.
+        self._suspects = {topic: keys for topic, keys in left.items() if keys and keys != self._suspects[topic]}
+
+    def _forget(self, keys: set[OriginKey]) -> None:
+        self.refusals = {key: reason for key, reason in self.refusals.items() if key not in keys}
+        self._noted = {key: noted for key, noted in self._noted.items() if key not in keys}

@@ -1,0 +1,266 @@
+"""A lane: the data path of one partition of a commands topic, from the first command to the last firing.
+
+Here is its life; its cycles are in `work`. The commit protocol, by the numbers that stand in the code:
+
+    0. Before anything is read: become the owner of the partition's transactional id (`TopicNames`), which
+       aborts older owners' transactions and fences them. Then bring the table up to the changelog's last stable offset,
+       take the input position from it, and read commands from there on.
+    1. Take commands and what is due: one cycle is one transaction for both.
+    2. Run the engine; its changes are collected in an overlay, its records in batches.
+    3. Send the batches and await every answer; then send the input offsets to the transaction; then commit.
+    4. Only then: one write to the table, holding the changes and the changelog offset that they reach.
+    5. On any error or deadline: drop the overlay and the producer, make sure that the partition is still ours, and
+       start again at 0.
+    6. On revocation nothing happens until the next assignment: lanes that stay go on; those that went elsewhere are
+       closed under a deadline (see `lanes.Lanes`).
+
+A crash between 3 and 4 is healed at 0, by applying the changelog from the offset that the table has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from light_scheduler.errors import (
+    BrokerError,
+    FormatError,
+    LaneError,
+    StateCorrupt,
+    StateError,
+    StateForeign,
+    StateFull,
+    TransactionStuck,
+)
+from light_scheduler.kafka.batches import RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.clients import no_stray_cancellation
+from light_scheduler.kafka.fencing import Fencing
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
+from light_scheduler.tables import ScheduleTable
+from light_scheduler.tables.local_copy import LocalCopy
+from light_scheduler.tables.services import LaneServices
+
+from .caution import WorkFailedError
+from .context import LaneContext
+from .input_position import InputPosition
+from .intake import Intake
+from .life import LaneState
+from .readable import Readable
+from .work import LaneWork
+
+OUTAGE_RETRY_S = 1.0
+"""How long a lane waits at most between attempts while it is the broker that fails: from its return on firings are
+late, and an attempt costs next to nothing."""
+
+log = logging.getLogger(__name__)
+
+
+class Lane:
+    """One partition's data path. `start` begins its task; it ends when the lane is closed."""
+
+    def __init__(self, context: LaneContext, services: LaneServices, state_path: Path) -> None:
+        self.context = context
+        self.tp = TopicPartition(context.commands_topic, context.partition)
+        self.state = LaneState.CREATED
+        self.reason: str | None = None
+        self.fenced = asyncio.Event()
+        changelog = TopicPartition(*context.changelog)
+        self.copy = LocalCopy(self.tp, changelog, state_path, services, self.is_closing, is_lane=True)
+        self.input = InputPosition(self.tp, context.names.app_id, changelog.topic, time.monotonic)
+        self._services = services
+        self._producer: LaneProducer | None = None
+        self._wake = asyncio.Event()
+        self.intake = Intake(self._wake.set, services.make_room)
+        self.readable = Readable(context.dialect, services.schema_registry, self._wake.set)
+        self._timer = services.new_timer(self._wake.set)
+        self._work = LaneWork(
+            context,
+            services,
+            self.intake,
+            self.readable,
+            self.input,
+            self._timer,
+            self._wake,
+            self.is_closing,
+            lambda: self.reason,
+        )
+        self.counters, self.skew = self._work.counters, self._work.skew
+        self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)
+        self._backlog_end = 0
+        self._abandoned: list[asyncio.Task[None]] = []
+        self._warm: asyncio.Task[ScheduleTable | None] | None = None
+        self._supervision = Supervision(f"lane {self.tp.topic}-{self.tp.partition}", log)
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next pending firing is due, UTC epoch ms."""
+        return self._work.next_due
+
+    def start(
+        self, predecessor: asyncio.Task[None] | None, warm: asyncio.Task[ScheduleTable | None] | None = None
+    ) -> None:
+        """Begin; a predecessor that is still closing holds the partition's state, and is waited for.
+
+        `warm` brings the open table of a standby, or none.
+        """
+        self._warm = warm
+        self.context.targets.outages.changed.append(self._wake.set)
+        self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
+
+    async def close(self) -> None:
+        """Stop taking commands, let the open cycle end within a bound, then let go of the producer and the table."""
+        self._move(LaneState.CLOSING)
+        self.intake.close()
+        self._timer.cancel()
+        self._wake.set()
+        await self._supervision.end()
+        listeners = self.context.targets.outages.changed
+        if self._wake.set in listeners:
+            listeners.remove(self._wake.set)
+        await self._fencing.close()
+        await self._discard_producer()
+        if self._abandoned:
+            await asyncio.wait(self._abandoned)
+        self.copy.close()
+        if self._warm is not None and (table := await self._warm) is not None:
+            table.close()
+        self._move(LaneState.CLOSED)
+
+    def is_closing(self) -> bool:
+        return self.state in (LaneState.CLOSING, LaneState.CLOSED)
+
+    async def _live(self) -> None:
+        await self._take_over()
+        while not self.is_closing():
+            await self._cycle()
+            self._supervision.went_well()
+
+    async def _cycle(self) -> None:
+        """A cycle; what raises an error as it is carried out is refused in the next, and nothing else is lost by it."""
+        if self.copy.table is None or self._producer is None:
+            return  # closed meanwhile
+        try:
+            await self._work.cycle(self.copy.table, self._producer)
+        except WorkFailedError as failed:
+            self._work.condemn(failed)
+            if self.copy.table is not None and not self.is_closing():  # what the cycle took is read again
+                self.intake.open(self.copy.table.checkpoint.position, self._backlog_end)
+
+    async def _failed(self, error: Exception) -> bool:
+        """5. Drop what was begun, and make sure that the partition is still ours; False: the lane does not go on."""
+        if isinstance(error, FormatError | StateForeign | StateFull):  # starting again would meet the same
+            await self._recover(error)
+            await self._services.fail(error)
+            return False
+        if not await self._go_on_without(error):
+            await self._start_again(error)
+        return True
+
+    async def _go_on_without(self, error: Exception) -> bool:
+        """Leave out what an error names: targets that do not answer, records that they refuse; False: it names none."""
+        try:
+            with no_stray_cancellation():
+                if isinstance(error, TargetsStalledError):
+                    await self._set_aside(error)
+                elif isinstance(error, RecordsRefusedError) and error.of_users:
+                    await self._work.refused(error)
+                    await self._recover(error)
+                    await self._confirm()
+                else:
+                    return False
+        except Exception as another:  # noqa: BLE001 - then the lane starts again as from any error
+            log.warning("lane %s-%d, on %r: %r", *self.tp, error, another)
+            return False
+        return True
+
+    async def _start_again(self, error: Exception) -> None:
+        self._supervision.tell_of(error)
+        may_count = self._producer is None or self._producer.is_committing
+        is_soon = self._work.failed(error, may_count=may_count)
+        if isinstance(error, TransactionStuck):
+            self._abandon_producer()
+        await self._recover(error)
+        is_outage = isinstance(error, BrokerError | LaneError | KafkaError)
+        retry_s = self._supervision.next_retry_s(OUTAGE_RETRY_S if is_outage else None)
+        await self._supervision.pause(FIRST_RETRY_S if is_soon else retry_s)
+        await self._confirm()
+
+    async def _set_aside(self, stalled: TargetsStalledError) -> None:
+        """Go on without what does not answer: what is due there waits, and is charged no attempt."""
+        log.warning("lane %s-%d goes on without what does not answer: %s", *self.tp, stalled)
+        suspects = self._work.stalled(stalled)
+        self._abandon_producer()
+        await asyncio.gather(self.context.targets.suspect(suspects, "it does not answer"), self._recover(stalled))
+        await self._confirm()
+
+    async def _confirm(self) -> None:
+        await self._supervision.confirm(lambda: self._services.confirm(self.tp))
+
+    async def _take_over(self) -> None:
+        """0. Fence, restore, and read on from the position that the restored state holds."""
+        producer = LaneProducer(self._services.clients, await self._fencing.take_over())
+        self._producer = producer
+        await producer.fence()
+        self.fenced.set()
+        if self.is_closing():
+            return
+        self._move(LaneState.FENCED)
+        self._move(LaneState.RESTORING)
+        if self._warm is not None:
+            self.copy.adopt(await asyncio.shield(self._warm))
+            self._warm = None
+        table, restored = await self.copy.bring_up()
+        if self.is_closing():
+            return
+        commands_id = await self._services.commands_ids.now(self.tp.topic)
+        table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
+        position = table.checkpoint.position
+        log.info(
+            "lane %s-%d runs: %d changelog records applied, %d schedules pending, commands %d to %d waiting",
+            *self.tp,
+            restored.records,
+            table.pending,
+            position,
+            restored.backlog_end,
+        )
+        self._move(LaneState.RUNNING)
+        self.reason = None
+        self._backlog_end = restored.backlog_end
+        self.intake.open(position, restored.backlog_end)
+        self._wake.set()
+
+    async def _recover(self, error: BaseException) -> None:
+        """5. Drop what was begun."""
+        if not self.is_closing():
+            self._move(LaneState.FAILED)
+        self.reason = str(error) or repr(error)
+        self.counters.restarts += 1
+        self.context.targets.forget_all()  # a topic may be gone, or have changed
+        self.intake.close()
+        await self._discard_producer()
+        if isinstance(error, StateError | BrokerError):
+            self.copy.close()
+        if isinstance(error, StateCorrupt):
+            log.warning("lane %s-%d builds its state anew", *self.tp)
+            self.copy.condemn()
+
+    def _abandon_producer(self) -> None:
+        """Let go of a producer whose transaction cannot be aborted in good time: fencing does that."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            self._abandoned = [task for task in self._abandoned if not task.done()]
+            self._abandoned.append(asyncio.create_task(producer.abandon(), name=f"letting go of {self.tp}"))
+
+    async def _discard_producer(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.discard()
+
+    def _move(self, target: LaneState) -> None:
+        self.state = self.state.to(target)

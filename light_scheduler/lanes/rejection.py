@@ -1,0 +1,55 @@
+"""Rejecting a command: history, a dead letter and, if it is to have one, an answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import EventType, Outcome, Result
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.build import ANY
+from light_scheduler.wire.dialect import Envelope
+from light_scheduler.wire.relay import Origin
+
+from .answers import Answers
+from .history import shortened
+from .transaction import Transaction
+
+LONGEST_REPEATED = 10_000
+"""Characters of a sender's own text that are repeated to say what was wrong with it; no legal id is longer."""
+
+
+def reject(
+    transaction: Transaction, answers: Answers, record: CommandRecord, origin: Origin | None, error: InvalidCommand
+) -> None:
+    """Reject a command that is wrong, and answer it; `origin` says where it was passed on from."""
+    sent = origin or record
+    envelope, error = reject_silently(transaction, record, origin, error)
+    if origin is not None and (envelope.id or "").endswith(ANY):
+        return  # of a bulk command the total is the answer
+    if envelope.reply_to is not None and envelope.reply_to.topic not in transaction.context.limits.internal_topics:
+        result = Result(
+            envelope.command,
+            envelope.tenant,
+            envelope.id,
+            Outcome.REJECTED,
+            reason=error.reason,
+            field=error.field,
+            partition=sent.partition,
+            offset=sent.offset,
+        )
+        answers.add(envelope.reply_to, record.key, result)
+
+
+def reject_silently(
+    transaction: Transaction, record: CommandRecord, origin: Origin | None, error: InvalidCommand
+) -> tuple[Envelope, InvalidCommand]:
+    """Reject a command without an answer; return what could be read of it, and the error as it is told."""
+    envelope = transaction.context.dialect.salvage(record)
+    if envelope.id is not None and len(envelope.id) > LONGEST_REPEATED:
+        envelope = msgspec.structs.replace(envelope, id=None)
+    error = InvalidCommand(shortened(error.field, LONGEST_REPEATED), shortened(error.reason, LONGEST_REPEATED))
+    transaction.outcomes[Outcome.REJECTED] += 1
+    transaction.history.record_command(EventType.REJECTED, envelope.tenant, envelope.id, str(error))
+    transaction.dead_letters.add_command(record, origin or record, envelope, error)
+    return envelope, error

@@ -1,0 +1,22 @@
+"""Storing and recording what was decided on a schedule: the same for a command of its own and for a bulk command."""
+
+from __future__ import annotations
+
+from light_scheduler.engine import Decision
+from light_scheduler.model import Entry, EventType
+
+from .transaction import Transaction
+
+
+def settle(transaction: Transaction, name: bytes, current: Entry | None, decision: Decision) -> None:
+    """Store what was decided on a schedule, and record it. Raises InvalidCommand if it is too large to be kept."""
+    if decision.event is None:
+        return
+    if current is None or decision.entry is None or decision.entry.schedule is not current.schedule:
+        transaction.store(name, decision.entry)
+    else:
+        transaction.advance(name, decision.entry)
+    if decision.subject is not None:
+        transaction.history.record(decision.event, name, decision.subject, decision.reason)
+        if decision.finished:
+            transaction.history.record(EventType.FINISHED, name, decision.subject)

@@ -1,0 +1,54 @@
+"""Whether what was prepared ahead of its time may be committed at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+
+from light_scheduler.clock import Clock
+from light_scheduler.tables.services import Timer
+
+from .context import LaneContext
+from .intake import Intake
+
+MAX_LOOKED_AT = 200
+"""Commands that may wait while firings are staged: with more, they come first whatever they say."""
+
+
+class StagedCommit:
+    """Of one lane; `wake` is set when a command arrives, or the timer ticks."""
+
+    def __init__(
+        self,
+        context: LaneContext,
+        clock: Clock,
+        intake: Intake,
+        timer: Timer,
+        wake: asyncio.Event,
+        is_closing: Callable[[], bool],
+    ) -> None:
+        self._context = context
+        self._clock = clock
+        self._intake = intake
+        self._timer = timer
+        self._wake = wake
+        self._is_closing = is_closing
+
+    async def may_commit(self, instant: int, staged: frozenset[bytes]) -> bool:
+        """Wait for an instant; return False as soon as something else has to be done before."""
+        while not self._is_closing() and not self._must_come_first(staged):
+            now = self._clock.now()
+            if now >= instant:
+                return True
+            if not self._context.staging.is_near(instant, now):
+                return False
+            self._wake.clear()
+            self._timer.arm(instant)
+            await self._wake.wait()
+        return False
+
+    def _must_come_first(self, staged: frozenset[bytes]) -> bool:
+        """Tell whether a waiting command may change what becomes of one of these schedules."""
+        waiting = list(islice(self._intake.waiting(), MAX_LOOKED_AT + 1))
+        return len(waiting) > MAX_LOOKED_AT or any(self._context.concerns(record, staged) for record in waiting)

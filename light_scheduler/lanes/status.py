@@ -1,0 +1,90 @@
+"""What a lane tells about itself: for `/info`, `/ready` and `/metrics`. Times are UTC epoch ms, durations ms."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from light_scheduler.tables.status import RestoreStatus
+
+RESTORING = "restoring"
+RUNNING = "running"
+"""The state of a lane that does its work; every other one is on the way there or away from it."""
+
+LATENESS_BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 600_000)
+"""Upper bounds, included, of the lateness histogram's buckets; one more bucket takes the rest."""
+
+
+class Lateness(msgspec.Struct):
+    """A histogram of how late firings were committed: commit time minus due."""
+
+    counts: Annotated[list[int], Meta(description="Firings per bucket, not cumulative; the last has no bound.")] = (
+        msgspec.field(default_factory=lambda: [0] * (len(LATENESS_BOUNDS_MS) + 1))
+    )
+    sum_ms: int = 0
+    max_ms: int = 0
+
+    def observe(self, ms: int, firings: int = 1) -> None:
+        """Count firings that were this late."""
+        self.counts[bisect_left(LATENESS_BOUNDS_MS, ms)] += firings
+        self.sum_ms += ms * firings
+        self.max_ms = max(self.max_ms, ms)
+
+
+class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A target topic that cannot be written to just now, wholly or in part: what is due for it waits."""
+
+    topic: str
+    partitions: Annotated[list[int], Meta(description="Those that are unavailable; empty: the whole topic.")]
+    unavailable_since: Annotated[int, Meta(description="When this worker noticed, UTC epoch ms.")]
+    waiting: Annotated[
+        int, Meta(description="Firings of this worker's lanes that are due and wait; some may be cancelled meanwhile.")
+    ]
+    reason: str
+
+
+class LaneStatus(msgspec.Struct, kw_only=True):
+    """A lane at one moment. Counters run since this worker took the partition over."""
+
+    topic: Annotated[str, Meta(description="The commands topic.")]
+    partition: int
+    state: Annotated[str, Meta(description="created, fenced, restoring, running, closing, closed or failed.")]
+    reason: Annotated[
+        str | None, Meta(description="Why it is not running, or last started again, or what its commands wait for.")
+    ] = None
+    restore: Annotated[
+        RestoreStatus | None, Meta(description="How its state was brought up to date, or is being; null: not yet.")
+    ] = None
+    pending: Annotated[int, Meta(description="Schedules held, of all tenants.")] = 0
+    position: Annotated[int | None, Meta(description="Offset of the next command to read.")] = None
+    lag: Annotated[
+        int | None, Meta(description="Offsets with or after a command that waits to be read; null: not known.")
+    ] = None
+    oldest_due: Annotated[int | None, Meta(description="Due time of the next pending firing, UTC epoch ms.")] = None
+    outcomes: Annotated[dict[str, int], Meta(description="Commands carried out, by outcome.")] = {}
+    firings: Annotated[int, Meta(description="Firings delivered.")] = 0
+    expired: Annotated[int, Meta(description="Firings not delivered, for their time to live was over.")] = 0
+    dead_letters: Annotated[int, Meta(description="Commands and firings set aside as dead letters.")] = 0
+    throttled: Annotated[int, Meta(description="Firings delivered that had waited for a rate cap.")] = 0
+    lost_results: Annotated[int, Meta(description="Answers whose reply topic could not take them.")] = 0
+    forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
+    transactions: Annotated[int, Meta(description="Transactions committed.")] = 0
+    staged: Annotated[int, Meta(description="Transactions prepared ahead of time and committed at it.")] = 0
+    unstaged: Annotated[int, Meta(description="Transactions prepared ahead of time and dropped for a command.")] = 0
+    clock_skew: Annotated[
+        int | None,
+        Meta(description="How far this worker's clock is ahead of the broker's at least, ms; null: not known."),
+    ] = None
+    rebuilds: Annotated[int, Meta(description="Times its local copy was thrown away, to be built anew.")] = 0
+    restarts: Annotated[int, Meta(description="Times the lane started again after a failure.")] = 0
+    jumps: Annotated[
+        int, Meta(description="Times commands were not read on where reading had stopped, since the log had changed.")
+    ] = 0
+    expired_commands: Annotated[
+        int, Meta(description="Offsets of commands that were deleted before they were read.")
+    ] = 0
+    jump: Annotated[str | None, Meta(description="What was wrong with the log when that happened last.")] = None
+    lateness: Lateness = msgspec.field(default_factory=Lateness)

@@ -1,0 +1,93 @@
+"""A transaction in the making: the records, state changes and input position that one cycle of a lane adds up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
+from light_scheduler.model import Entry, Outcome
+from light_scheduler.tables import Overlay
+from light_scheduler.wire.state import (
+    POSITION_KEY,
+    PROGRESS_KIND,
+    SCHEDULE_KIND,
+    encode_entry,
+    encode_position,
+    encode_progress,
+)
+
+from .context import LaneContext
+from .dead_letters import DeadLetters
+from .history import History
+
+SPLIT_BYTES = 1_024
+"""A state record larger than that is not written again for every step of its schedule: only its progress is."""
+
+
+class Transaction:
+    """What a cycle has added so far; dropped, it leaves no trace. `now` (UTC epoch ms) is when the cycle decides.
+
+    A state change goes into the overlay and, as a record, into the batch of the changelog. Nothing here refers to what
+    uses it, so a transaction is gone with its cycle, not when the garbage collector comes by.
+    """
+
+    def __init__(self, context: LaneContext, overlay: Overlay, batches: RecordBatches, now: int) -> None:
+        self.context = context
+        self.overlay = overlay
+        self.batches = batches
+        self.now = now
+        self.history = History(context, batches, now)
+        self.dead_letters = DeadLetters(context, batches, now)
+        self.outcomes: Counter[Outcome] = Counter()
+        self.delivered: list[Entry] = []
+        self.forwarded = 0
+        """Commands passed on to the partition of their key."""
+        self._changelog = context.changelog
+
+    @property
+    def lost_records(self) -> int:
+        """History events and dead letters that their topic is too small for."""
+        return self.history.lost + self.dead_letters.lost
+
+    def store(self, name: bytes, entry: Entry | None) -> None:
+        """Store a new definition; None: there is none any more. Raises InvalidCommand if it is too large."""
+        if entry is None:
+            self.remove(name)
+            return
+        try:
+            self._put(name, entry, encode_entry(entry))
+        except RecordTooLargeError as error:
+            raise InvalidCommand("payload", f"is too large to be kept with its headers: {error}") from error
+
+    def advance(self, name: bytes, following: Entry) -> None:
+        """Store how a schedule stands whose definition is what it was."""
+        if len(following.schedule.payload or b"") <= SPLIT_BYTES:
+            record = encode_entry(following)
+            if len(record) <= SPLIT_BYTES:
+                self._put(name, following, record)
+                return
+        record = encode_progress(following.progress)
+        self.batches.add(self._changelog, PROGRESS_KIND + name, record)
+        self.overlay.advance(name, following, record)
+
+    def remove(self, name: bytes) -> None:
+        """Store nothing of a schedule."""
+        self.batches.add(self._changelog, SCHEDULE_KIND + name, None)
+        if self.overlay.remove(name):
+            self.batches.add(self._changelog, PROGRESS_KIND + name, None)
+
+    def store_record(self, key: bytes, record: bytes | None) -> None:
+        """Store a state record that is no schedule's; None: there is none any more."""
+        self.batches.add(self._changelog, key, record)
+        self.overlay.keep(key, record)
+
+    def moved_to(self, position: int) -> None:
+        """Note the next command to read."""
+        self.overlay.position = position
+        self.batches.add(self._changelog, POSITION_KEY, encode_position(position, self.overlay.commands_log))
+
+    def _put(self, name: bytes, entry: Entry, record: bytes) -> None:
+        self.batches.add(self._changelog, SCHEDULE_KIND + name, record)
+        if self.overlay.put(name, entry, record):
+            self.batches.add(self._changelog, PROGRESS_KIND + name, None)

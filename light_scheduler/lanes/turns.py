@@ -1,0 +1,92 @@
+"""The order of turns within a cycle: what wakes, by (due, priority, arrival), and what wakes again at once among it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from light_scheduler.model import Entry
+from light_scheduler.tables import DueScan, Overlay, layout
+from light_scheduler.tables.due_scan import Waits
+from light_scheduler.tables.layout import Order
+
+from .firings import Firings
+
+
+class Turns:
+    """Has schedules fire in order, up to `limit` turns or `max_bytes` of payload of those that wake again at once.
+
+    The rest is left for another cycle; so is the rest of a tenant that has had the turns it is allowed, and what
+    `waits` for its target.
+    """
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        firings: Firings,
+        now: int,
+        due: DueScan,
+        limit: int,
+        max_bytes: int,
+        waits: Waits | None,
+    ) -> None:
+        self._leave: Callable[[Entry], None] = overlay.leave
+        self._firings = firings
+        self._now = now
+        self._due = due
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._waits = waits
+        self._cut = {tenant: layout.order_of(last) for tenant, last in due.cut.items()}
+        self._allowed = dict(due.allowed)
+        self._again: list[tuple[Order, Entry]] = []
+        self._taken = 0
+        self._size = 0
+
+    def take(self) -> None:
+        """Carry the turns out."""
+        entries = self._due.entries
+        for at, entry in enumerate(entries):
+            if self._again:
+                self._take_again(layout.order_of(entry))
+            if self._is_spent:
+                for left in entries[at:]:
+                    self._leave(left)
+                return
+            if (self._waits is not None and self._waits(entry) is not None) or not self._may_fire(entry):
+                self._leave(entry)
+            else:
+                self._fire(entry)
+        self._take_again(None)
+
+    def _take_again(self, until: Order | None) -> None:
+        """Have those that wake again at once fire, up to a place in the order."""
+        while self._again and (until is None or self._again[0][0] < until) and not self._is_spent:
+            following = heapq.heappop(self._again)[1]
+            if self._may_fire(following):
+                self._size += len(following.schedule.payload or b"")
+                self._fire(following)
+
+    @property
+    def _is_spent(self) -> bool:
+        return self._taken + self._firings.steps >= self._limit or self._size > self._max_bytes
+
+    def _may_fire(self, entry: Entry) -> bool:
+        """Use up one of the turns that a tenant is allowed, if they are counted."""
+        if not self._allowed:
+            return True
+        tenant = entry.schedule.tenant
+        left = self._allowed.get(tenant)
+        if left is None:
+            return True
+        self._allowed[tenant] = left - 1
+        return left > 0
+
+    def _fire(self, entry: Entry) -> None:
+        self._taken += 1
+        following = self._firings.fire(entry)
+        if following is not None and following.progress.wakes_at <= self._now:
+            order = layout.order_of(following)
+            last = self._cut.get(following.schedule.tenant)
+            if last is None or order < last:  # else what was not taken of its tenant has its turn first
+                heapq.heappush(self._again, (order, following))

@@ -1,0 +1,290 @@
+"""A lane's cycles, one after another: steps 1 to 4 of the commit protocol (see `lane`).
+
+What failures teach outlives table and producer, and is kept here: what to do less of, what is refused, what waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from aiokafka import TopicPartition
+
+from light_scheduler.errors import BrokerError, LaneError, TransactionStuck
+from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.model.place import Place
+from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.tables.due_scan import Waits
+from light_scheduler.tables.recovery import reading
+from light_scheduler.tables.services import LaneServices, Timer
+from light_scheduler.wire.state import identity_of
+
+from .attempt import Attempt
+from .budget import NOTHING_DUE, Budget
+from .caution import Caution, Kind, Work, WorkFailedError
+from .context import LaneContext, origin_key
+from .counters import LaneCounters
+from .cycle import Cycle
+from .holding import Holding
+from .input_position import InputPosition
+from .intake import Intake
+from .isolation import Isolation
+from .readable import Readable
+from .skew import ClockSkew
+from .staged_commit import StagedCommit
+from .staging import NO_STAGING
+
+MAX_FIRING_BYTES = 8 << 20
+MAX_BULK = 500
+"""Per cycle: bytes of firings, and schedules that a bulk command is carried out on. Else see `budget`."""
+
+LOOK_UP_TIMEOUT_S = 2.0
+
+PASSING_REFUSALS = 3
+"""How often a partition that refuses without saying why is given time, before the records are to blame."""
+
+CHECKPOINT_MS = 3_600_000
+"""So often a lane with nothing to do commits that nothing happened: its local copy would count as too old otherwise."""
+
+log = logging.getLogger(__name__)
+
+
+class LaneWork:
+    """The cycles of a lane. `reason` says why it started again last."""
+
+    def __init__(
+        self,
+        context: LaneContext,
+        services: LaneServices,
+        intake: Intake,
+        readable: Readable,
+        input: InputPosition,
+        timer: Timer,
+        wake: asyncio.Event,
+        is_closing: Callable[[], bool],
+        reason: Callable[[], str | None],
+    ) -> None:
+        self.counters = LaneCounters()
+        self._tp = TopicPartition(context.commands_topic, context.partition)
+        name = f"{self._tp.topic}-{self._tp.partition}"
+        self.skew = ClockSkew(name, services.max_clock_skew, time.monotonic)
+        self._context = context
+        self._services = services
+        self._intake = intake
+        self._readable = readable
+        self._input = input
+        self._timer = timer
+        self._wake = wake
+        self._reason = reason
+        self._isolation = Isolation(name, context.targets)
+        self._caution = Caution()
+        self._holding = Holding(context, self._last_stable)
+        self._budget = Budget(context, intake, self._isolation, self._waits)
+        self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
+        self._attempt = Attempt()
+        self._failed_places: list[Place] = []
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next pending firing is due, UTC epoch ms."""
+        return self._budget.next_due
+
+    # -- after errors -------------------------------------------------------------------------------------------------
+
+    def condemn(self, failed: WorkFailedError) -> None:
+        """Have what raised an error as it was carried out be refused in the next cycle."""
+        log.error("lane %s-%d cannot carry out %s", *self._tp, failed, exc_info=failed.__cause__)
+        self._caution.condemn(failed.work, repr(failed.__cause__))
+
+    def failed(self, error: Exception, *, may_count: bool) -> bool:
+        """Learn from a transaction that failed, unless it `may_count` all the same.
+
+        Tells whether to try again soon: it may have been the work's fault, and the next cycle holds less of it.
+        """
+        attempt, self._attempt = self._attempt, Attempt()
+        if attempt.is_begun:
+            if not isinstance(error, TransactionStuck):
+                self._caution.failed(attempt.size, attempt.works)
+                if attempt.works:
+                    own = self._context.own_topics
+                    self._failed_places = [place for place in attempt.places if place[0] not in own]
+            if not may_count:
+                self._holding.failed(attempt.places, attempt.transactional_id)
+        return attempt.is_begun and self._caution.is_getting_on
+
+    def stalled(self, error: TargetsStalledError) -> list[Place]:
+        """Learn that targets do not answer; return which to suspect."""
+        attempt, self._attempt = self._attempt, Attempt()
+        suspects = self._holding.stalled(error)
+        self._holding.failed(attempt.places, attempt.transactional_id)
+        return suspects
+
+    async def refused(self, error: RecordsRefusedError) -> None:
+        """Find out which records a topic refuses; one that gives no reason may take them a little later."""
+        attempt, self._attempt = self._attempt, Attempt()
+        outages = self._context.targets.outages
+        for refused in error.of_users:
+            may_pass = refused.may_pass and refused.topic not in self._isolation.suspicious_topics
+            if may_pass and outages.failures(refused.place) < PASSING_REFUSALS:
+                reason = f"it refuses records and does not say why: {refused.cause!r}"
+                await self._context.targets.suspect([refused.place], reason)
+            else:
+                self._isolation.note(refused, self._services.clock.now())
+        self._holding.failed(attempt.places, attempt.transactional_id)
+
+    # -- work ---------------------------------------------------------------------------------------------------------
+
+    async def cycle(self, table: ScheduleTable, producer: LaneProducer) -> None:
+        """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
+        self._wake.clear()
+        self._attempt = Attempt()
+        targets, isolation = self._context.targets, self._isolation
+        await targets.resolve(self._context.own_topics)
+        self._check_own_topics()
+        await self._holding.release(table, producer)
+        now = self._services.clock.now()
+        isolation.expire(now)
+        overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
+        cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
+        most, kinds = self._caution.share(self._budget.most(table))
+        max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
+        readable = self._readable.count(self._intake.waiting(), most)
+        commands = self._intake.take(readable) if Kind.COMMAND in kinds else []  # 1.
+        read = len(commands)
+        position = commands[-1].offset + 1 if commands else None
+        if commands:
+            known = table.checkpoint.commands_log
+            self._input.check(known, await self._services.commands_ids.lately(self._tp.topic))
+        self._attempt = attempt = Attempt(producer.transactional_id)
+        if self._caution.is_active:
+            attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
+        commands.reverse()
+        cycle.take_all(commands)  # 2.
+        is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
+        turns = self._budget.turns(now, most)
+        due = self._budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
+        await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
+        is_traced = isolation.is_under_way or self._caution.is_active
+        cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._waits())  # 2.
+        lost_results = cycle.answer(isolation.refusals, self._holding)
+        if position is None and not is_bulk_at_work and not batches.places:
+            overlay.settle_floors()
+            if due.entries:
+                return  # what was due waits for its target, as became known just now
+            if kinds and self._caution.is_active:
+                self._caution.rested()
+                return
+            if kinds and now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
+                await self._rest(now, self._budget.next_turn(due, now), table, producer)
+                return
+            cycle.moved_to(table.checkpoint.position)
+        cycle.keep_bulk()
+        if position is not None:
+            cycle.moved_to(position)
+        if self._caution.is_active:
+            attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]
+            if is_bulk_at_work:
+                attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
+        attempt.begin(read + len(due.entries), batches.places)
+        offsets = {} if position is None else {self._tp: position}
+        ends = await producer.commit(batches, self._services.group, offsets)  # 3.
+        overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=now)  # 4.
+        self._input.has_jumped = False
+        self._holding.committed(ends, producer.transactional_id)
+        self._caution.met(cycle.condemned_met)
+        self._blame(self._caution.succeeded(attempt.works))
+        self._observe_skew(now, batches)
+        self._count(cycle, lost_results, now)
+        self._budget.next_turn(due, now)
+        self._budget.observe(max(read, len(due.entries)), self._services.clock.now() - now)
+        isolation.took(ends)
+        if isolation.is_under_way:
+            isolation.clear(cycle.tried | {origin_key(result) for result in cycle.results})
+
+    def _blame(self, work: Work | None) -> None:
+        """Refuse a piece of work that fails by itself, while cycles without it pass."""
+        if work is None:
+            return
+        reason = f"transactions with it fail: {self._reason() or 'no reason is known'}"
+        log.error("lane %s-%d: %s %s: %s", *self._tp, work.kind.name.lower(), work.key, reason)
+        if isinstance(work.key, int):
+            self._caution.condemn(work, reason)
+        else:
+            place = self._failed_places[0] if len(self._failed_places) == 1 else None
+            self._isolation.refuse([work.key], reason, self._services.clock.now(), place)
+
+    async def _last_stable(self, places: list[Place]) -> dict[Place, int]:
+        """Return where what is committed in partitions of targets ends. Raises LaneError if they do not say."""
+        try:
+            async with asyncio.timeout(LOOK_UP_TIMEOUT_S), reading(self._services.clients) as reader:
+                ends = await reader.end_offsets([TopicPartition(*place) for place in places])
+        except TimeoutError as error:
+            await self._context.targets.suspect(places, "it does not say where it ends")
+            raise LaneError("targets that were unavailable do not answer yet") from error
+        return {(tp.topic, tp.partition): end for tp, end in ends.items()}
+
+    async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
+        """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
+        may_stage = self._intake.backlog_taken and not (self._isolation.is_under_way or self._context.shares.has_caps)
+        may_stage = may_stage and not self._readable.is_held  # a command that waits may name what is staged
+        staging = self._context.staging if may_stage else NO_STAGING
+        instant = staging.instant(next_turn, now)
+        if instant is None:
+            self._timer.arm(staging.waking_time(next_turn))
+        elif await self._stage(instant, table, producer):
+            return
+        else:
+            self._timer.arm(next_turn)
+        await self._wake.wait()
+
+    async def _stage(self, instant: int, table: ScheduleTable, producer: LaneProducer) -> bool:
+        """Steps 1 to 4 for what is due at an instant ahead, as if it were there; the commit waits for it.
+
+        A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
+        Returns False if it may not be prepared, since a topic would stamp the messages with a time before they are due.
+        """
+        overlay, batches = Overlay(table), self._context.new_batches(instant)
+        cycle = Cycle(self._context, overlay, batches, instant)
+        most = self._budget.most(table)
+        due = self._budget.take_staged(overlay, instant, most, MAX_FIRING_BYTES)  # 1.
+        topics = {entry.schedule.target.topic for entry in due.entries}
+        await self._context.targets.resolve(topics)
+        if any(self._context.targets[topic].stamps_appends for topic in topics):
+            return False
+        cycle.fire_due(due, {}, most, MAX_FIRING_BYTES, waits=self._waits())  # 2.
+        if not batches.places:
+            return False
+        staged = frozenset(identity_of(entry) for entry in due.entries)
+        self._attempt = attempt = Attempt(producer.transactional_id)
+        attempt.begin(len(due.entries), batches.places)
+        begun = self._services.clock.now()
+        ends = await producer.commit_when(batches, lambda: self._staged.may_commit(instant, staged))  # 3.
+        if ends is None:
+            self.counters.unstaged += 1
+            return True
+        overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=instant)  # 4.
+        self._holding.committed(ends, producer.transactional_id)
+        self._budget.next_due = due.next_due
+        self._observe_skew(begun, batches)
+        self._count(cycle, 0, instant)
+        self.counters.staged += 1
+        return True
+
+    def _observe_skew(self, begun: int, batches: RecordBatches) -> None:
+        if batches.appended_at is not None:
+            self.skew.observe(begun, batches.appended_at, self._services.clock.now())
+
+    def _check_own_topics(self) -> None:
+        for topic in self._context.own_topics:
+            if (refusal := self._context.targets[topic].refusal) is not None:
+                raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
+
+    def _waits(self) -> Waits | None:
+        return self._holding.waits(self._isolation)
+
+    def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
+        throttled = self._budget.charge(cycle.delivered, now)
+        self.counters.committed(cycle, lost_results, throttled, self._services.clock.now())

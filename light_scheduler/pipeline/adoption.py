@@ -1,0 +1,60 @@
+"""What a schedule of one application becomes in another: the decisions of `import`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from light_scheduler.engine.limits import Limits
+from light_scheduler.errors import InvalidCommand, JobError
+from light_scheduler.model import Entry, Once, ScheduleCommand
+
+ANOTHER_LOG = 1 << 50
+"""By how much an import moves arrivals back: more records than a log ever has. There is room for 8,000 imports."""
+
+replace = msgspec.structs.replace
+
+
+def adopted(entry: Entry, topics: Mapping[str, str]) -> Entry:
+    """Return a schedule as the importing application keeps it; `topics` gives targets other names.
+
+    `arrival` and `swept` are offsets of a commands topic, and the new one begins anew: what is imported was there
+    before every command in it. So arrivals become negative. Their order, among schedules of the same instant, stays.
+    """
+    schedule, progress = entry.schedule, entry.progress
+    if schedule.target.topic in topics:
+        schedule = replace(schedule, target=replace(schedule.target, topic=topics[schedule.target.topic]))
+    return Entry(schedule, replace(progress, arrival=progress.arrival - ANOTHER_LOG, swept=-1))
+
+
+def adopting_topics(
+    sources: Collection[str], commands_topics: Sequence[str], topics: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the commands topic that each one of a table becomes. Raises JobError if that is none of the application's.
+
+    `topics` gives new names; none is needed if there is one topic on either side.
+    """
+    adopting: dict[str, str] = {}
+    for source in sources:
+        target = topics.get(source, source)
+        if source not in topics and len(sources) == len(commands_topics) == 1:
+            (target,) = commands_topics
+        if target not in commands_topics:
+            known = ", ".join(commands_topics)
+            raise JobError(f"the table has schedules of the commands topic {source}: map it to {known}")
+        adopting[source] = target
+    return adopting
+
+
+def refusal_of(entry: Entry, limits: Limits) -> str | None:
+    """Return why a command that asks for a schedule would be refused, or None if it passes the limits."""
+    schedule = entry.schedule
+    asked = ScheduleCommand(
+        schedule.tenant, schedule.id, None, Once(0), schedule.target, schedule.payload, [], 0, 0, recorded_at=0
+    )
+    try:
+        limits.check(asked)
+    except InvalidCommand as error:
+        return str(error)
+    return None

@@ -1,0 +1,194 @@
+"""How many firings of pending schedules are due in each minute, without going from one firing to the next.
+
+`expand` asks the engine, firing by firing. Where nothing but the time rule decides, `Expansion` counts:
+
+- A fixed rate of I ms: with L = lcm(I, a minute), every (L / I)-th firing is in every (L / minute)-th minute. So a
+  series is a few sequences with a step of whole minutes. Each is noted where it begins and where it ends, and the
+  sequences of all series with the same step are summed up at once.
+- A cron expression: its times are listed once. A series is a part of that list, noted where it begins and ends.
+
+All else (jitter, fixed delays, backoff, what was triggered, queued or moved) goes through `expand`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice, takewhile
+from math import lcm
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from light_scheduler.engine import due_times
+from light_scheduler.engine.recurrence import next_of
+from light_scheduler.model import LATEST_INSTANT, NO_BOUNDS, Cron, Entry, FixedRate, Once
+
+MOST_FIRINGS = 100_000
+"""Firings of one schedule that are counted."""
+
+MINUTE_MS = 60_000
+_DENSE = 4
+"""Sequences are summed up over all minutes if they have more firings than one in so many minutes."""
+
+Array = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Firings(NamedTuple):
+    """How many firings of a tenant are due for a topic in minutes, each named by its beginning (UTC epoch ms)."""
+
+    tenant: str
+    topic: str
+    minutes: Array
+    numbers: Array
+
+
+def expand(entry: Entry, start: int, end: int) -> list[int]:
+    """Return when a schedule's firings are due before `end`, at most MOST_FIRINGS; overdue ones are due at `start`."""
+    progress = entry.progress
+    asked = [*progress.triggered]
+    if progress.paused:
+        return [start] * len(asked)
+    if progress.queued is not None:
+        asked.append(progress.queued)
+    planned = takewhile(lambda due: due < end, due_times(entry))
+    return [max(start, due) for due in (*asked, *islice(planned, MOST_FIRINGS))]
+
+
+class Expansion:
+    """Counts the firings of schedules from `start` to `end` (UTC epoch ms; both begin a minute).
+
+    `cut` is of how many schedules only the first firings are counted.
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        self._start, self._end = start, end
+        self._minutes = -(-(end - start) // MINUTE_MS)
+        self._single: Counter[tuple[str, str, int]] = Counter()
+        self._rates: defaultdict[tuple[str, str, int], list[tuple[int, int]]] = defaultdict(list)
+        self._crons: defaultdict[tuple[str, str, Cron], list[tuple[int, int]]] = defaultdict(list)
+        self._times = cache(self._listed)
+        self._overdue = cache(self._counted_until_start)
+        self.cut = 0
+
+    def add(self, entry: Entry) -> None:
+        """Count a schedule's firings."""
+        schedule, progress = entry.schedule, entry.progress
+        trigger, bounds = schedule.trigger, schedule.bounds or NO_BOUNDS
+        whose = schedule.tenant, schedule.target.topic
+        moves = progress.triggered or progress.paused or progress.queued is not None or progress.planned is not None
+        if moves or bounds.jitter or not isinstance(trigger, Once | FixedRate | Cron):
+            firings = expand(entry, self._start, self._end)
+            self.cut += len(firings) >= MOST_FIRINGS
+            self._single.update((*whose, self._minute(at)) for at in firings)
+            return
+        if progress.due >= self._end:
+            return
+        self._single[*whose, self._minute(progress.due)] += 1
+        most = MOST_FIRINGS
+        if bounds.max_firings is not None:
+            most = min(most, bounds.max_firings - progress.sequence + 1)
+        until = min(self._end - 1, LATEST_INSTANT if bounds.end is None else bounds.end)
+        if isinstance(trigger, FixedRate):
+            found = self._add_rate(whose, trigger, progress.due, until, most - 1)
+        elif isinstance(trigger, Cron):
+            found = self._add_cron(whose, trigger, progress.due, until, most - 1)
+        else:
+            found = 0
+        self.cut += found + 1 >= MOST_FIRINGS
+
+    def _add_rate(self, whose: tuple[str, str], trigger: FixedRate, due: int, until: int, most: int) -> int:
+        """Count the firings after `due`, at most so many; return how many there are."""
+        interval = trigger.interval
+        first = next_of(trigger, due)
+        assert first is not None
+        number = max(0, min(most, (until - first) // interval + 1))
+        overdue = min(number, max(0, -(-(self._start - first) // interval)))
+        if overdue:
+            self._single[*whose, self._start] += overdue
+        if number > overdue:
+            self._rates[*whose, interval].append((first + overdue * interval, number - overdue))
+        return number
+
+    def _add_cron(self, whose: tuple[str, str], trigger: Cron, due: int, until: int, most: int) -> int:
+        overdue = min(self._overdue(trigger, due), max(0, most)) if due < self._start and until >= self._start else 0
+        if due < self._start and until < self._start:
+            overdue = sum(1 for _ in islice(takewhile(lambda at: at <= until, _after(trigger, due)), max(0, most)))
+        if overdue:
+            self._single[*whose, self._start] += overdue
+        times = self._times(trigger)
+        begin = bisect_right(times, due)
+        number = max(0, min(most - overdue, bisect_right(times, until) - begin))
+        if number:
+            self._crons[*whose, trigger].append((begin, begin + number))
+        return overdue + number
+
+    def firings(self) -> Iterator[Firings]:
+        """Yield what was counted; a minute may be in several parts."""
+        by_owner: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        for (tenant, topic, minute), number in self._single.items():
+            by_owner[tenant, topic].append((minute, number))
+        for whose, pairs in by_owner.items():
+            counted = np.array(pairs, np.int64)
+            yield Firings(*whose, counted[:, 0], counted[:, 1])
+        for (tenant, topic, interval), series in self._rates.items():
+            firsts, numbers = np.array(series, np.int64).T
+            counts = self._of_rate(interval, firsts, numbers)
+            yield _nonzero(tenant, topic, self._start + np.arange(self._minutes) * MINUTE_MS, counts)
+        for (tenant, topic, trigger), parts in self._crons.items():
+            begins, ends = np.array(parts, np.int64).T
+            minutes = np.array(self._times(trigger), np.int64) // MINUTE_MS * MINUTE_MS
+            numbers = _running(begins, ends, 1, len(minutes))
+            heads = np.flatnonzero(np.diff(minutes, prepend=-1))
+            yield _nonzero(tenant, topic, minutes[heads], np.add.reduceat(numbers, heads))
+
+    def _of_rate(self, interval: int, firsts: Array, numbers: Array) -> Array:
+        """Return how many firings series at one interval have in each minute."""
+        whole = lcm(interval, MINUTE_MS)
+        sequences, step = whole // interval, whole // MINUTE_MS
+        if numbers.sum() * _DENSE < self._minutes * sequences or step > self._minutes:
+            counts = np.zeros(self._minutes, np.int64)
+            for first, number in zip(firsts, numbers, strict=True):
+                minutes = (first + interval * np.arange(number) - self._start) // MINUTE_MS
+                np.add.at(counts, minutes, 1)
+            return counts
+        counts = np.zeros(self._minutes, np.int64)
+        for number in range(sequences):
+            begins = (firsts + number * interval - self._start) // MINUTE_MS
+            lengths = np.maximum(0, -(-(numbers - number) // sequences))
+            has_any = lengths > 0
+            begins, lengths = begins[has_any], lengths[has_any]
+            counts += _running(begins, begins + lengths * step, step, self._minutes)
+        return counts
+
+    def _minute(self, due: int) -> int:
+        return max(self._start, due) // MINUTE_MS * MINUTE_MS
+
+    def _listed(self, trigger: Cron) -> list[int]:
+        """Return the times of a cron expression from `start` on."""
+        return list(takewhile(lambda at: at < self._end, _after(trigger, self._start - 1)))
+
+    def _counted_until_start(self, trigger: Cron, due: int) -> int:
+        """Return how many times of a cron expression lie between an instant and `start`."""
+        return sum(1 for _ in islice(takewhile(lambda at: at < self._start, _after(trigger, due)), MOST_FIRINGS))
+
+
+def _after(trigger: Cron, after: int) -> Iterator[int]:
+    while (following := next_of(trigger, after)) is not None:
+        yield following
+        after = following
+
+
+def _nonzero(tenant: str, topic: str, minutes: Array, counts: Array) -> Firings:
+    has_any = counts > 0
+    return Firings(tenant, topic, minutes[has_any], counts[has_any])
+
+
+def _running(begins: Array, ends: Array, step: int, size: int) -> Array:
+    """Return how many sequences have an element at each index; one has `begin`, `begin + step`, ... before `end`."""
+    padded = -(-size // step) * step
+    changes = np.bincount(begins, minlength=padded)[:padded].astype(np.int64)
+    changes -= np.bincount(ends[ends < padded], minlength=padded)
+    return changes.reshape(-1, step).cumsum(axis=0).ravel()[:size]

@@ -1,0 +1,86 @@
+"""Whether all schedules of an exported table can be imported together: what `import` asks before it writes anything.
+
+The column `record` is what is written, so it is what is checked. The columns for people may have been changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.engine.limits import Limits
+from light_scheduler.errors import FormatError, JobError
+from light_scheduler.wire.state import decode_entry
+
+from .adoption import adopted, refusal_of
+from .schemas import arrow_schema
+
+_CHECKED = "source string, changelog string, partition int, name string, target string, refusal string"
+
+
+def require_fitting(
+    table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[str, str], limits: Limits
+) -> set[str]:
+    """Return the topics that firings will go to. Raises JobError if a schedule is over a limit, or two have one place.
+
+    `changelogs` has the changelog for each commands topic of the table; `topics` maps topics to their new names.
+    """
+    checked = _checked(table, changelogs, topics, limits).persist()
+    try:
+        _require_no_refusal(checked)
+        _require_places_of_their_own(checked)
+        return {row.target for row in checked.select("target").distinct().collect()}
+    finally:
+        checked.unpersist()
+
+
+def _checked(table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[str, str], limits: Limits) -> DataFrame:
+    schema = arrow_schema(_CHECKED)
+
+    def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pylist([checked_row(row) for row in batch.to_pylist()], schema=schema)
+
+    def checked_row(row: dict[str, Any]) -> dict[str, Any]:
+        source = row["commands_topic"]
+        checked = {"source": source, "changelog": changelogs[source], "partition": row["partition"]}
+        try:
+            entry = adopted(decode_entry(row["record"]), topics)
+        except FormatError as error:
+            return checked | {"name": f"{row['tenant']}/{row['id']}", "target": "", "refusal": str(error)}
+        refusal = refusal_of(entry, limits)
+        if not 0 <= row["partition"] < row["partitions"]:
+            refusal = f"partition: {row['partition']} is none of {row['partitions']}"
+        name = f"{entry.schedule.tenant}/{entry.schedule.id}"
+        return checked | {"name": name, "target": entry.schedule.target.topic, "refusal": refusal}
+
+    columns = ("commands_topic", "partition", "partitions", "tenant", "id", "record")
+    return table.select(*columns).mapInArrow(check, _CHECKED)
+
+
+def _require_no_refusal(checked: DataFrame) -> None:
+    refused = checked.where("refusal is not null")
+    if (first := refused.orderBy("source", "name").first()) is not None:
+        raise JobError(
+            f"{refused.count():,} schedules of the table cannot be imported, such as {first.name}: {first.refusal}. "
+            "Nothing was imported. Raise the limit, map the topic, or cancel them and export again"
+        )
+
+
+def _require_places_of_their_own(checked: DataFrame) -> None:
+    of_a_name = checked.groupBy("changelog", "name").agg(
+        F.count("*").alias("rows"),
+        F.count_distinct("partition").alias("places"),
+        F.sort_array(F.collect_set("source")).alias("sources"),
+    )
+    # One topic may have an id in two partitions, by different keys. Two topics that become one may not.
+    twice = of_a_name.where("rows > places or size(sources) > 1")
+    if (first := twice.orderBy("name").first()) is not None:
+        raise JobError(
+            f"{twice.count():,} schedules would take each other's place in {first.changelog}, such as {first.name} of "
+            f"{' and '.join(first.sources)}. Nothing was imported. Map these commands topics to different ones"
+        )

@@ -1,0 +1,210 @@
+"""`import`: a table that `export` wrote, into the changelogs of an application whose workers are stopped.
+
+A schedule is more than the command that made it: which firing is next, at which attempt, what was delivered and waits
+for its completion, whether it is paused. No command can say that, and one would be decided anew, at another instant. So
+a restore writes what the table of a partition is made of: its changelog. Workers that start afterwards read it as they
+would read their own.
+
+Such records must not meet a worker that runs, nor schedules that went on meanwhile. So the job wants the group of the
+workers to have no members, and the changelogs to hold nothing but what the table has. An import that was killed and is
+run again passes that test, and writes what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from light_scheduler.engine.limits import NO_LIMITS, Limits
+from light_scheduler.errors import JobError
+from light_scheduler.model import TopicNames
+from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, encode_entry, identity_of
+
+from .adoption import adopted, adopting_topics
+from .changelog import bulk_commands_at_work, last_records
+from .exclusion import members, only_import
+from .fitness import require_fitting
+from .job import SILENT, Cluster, Progress, configured
+from .kafka import FORMAT
+from .kafka.log_ends import TIMEOUT_S
+from .kafka.silence import SILENT as NO_LOG
+from .schedule_table import COLUMNS, IN_PYTHON
+from .schemas import arrow_schema
+from .tables import read_table
+from .topics import register, require_topic
+
+_RECORDS = "changelog string, partition int, key binary, value binary"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """Where schedules come from and where they go.
+
+    `topics` maps topics of the table to those of the target: commands topics, and topics that firings go to. A commands
+    topic may be left out if there is only one on either side. `limits` are those of commands: a schedule that exceeds
+    them is not imported, nor is any other. With `replace`, schedules that are there stay, or are replaced if the table
+    has their id.
+    """
+
+    table: str
+    cluster: Cluster
+    app_id: str
+    commands_topics: tuple[str, ...]
+    limits: Limits = NO_LIMITS
+    format: str = "parquet"
+    topics: Mapping[str, str] = field(default_factory=dict)
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """How many schedules the table has, and how many were written by this run."""
+
+    schedules: int
+    written: int
+
+    @property
+    def failed(self) -> bool:
+        return False
+
+    def lines(self) -> list[str]:
+        there = self.schedules - self.written
+        return [f"{self.written:,} schedules written" + (f", {there:,} were there already" if there else "")]
+
+
+def main(spark: SparkSession, options: ImportOptions, progress: Progress = SILENT) -> ImportSummary:
+    """Write the schedules of a table. Raises JobError if that could do harm, or a topic does not fit."""
+    register(spark)
+    _require_no_workers(options)
+    with configured(spark, IN_PYTHON):
+        table = read_table(spark, options.table, options.format, schema=COLUMNS)
+        if "record" not in table.columns:
+            raise JobError(f"{options.table} was not written by export: it has no column record")
+        with progress.phase("Checking the table and its topics"):
+            changelogs = _changelogs(table, options)
+            _require_no_bulk_commands(spark, options, set(changelogs.values()))
+            targets = require_fitting(table, changelogs, options.topics, options.limits)
+            _require_targets(targets, options)
+        records = _records(table, changelogs, options.topics)
+        wanted = {
+            changelog: records.where(F.col("changelog") == changelog).drop("changelog")
+            for changelog in set(changelogs.values())
+        }
+        if not wanted:  # an empty table
+            return ImportSummary(0, 0)
+        with only_import(options.cluster, options.app_id, min(wanted)):
+            there = {changelog: _there(spark, options.cluster, changelog) for changelog in wanted}
+            if not options.replace:
+                with progress.phase("Looking at what is there"):
+                    for changelog, records in wanted.items():
+                        _require_nothing_else(records, there[changelog], changelog)
+            with progress.phase("Writing schedules"):
+                schedules = table.count()
+                written = sum(_write(wanted[changelog], there[changelog], changelog, options) for changelog in wanted)
+    _require_no_workers(options)  # one that started meanwhile may have seen a part
+    return ImportSummary(schedules, written)
+
+
+def _require_no_workers(options: ImportOptions) -> None:
+    admin = AdminClient(options.cluster.configuration(), logger=NO_LOG)
+    try:
+        workers = members(admin, options.app_id)
+    except KafkaException as error:
+        raise JobError(f"cannot tell whether workers run: {error.args[0].str()}") from error
+    if workers:
+        raise JobError(f"workers of {options.app_id} run ({workers}): stop them, import, and start them again")
+
+
+def _changelogs(table: DataFrame, options: ImportOptions) -> dict[str, str]:
+    """Return the changelog that the schedules of each commands topic of the table go to."""
+    names = TopicNames(options.app_id)
+    partitions: dict[str, int] = dict(table.select("commands_topic", "partitions").distinct().collect())
+    changelogs: dict[str, str] = {}
+    for source, target in adopting_topics(partitions, options.commands_topics, options.topics).items():
+        changelog = names.changelog(target)
+        if require_topic(options.cluster, changelog) != partitions[source]:
+            raise JobError(
+                f"{source} had {partitions[source]} partitions, and {changelog} has another number: a key's partition "
+                f"depends on it, so make the topics of {options.app_id} with {partitions[source]}"
+            )
+        changelogs[source] = changelog
+    return changelogs
+
+
+def _require_no_bulk_commands(spark: SparkSession, options: ImportOptions, changelogs: set[str]) -> None:
+    for changelog in sorted(changelogs):
+        if at_work := bulk_commands_at_work(spark, options.cluster, changelog):
+            raise JobError(
+                f"{changelog} has {at_work:,} bulk commands that are not finished and would change what is imported: "
+                f"start the workers of {options.app_id}, wait for the answers, stop the workers and import again"
+            )
+
+
+def _require_targets(targets: set[str], options: ImportOptions) -> None:
+    found = AdminClient(options.cluster.configuration(), logger=NO_LOG).list_topics(timeout=TIMEOUT_S).topics
+    if missing := sorted(targets - found.keys()):
+        raise JobError(f"schedules aim at topics that are not there: make {', '.join(missing)}, or map to others")
+
+
+def _records(table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[str, str]) -> DataFrame:
+    """Return the changelog records that schedules of a table become."""
+    schema = arrow_schema(_RECORDS)
+
+    def records(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            entries = [adopted(decode_entry(record), topics) for record in batch.column("record").to_pylist()]
+            columns = [
+                pa.array([changelogs[source] for source in batch.column("commands_topic").to_pylist()]),
+                batch.column("partition"),
+                pa.array([SCHEDULE_KIND + identity_of(entry) for entry in entries]),
+                pa.array(map(encode_entry, entries), pa.binary()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return table.select("commands_topic", "partition", "record").mapInArrow(records, _RECORDS)
+
+
+def _there(spark: SparkSession, cluster: Cluster, changelog: str) -> DataFrame:
+    """Return what a changelog holds as (partition, key, value); the value is null if the schedule is done with."""
+    return last_records(spark, cluster, changelog).select(
+        "partition",
+        F.concat(F.lit(SCHEDULE_KIND), "identity").alias("key"),
+        # With progress behind it, a value is like none that an import writes.
+        F.when(F.col("progress").isNull(), F.col("schedule"))
+        .otherwise(F.concat("schedule", "progress"))
+        .alias("value"),
+    )
+
+
+def _require_nothing_else(wanted: DataFrame, there: DataFrame, changelog: str) -> None:
+    of_table = wanted.select("partition", "key", F.col("value").alias("wanted"))
+    both = there.join(of_table, ["partition", "key"], "left")
+    foreign = F.col("wanted").isNull() & F.col("value").isNotNull()
+    changed = F.col("wanted").isNotNull() & ~F.col("value").eqNullSafe(F.col("wanted"))
+    found = both.agg(F.count_if(foreign).alias("foreign"), F.count_if(changed).alias("changed")).first()
+    assert found is not None, "an aggregate over all has one row"
+    if found.foreign:
+        raise JobError(f"{changelog} has {found.foreign:,} schedules that the table has not: import into an empty one")
+    if found.changed:
+        raise JobError(
+            f"{found.changed:,} schedules of the table are in {changelog} already, and went on since: imported again, "
+            "they would fire again"
+        )
+
+
+def _write(wanted: DataFrame, there: DataFrame, changelog: str, options: ImportOptions) -> int:
+    count = Observation()
+    missing = wanted.join(there, ["partition", "key", "value"], "left_anti")
+    missing = missing.observe(count, F.count(F.lit(1)).alias("written"))
+    writer = missing.write.format(FORMAT).mode("append").option("topic", changelog)
+    for name, value in options.cluster.options().items():
+        writer = writer.option(name, value)
+    writer.save()
+    written: int = count.get["written"]
+    return written

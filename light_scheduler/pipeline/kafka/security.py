@@ -1,0 +1,109 @@
+"""Security options by either name: those of Java's clients, as the official connector takes them, and librdkafka's.
+
+    Java                                             librdkafka
+    security.protocol, sasl.mechanism                the same
+    sasl.jaas.config                                 sasl.username, sasl.password; sasl.oauthbearer.client.id, ...
+    sasl.oauthbearer.token.endpoint.url              the same, and sasl.oauthbearer.method=oidc
+    ssl.truststore.location (PEM)                    ssl.ca.location
+    ssl.truststore.certificates                      ssl.ca.pem
+    ssl.keystore.location (PEM: key and chain)       ssl.certificate.location, ssl.key.location
+    ssl.keystore.certificate.chain, ssl.keystore.key ssl.certificate.pem, ssl.key.pem
+    ssl.endpoint.identification.algorithm (empty)    none
+
+Values of secrets are in no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_PAIR = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+_JAAS = {
+    "username": "sasl.username",
+    "password": "sasl.password",
+    "clientId": "sasl.oauthbearer.client.id",
+    "clientSecret": "sasl.oauthbearer.client.secret",
+    "scope": "sasl.oauthbearer.scope",
+}
+_RENAMED = {
+    "ssl.truststore.location": ("ssl.ca.location",),
+    "ssl.truststore.certificates": ("ssl.ca.pem",),
+    "ssl.keystore.location": ("ssl.certificate.location", "ssl.key.location"),
+    "ssl.keystore.certificate.chain": ("ssl.certificate.pem",),
+    "ssl.keystore.key": ("ssl.key.pem",),
+}
+_OF_JAVA = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
+_STORES = ("ssl.truststore", "ssl.keystore")
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+}
+_TOKEN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+
+
+def for_librdkafka(client: Mapping[str, str]) -> dict[str, str]:
+    """Return a client's configuration by librdkafka's names. Raises ValueError naming the option that cannot be."""
+    found = dict(client)
+    for store in _STORES:
+        kind = found.pop(f"{store}.type", "PEM" if f"{store}.location" not in found else "JKS")
+        if kind.upper() != "PEM":
+            raise ValueError(
+                f"option kafka.{store}.type is {kind}: this Kafka client reads PEM files only. Give the same "
+                f"certificates in PEM form, with kafka.{store}.type=PEM"
+            )
+    for name in _OF_JAVA:
+        found.pop(name, None)
+    for name, ours in _RENAMED.items():
+        if (value := found.pop(name, None)) is not None:
+            found |= dict.fromkeys(ours, value)
+    if "sasl.jaas.config" in found:
+        found |= _of_jaas(found.pop("sasl.jaas.config"))
+    if found.get("sasl.mechanism") == "OAUTHBEARER" and "sasl.oauthbearer.token.endpoint.url" in found:
+        found.setdefault("sasl.oauthbearer.method", "oidc")
+    if found.get("ssl.endpoint.identification.algorithm") == "":
+        found["ssl.endpoint.identification.algorithm"] = "none"
+    return found
+
+
+def for_official(client: Mapping[str, str]) -> dict[str, str]:
+    """Return a client's configuration, by librdkafka's names, as the official connector takes it.
+
+    Raises ValueError for what clients in Java cannot be told: a certificate and its key in two files.
+    """
+    found = dict(client)
+    jaas = {name: found.pop(ours) for name, ours in _JAAS.items() if ours in found}
+    if jaas:
+        mechanism = found.get("sasl.mechanism", "")
+        parts = "".join(f' {name}="{_escaped(value)}"' for name, value in jaas.items())
+        found["sasl.jaas.config"] = f"{_LOGIN_MODULES.get(mechanism, _LOGIN_MODULES['PLAIN'])} required{parts};"
+    if found.pop("sasl.oauthbearer.method", None) == "oidc":
+        found["sasl.login.callback.handler.class"] = _TOKEN_HANDLER
+    found.pop("https.ca.location", None)
+    if (authority := found.pop("ssl.ca.location", None)) is not None:
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+    certificate, key = found.pop("ssl.certificate.location", None), found.pop("ssl.key.location", None)
+    if certificate is not None:
+        if key not in (None, certificate):
+            raise ValueError(
+                "the official Kafka connector reads a certificate and its key from one file: put both into the file "
+                "that ssl_certificate names, and leave ssl_key out"
+            )
+        found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": certificate}
+    if found.get("ssl.endpoint.identification.algorithm") == "none":
+        found["ssl.endpoint.identification.algorithm"] = ""
+    return found
+
+
+def _of_jaas(text: str) -> dict[str, str]:
+    values = {name: (quoted if bare == "" else bare) for name, quoted, bare in _PAIR.findall(text)}
+    found = {ours: re.sub(r"\\(.)", r"\1", values[name]) for name, ours in _JAAS.items() if name in values}
+    if not found:
+        raise ValueError('option kafka.sasl.jaas.config has no username="..." and no clientId="..."')
+    return found
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')

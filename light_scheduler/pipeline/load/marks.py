@@ -1,0 +1,124 @@
+"""What has been loaded, for good: marks in a compacted topic, written in the transaction that sends the rows.
+
+    key    the first 16 bytes of a SHA-256 of what is marked
+    value  JSON; of a batch of rows {"at": 1767225600000, "rows": 20000}, `at` being when they were judged; of a Delta
+           table see `versions`
+
+A compacted topic keeps the last record of a key for ever. It has one partition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+from confluent_kafka import Producer
+
+from light_scheduler.pipeline.kafka.coordinators import TIMEOUT_S
+from light_scheduler.pipeline.kafka.fetching import read_range
+from light_scheduler.pipeline.kafka.log_ends import LogEnds
+from light_scheduler.pipeline.kafka.options import CLIENT_PREFIX, ReadOptions
+from light_scheduler.pipeline.kafka.producing import Sender
+from light_scheduler.pipeline.kafka.ranges import OffsetRange
+from light_scheduler.pipeline.kafka.silence import SILENT
+
+_KEY_BYTES = 16
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+# A worker process of Spark takes many tasks, each of which needs all marks: it reads on from where the last one was.
+_known: dict[tuple[int, str, str], Marks] = {}
+
+
+def key_of(*content: Any) -> bytes:
+    """Return what something is known by: a digest of its content."""
+    return hashlib.sha256(msgspec.msgpack.encode(content, enc_hook=str)).digest()[:_KEY_BYTES]
+
+
+class BatchMark(msgspec.Struct, frozen=True):
+    """A batch of rows that was sent. `at` (UTC epoch ms) is the instant by which its rows were judged."""
+
+    at: int
+    rows: int
+
+
+class Marks:
+    """The marks of a topic; `connection` has the options of the Kafka format that say where it is."""
+
+    def __init__(self, connection: Mapping[str, str], topic: str) -> None:
+        self._topic = topic
+        self._options = ReadOptions.parse({**connection, "subscribe": topic}, streaming=False)
+        level = {f"{CLIENT_PREFIX}isolation.level": "read_uncommitted"}
+        self._everything = ReadOptions.parse({**connection, **level, "subscribe": topic}, streaming=False)
+        self._values: dict[bytes, bytes] = {}
+        self._end = 0
+
+    @classmethod
+    def known_here(cls, connection: Mapping[str, str], topic: str) -> Marks:
+        """Return the marks that this process has read so far."""
+        place = os.getpid(), repr(sorted(connection.items())), topic
+        if place not in _known:
+            _known[place] = cls(connection, topic)
+        return _known[place]
+
+    def read_on(self) -> None:
+        """Read to where the log ends when this is called, waiting for transactions that are not decided."""
+        with LogEnds(self._everything) as log:
+            starts, ends = log.earliest(), log.latest()
+        ((part, end),) = ends.items()
+        for chunk in read_range(self._options, OffsetRange(*part, max(self._end, starts[part]), end)):
+            self._values.update((message.key(), message.value()) for message in chunk)
+        self._end = max(self._end, end)
+
+    def get(self, key: bytes, type: type[T]) -> T | None:
+        """Return what is known by a key."""
+        value = self._values.get(key)
+        return None if value is None else msgspec.json.decode(value, type=type)
+
+    def note(self, key: bytes, value: bytes) -> None:
+        """Know a mark that was written here."""
+        self._values[key] = value
+
+    def write(self, client: Mapping[str, Any], key: bytes, mark: msgspec.Struct) -> None:
+        """Write a mark by itself."""
+        value = msgspec.json.encode(mark)
+        delivery = Sender(Producer(dict(client), logger=SILENT))
+        delivery.send(self._topic, key, value, partition=0)
+        delivery.finish()
+        self.note(key, value)
+
+
+class MarkingProducer:
+    """A transactional producer whose transactions leave marks.
+
+    Making one ends what an earlier producer of the name had open, and fences that producer. So the marks that are read
+    then are all that it will ever have written.
+    """
+
+    def __init__(self, client: Mapping[str, Any], name: str, connection: Mapping[str, str], topic: str) -> None:
+        self._producer = Producer({**client, "transactional.id": name}, logger=SILENT)
+        self._producer.init_transactions(TIMEOUT_S)
+        self._topic = topic
+        self.marks = Marks.known_here(connection, topic)
+        self.marks.read_on()
+
+    @contextmanager
+    def transaction(self, key: bytes, value: bytes) -> Iterator[Sender]:
+        """Commit what is delivered inside together with a mark, or abort both if an error leaves the block."""
+        self._producer.begin_transaction()
+        try:
+            delivery = Sender(self._producer)
+            yield delivery
+            delivery.finish()
+            # Last, since whoever reads marks waits for each that is not decided.
+            delivery.send(self._topic, key, value, partition=0)
+            delivery.finish()
+            self._producer.commit_transaction(TIMEOUT_S)
+        except BaseException:
+            self._producer.abort_transaction(TIMEOUT_S)
+            raise
+        self.marks.note(key, value)

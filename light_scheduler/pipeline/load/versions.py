@@ -1,0 +1,135 @@
+"""Which rows of a Delta table are new, by its versions.
+
+Files of a Delta table come and go without a change of the data: OPTIMIZE writes the same rows into other files, which
+are cut into other batches. So a load notes which version it has loaded, and the next one reads what is new since then.
+Commits say of each file whether it changed the data. Where they only added rows, what is new is the rows of the files
+that they added. Where they also took rows away (UPDATE, MERGE, DELETE, overwriting), files hold rows that were there
+before: what is new then is the rows of the files that are new, less those that say the same in the files that are gone.
+
+    mark of a table   JSON {"loaded": 12, "begun": null}: all up to version 12 is loaded
+                      JSON {"loaded": 12, "begun": 15}: what 15 has more is being loaded; a later run goes on with it
+                      JSON {"loaded": null, "begun": 7}: version 7 is being loaded, whole
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.errors import JobError
+from light_scheduler.pipeline.tables import read_table
+
+_COMMIT = "add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean>"
+_TO_THE_MICROSECOND = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+
+class Commit(NamedTuple):
+    """The names of the files by which a commit changed the data."""
+
+    added: set[str]
+    removed: set[str]
+
+
+class TableMark(msgspec.Struct, frozen=True):
+    """How far a table is loaded."""
+
+    loaded: int | None = None
+    begun: int | None = None
+
+
+@dataclass(frozen=True)
+class DeltaTable:
+    """A table at a path as it is at a version; `id` stays the same as long as the table exists."""
+
+    spark: SparkSession
+    path: str
+    options: Mapping[str, str]
+    id: str
+    version: int
+
+    @classmethod
+    def at(cls, spark: SparkSession, path: str, options: Mapping[str, str]) -> DeltaTable:
+        """Return the table as it is now. Raises JobError if there is none."""
+        try:
+            detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").first()
+            last = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").first()
+        except AnalysisException as error:
+            raise JobError(f"{path} cannot be read as delta: {str(error).splitlines()[0]}") from error
+        assert detail is not None, "a table has details"
+        assert last is not None, "a table has a version"
+        return cls(spark, path, options, detail["id"], last["version"])
+
+    def between(self, since: int | None, until: int) -> list[DataFrame]:
+        """Return the rows that a version has and an earlier one had not, in parts; all of them if that one is None.
+
+        Raises JobError if the log between them is gone.
+        """
+        if since is None:
+            return [self._whole(until)]
+        commits = {version: self._commit(version) for version in range(since + 1, until + 1)}
+        if any(commit.removed for commit in commits.values()):
+            return self._difference(since, until)
+        return self._added(commits, until)
+
+    def _whole(self, version: int) -> DataFrame:
+        return read_table(self.spark, self.path, "delta", {**self.options, "versionAsOf": str(version)})
+
+    def _added(self, commits: Mapping[int, Commit], until: int) -> list[DataFrame]:
+        added = set[str]().union(*(commit.added for commit in commits.values()))
+        if not added:
+            return []
+        here = self._whole(until)
+        present = added & _files(here)
+        parts = [_only(here, present)] if present else []
+        # What was added and is in other files by now is in its own as of then.
+        return parts + [
+            _only(self._whole(version), commit.added - present)
+            for version, commit in commits.items()
+            if commit.added - present
+        ]
+
+    def _difference(self, since: int, until: int) -> list[DataFrame]:
+        before, after = self._whole(since), self._whole(until)
+        old, new = _files(before), _files(after)
+        if not new - old:
+            return []
+        gone = _only(before, old - new).select(_said(before.columns).alias("said")).distinct()
+        # Sent to all tasks, so that each reads its rows in the order of their file: batches are the same if run again.
+        return [_only(after, new - old).join(F.broadcast(gone), _said(after.columns) == gone["said"], "left_anti")]
+
+    def _commit(self, version: int) -> Commit:
+        try:
+            log = self.spark.read.schema(_COMMIT).json(f"{self.path.rstrip('/')}/_delta_log/{version:020}.json")
+            rows = log.where("add.dataChange or remove.dataChange").select("add.path", "remove.path").collect()
+        except AnalysisException as error:
+            raise JobError(
+                f"{self.path} has no log of its version {version} any more, so there is no telling which rows are new "
+                "since the last load. Load it under another name, which sends all of its rows"
+            ) from error
+        return Commit({_name(added) for added, _ in rows if added}, {_name(removed) for _, removed in rows if removed})
+
+
+def _said(columns: Sequence[str]) -> Column:
+    """Return what tells rows apart: a digest of their values by name, without what is null."""
+    row = F.to_json(F.struct(*(f"`{name}`" for name in sorted(columns))), {"timestampFormat": _TO_THE_MICROSECOND})
+    return F.unhex(F.substring(F.sha2(row, 256), 1, 32))
+
+
+def _files(table: DataFrame) -> set[str]:
+    return set(map(_name, table.inputFiles()))
+
+
+def _name(path: str) -> str:
+    return PurePosixPath(unquote(path)).name
+
+
+def _only(table: DataFrame, files: set[str]) -> DataFrame:
+    return table.where(F.col("_metadata.file_name").isin(sorted(files)))

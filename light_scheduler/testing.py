@@ -1,0 +1,56 @@
+"""A pytest plugin: the fixture `light_scheduler_kafka` is one real broker for the whole run.
+
+It is not loaded by itself. In the topmost conftest.py: `pytest_plugins = ["light_scheduler.testing"]`; or
+`pytest -p light_scheduler.testing`. An existing broker is used instead of the embedded one with
+`--light-scheduler-kafka host:port` or the environment variable TEST_KAFKA_BOOTSTRAP.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pytest
+
+OPTION = "--light-scheduler-kafka"
+BOOTSTRAP_VARIABLE = "TEST_KAFKA_BOOTSTRAP"
+
+
+class Kafka(Protocol):
+    """What the fixture `light_scheduler_kafka` is."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address as clients take it: `host:port`."""
+        ...
+
+
+@dataclass(frozen=True)
+class ExistingKafka:
+    """A broker that somebody else runs."""
+
+    bootstrap_servers: str
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("light-scheduler").addoption(
+        OPTION,
+        metavar="HOST:PORT",
+        default=None,
+        help=f"Use this Kafka in tests instead of starting one [env: {BOOTSTRAP_VARIABLE}].",
+    )
+
+
+@pytest.fixture(scope="session")
+def light_scheduler_kafka(request: pytest.FixtureRequest) -> Iterator[Kafka]:
+    """A running Kafka broker, shared by all tests of the run: name topics and groups so that they do not meet."""
+    existing = request.config.getoption(OPTION) or os.environ.get(BOOTSTRAP_VARIABLE)
+    if existing:
+        yield ExistingKafka(existing)
+        return
+    from light_scheduler.devkit import EmbeddedBroker
+
+    with EmbeddedBroker() as broker:
+        yield broker

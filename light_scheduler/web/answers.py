@@ -1,0 +1,116 @@
+"""What the scheduler's answer to a command, or its failure, is as a response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from urllib.parse import quote
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET
+
+from light_scheduler.client import Receipt
+from light_scheduler.client.errors import ResultTimeout
+from light_scheduler.errors import BrokerError, InvalidCommand
+from light_scheduler.model import Outcome, Result
+from light_scheduler.wire.json_form import json_name
+
+from .command_channel import TooManyWaitingError
+from .idempotency import MOST_KEYS, KeyReusedError, StillRunningError, TooManyKeysError
+from .problems import RETRY_AFTER_S, ProblemError, ProblemType
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+KEYS_RETRY_AFTER_S = 60
+
+_JSON = "application/json"
+_REFUSED = {
+    Outcome.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Outcome.CONFLICT: HTTPStatus.CONFLICT,
+    Outcome.REJECTED: HTTPStatus.BAD_REQUEST,
+}
+
+
+def schedule_path(tenant: str, id: str) -> str:
+    """Return the path of a schedule."""
+    return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules/{quote(id, safe='')}"
+
+
+def sent_response(receipt: Receipt) -> web.Response:
+    """Answer a command whose result nobody waits for."""
+    return web.Response(status=HTTPStatus.ACCEPTED, body=msgspec.json.encode(receipt), content_type=_JSON)
+
+
+def result_response(result: Result) -> web.Response:
+    """Answer with a result. Raises ProblemError if the scheduler refused the command or found nothing."""
+    if result.outcome in _REFUSED:
+        raise _refused(result)
+    headers = {}
+    status = HTTPStatus.OK
+    if result.outcome is Outcome.SCHEDULED and result.id is not None:
+        status = HTTPStatus.CREATED
+        headers = {"Location": schedule_path(result.tenant, result.id)}
+    return web.Response(status=status, body=msgspec.json.encode(result), headers=headers, content_type=_JSON)
+
+
+def _refused(result: Result) -> ProblemError:
+    reason = result.reason or result.outcome.value
+    return ProblemError(
+        _REFUSED[result.outcome],
+        f"Tenant {result.tenant} has no pending schedule {result.id!r}."
+        if result.outcome is Outcome.NOT_FOUND and result.command != "complete"
+        else reason
+        if result.field is None
+        else f"{json_name(result.field)}: {reason}",
+        parameter=UNSET if result.field is None else json_name(result.field),
+        result=result,
+    )
+
+
+@contextmanager
+def failures_as_problems() -> Iterator[None]:
+    """Raise what can go wrong with a command as ProblemError."""
+    try:
+        yield
+    except InvalidCommand as error:
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_COMMAND
+        ) from None
+    except TooManyWaitingError:
+        raise ProblemError(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            "Too many commands wait for their answers here. This one was not sent; try again.",
+            retry_after_s=RETRY_AFTER_S,
+        ) from None
+    except TooManyKeysError:
+        raise ProblemError(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            f"{MOST_KEYS} idempotency keys came within the last hour, which is as many as are kept. The command was "
+            "not sent; try again later, or send it without a key.",
+            parameter=IDEMPOTENCY_KEY,
+            retry_after_s=KEYS_RETRY_AFTER_S,
+        ) from None
+    except KeyReusedError:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"{IDEMPOTENCY_KEY}: came with another body before; a new request needs a new key",
+            parameter=IDEMPOTENCY_KEY,
+            type=ProblemType.IDEMPOTENCY_KEY_REUSED,
+        ) from None
+    except StillRunningError:
+        raise ProblemError(
+            HTTPStatus.CONFLICT,
+            f"The first request with this {IDEMPOTENCY_KEY} has no answer yet. Send it again later.",
+            parameter=IDEMPOTENCY_KEY,
+            type=ProblemType.IDEMPOTENCY_KEY_IN_USE,
+            retry_after_s=RETRY_AFTER_S,
+        ) from None
+    except ResultTimeout as error:
+        raise ProblemError(HTTPStatus.GATEWAY_TIMEOUT, f"There is {error}.", sent=error.receipt) from None
+    except BrokerError as error:
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            f"The command may or may not have been sent: {error}",
+            retry_after_s=RETRY_AFTER_S,
+        ) from None

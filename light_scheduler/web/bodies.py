@@ -1,0 +1,80 @@
+"""Bodies of requests: how many bytes of them a worker holds, and for how long it waits for them.
+
+A body is read before its handler runs. Its bytes are reserved before that, until the answer is there, so bodies that
+never end cost no more than `MOST_BYTES`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
+
+from .problems import RETRY_AFTER_S, ProblemError
+
+MOST_BYTES = 64 << 20
+"""Bodies that a worker holds at a time; two of the largest fit in any case."""
+
+TIMEOUT_S = 10.0
+LEAST_BYTES_PER_S = 256 << 10
+"""A body may take ten seconds, and as long as its size takes at this rate."""
+
+
+class Bodies:
+    """Its `read` is a middleware."""
+
+    def __init__(self, largest: int) -> None:
+        self._most = max(MOST_BYTES, 2 * largest)
+        self._reserved = 0
+
+    @web.middleware
+    async def read(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Read the body, which `request.read()` then returns at once. Raises ProblemError."""
+        if not request.can_read_body:
+            return await handler(request)
+        size = _most_bytes(request)
+        with self._holding(size):
+            await _read(request, TIMEOUT_S + size / LEAST_BYTES_PER_S)
+            return await handler(request)
+
+    @contextmanager
+    def _holding(self, size: int) -> Iterator[None]:
+        if self._reserved + size > self._most:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "This worker is reading too many bodies; try again.",
+                retry_after_s=RETRY_AFTER_S,
+            )
+        self._reserved += size
+        try:
+            yield
+        finally:
+            self._reserved -= size
+
+
+def _most_bytes(request: web.Request) -> int:
+    """Return how many bytes a body can have: what it says, unless that is not the size that it is read as."""
+    largest = request.client_max_size
+    if request.content_length is None or "Content-Encoding" in request.headers:
+        return largest
+    if request.content_length > largest:
+        raise web.HTTPRequestEntityTooLarge(largest, request.content_length)
+    return request.content_length
+
+
+async def _read(request: web.Request, timeout_s: float) -> None:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await request.read()
+    except TimeoutError:
+        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, f"The body did not arrive within {timeout_s:.0f} s.") from None
+    except OSError:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "The connection ended before the body did.") from None
+    except (web.RequestPayloadError, HttpProcessingError) as error:
+        reason = " ".join(str(error).split())
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"The body cannot be read: {reason}") from None

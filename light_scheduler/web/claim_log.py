@@ -1,0 +1,89 @@
+"""Following the idempotency topic: one reader of it, and a future for each request that waits for something there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.wire.claims import told_by
+
+from .claims import Claims
+from .command_channel import Followed
+
+SLICE = 100
+"""Records read at one go: a millisecond or so."""
+
+
+class ClaimLog:
+    """Reads from the first time it is asked on; `claims` is what it has read. `close` it in the end.
+
+    A reader that fails is replaced by one that reads from the beginning, by whoever asks next.
+    """
+
+    def __init__(self, follow: Callable[[float], Awaitable[Followed]]) -> None:
+        self._follow = follow
+        self._opening = asyncio.Lock()
+        self._reader: Followed | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self.claims = Claims()
+        self.reached = -1
+        """Offset of the last record that was read."""
+
+    async def open(self, timeout_s: float) -> None:
+        """Make sure that the topic is read. Raises BrokerError."""
+        async with self._opening:
+            if self._task is not None and not self._task.done():
+                return
+            await self._stop()
+            self._reader = await self._follow(timeout_s)
+            self.claims, self.reached = Claims(), -1
+            self._task = asyncio.create_task(self._read(self._reader), name="light-scheduler idempotency")
+            self._task.add_done_callback(self._fail_waiting)
+
+    async def until(self, is_there: Callable[[], bool]) -> None:
+        """Wait until what has been read makes something true. Raises BrokerError if the topic is read no longer."""
+        if is_there():
+            return
+        if self._task is None or self._task.done():
+            raise BrokerError("the idempotency topic is not read")
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[future] = is_there
+        try:
+            await future
+        finally:
+            del self._waiting[future]
+
+    async def close(self) -> None:
+        """Stop reading. Requests that still wait get a BrokerError."""
+        async with self._opening:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        reader, self._reader = self._reader, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        if reader is not None:
+            await reader.close()
+
+    async def _read(self, reader: Followed) -> None:
+        async for record in reader:
+            told = told_by(record)
+            if told is not None:
+                self.claims.apply(*told, record.timestamp)
+            if record.partition == 0:
+                self.reached = record.offset
+            for future, is_there in self._waiting.items():
+                if not future.done() and is_there():
+                    future.set_result(None)
+            if record.offset % SLICE == 0:
+                await asyncio.sleep(0)  # records that have been fetched come without a pause, and lanes share the loop
+
+    def _fail_waiting(self, ended: asyncio.Task[None]) -> None:
+        cause = None if ended.cancelled() else ended.exception()
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(BrokerError(f"the idempotency topic is read no longer: {cause or 'closed'}"))

@@ -1,0 +1,88 @@
+"""Which request carries an idempotency key out, and with what result: the idempotency topic, read in its order.
+
+Every worker reads the same records in the same order, so all of them come to the same state. Times are the records'
+timestamps, UTC epoch ms.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from light_scheduler.model import Outcome, Result
+from light_scheduler.wire.claims import ClaimMade, CommandSent, Told, key_hash_of
+
+KEPT_MS = 3_600_000
+"""How long a key stands for the request that came with it first."""
+
+ABANDONED_MS = 120_000
+"""A claim of this age whose command was not sent never will be: its worker is gone. Longer than a request may last."""
+
+_CHANGED_NOTHING = (Outcome.REJECTED, Outcome.CONFLICT)
+
+
+@dataclass(slots=True)
+class Claim:
+    """The request that carries a key out. `owner` is the claim that does so: the first, or one that took it over.
+
+    `request_id` is that of the first claim, so that the result of its command counts, however late. `id` is the
+    schedule's. `sent` is None as long as the command may not be in its topic.
+    """
+
+    request_id: str
+    owner: str
+    fingerprint: str
+    id: str
+    at: int
+    sent: CommandSent | None = None
+    result: Result | None = None
+
+    def is_abandoned(self, now: int) -> bool:
+        """Tell whether another request may carry the key out in its place."""
+        return self.sent is None and self.result is None and now - self.at > ABANDONED_MS
+
+
+class Claims:
+    """The claims of the last hour, by the hash of their keys."""
+
+    def __init__(self) -> None:
+        self._by_hash: OrderedDict[str, Claim] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._by_hash)
+
+    def get(self, hash: str, now: int) -> Claim | None:
+        """Return the claim that a key stands for at an instant."""
+        claim = self._by_hash.get(hash)
+        return None if claim is None or claim.at <= now - KEPT_MS else claim
+
+    def apply(self, request_id: str, told: Told, at: int) -> None:
+        """Take in the next record of the topic."""
+        self._forget_before(at - KEPT_MS)
+        hash = key_hash_of(request_id)
+        claim = self.get(hash, at)
+        if isinstance(told, ClaimMade):
+            self._claim(hash, claim, request_id, told, at)
+        elif claim is None or claim.request_id != request_id:
+            return
+        elif isinstance(told, CommandSent):
+            claim.sent = told
+        else:
+            claim.result = told
+            if told.outcome in _CHANGED_NOTHING:
+                del self._by_hash[hash]  # the same request may be right another time
+
+    def _claim(self, hash: str, claim: Claim | None, request_id: str, made: ClaimMade, at: int) -> None:
+        if claim is None:
+            self._by_hash[hash] = Claim(request_id, request_id, made.fingerprint, made.id, at)
+            self._by_hash.move_to_end(hash)
+        elif claim.is_abandoned(at) and claim.fingerprint == made.fingerprint:
+            claim.owner, claim.at = request_id, at
+            self._by_hash.move_to_end(hash)
+
+    def _forget_before(self, oldest: int) -> None:
+        while self._by_hash:
+            hash, claim = next(iter(self._by_hash.items()))
+            if claim.at > oldest:
+                return
+            del self._by_hash[hash]

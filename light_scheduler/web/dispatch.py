@@ -1,0 +1,61 @@
+"""Sending a request's command to where its schedule is pending: the path names a schedule by tenant and id alone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from aiohttp import web
+
+from light_scheduler.client import Receipt
+from light_scheduler.model import Outcome, Result
+
+from .command_channel import Commands
+from .documents import ScheduleDetail
+from .requested import Requested
+
+Find = Callable[[web.Request, str, str], Awaitable[ScheduleDetail | None]]
+"""Finds the schedule of a tenant and an id wherever in the cluster it is. Raises ProblemError if it cannot be known."""
+
+
+class Dispatch:
+    """Finds partitions and sends commands."""
+
+    def __init__(self, commands: Commands, find: Find) -> None:
+        self._commands = commands
+        self._find = find
+
+    async def placed(self, request: web.Request, command: Requested) -> Requested:
+        """Return a command that goes to the partition in which its schedule is pending.
+
+        One with a key goes to the partition of its key, and so does one whose schedule is pending nowhere: its key is
+        its id then. Raises ProblemError if a partition did not answer.
+        """
+        if command.has_key:
+            return command
+        found = await self._find(request, command.tenant, command.id)
+        if found is None:
+            return replace(command, place=None)
+        return replace(command, place=(found.source.topic, found.source.partition))
+
+    async def ask(self, command: Requested, timeout_s: float) -> Result:
+        """Send a placed command and wait for its result. Raises as `Commands.ask` does."""
+        return await self._commands.ask(command.record, timeout_s)
+
+    async def ask_where_it_is(self, request: web.Request, command: Requested, timeout_s: float) -> Result:
+        """Place and send a command for a schedule that is there, and wait for its result.
+
+        One that was accepted in another partition while this command was on its way is looked for once more.
+        """
+        sent = await self.placed(request, command)
+        result = await self.ask(sent, timeout_s)
+        if result.outcome is not Outcome.NOT_FOUND or sent.has_key:
+            return result
+        again = await self.placed(request, sent)
+        if again.place is None or again.place == sent.place:
+            return result
+        return await self.ask(again, timeout_s)
+
+    async def send(self, command: Requested, timeout_s: float) -> Receipt:
+        """Send a placed command without waiting for its result. Raises as `Commands.send` does."""
+        return await self._commands.send(command.record, timeout_s)

@@ -1,0 +1,82 @@
+"""Which hosts a worker answers as: protection against DNS rebinding.
+
+A page of another site can make its own name resolve to this machine. A browser then takes the worker for that site, and
+lets the page read and change everything. It still sends the site's name in `Host`, so a worker answers only to names of
+its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from ipaddress import ip_address
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from yarl import URL
+
+from .cluster import Peers
+from .problems import ProblemError
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[^\s:/?#@\[\]]+)(?::\d*)?", re.ASCII)
+_LOOPBACK_NAME = "localhost"
+
+
+def host_name(header: str) -> str | None:
+    """Return the name or address in a Host header as `normal` has it, without the port; None: it is malformed."""
+    match = _HOST.fullmatch(header)
+    return None if match is None else normal(match[1].strip("[]"))
+
+
+def normal(name: str) -> str:
+    """Return the one spelling of a name or address, of several."""
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name.rstrip(".").lower()
+
+
+def is_loopback(name: str) -> bool:
+    """Tell whether a name or address is of this machine wherever it is used."""
+    if name == _LOOPBACK_NAME or name.endswith("." + _LOOPBACK_NAME):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def known_hosts(peers: Peers, configured: Iterable[str]) -> Middleware:
+    """Return a middleware that refuses requests for other hosts (421).
+
+    Known are loopback names and addresses, those `configured`, the host of this worker's url, and the address at which
+    the request arrived. A page cannot get at the worker by an address without being of the worker's own origin.
+    """
+    names = frozenset(map(normal, configured))
+
+    def is_known(name: str, request: web.Request) -> bool:
+        return is_loopback(name) or name in names or name in (URL(peers.own_url).host, _arrived_at(request))
+
+    @web.middleware
+    async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+        headers = request.headers.getall("Host", [])
+        if not headers and request.version < (1, 1):
+            return await handler(request)  # no browser
+        name = host_name(headers[0]) if len(headers) == 1 else None
+        if name is None:
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "The request must have one Host header: a name or an address.")
+        if not is_known(name, request):
+            raise ProblemError(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"This worker does not answer to the name {name!r}. To make it, add the name to the setting "
+                "web_allowed_hosts.",
+            )
+        return await handler(request)
+
+    return answered
+
+
+def _arrived_at(request: web.Request) -> str | None:
+    local = None if request.transport is None else request.transport.get_extra_info("sockname")
+    return str(local[0]) if isinstance(local, tuple) else None

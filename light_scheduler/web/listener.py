@@ -1,0 +1,202 @@
+"""Taking connections: not more than a worker can hold, and quietly where there are no descriptors left.
+
+asyncio's own server takes all that come, and logs a traceback for each that it cannot take, over and over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from .connection import Answers, Connection
+from .problems import PROBLEM_MEDIA_TYPE, RETRY_AFTER_S, ProblemError, ProblemType
+
+MOST_CONNECTIONS = 1_000
+DESCRIPTORS_SHARE = 4
+"""Connections may have a quarter of the process's descriptors: state and Kafka need them too."""
+
+IDLE_LEAST_S = 1.0
+"""Where there is no room, the connection that has been idle for the longest gives way, if it has been for this long."""
+
+_BACKLOG = 512
+"""Connections that the system holds until they are taken: beyond it, clients try again only after a second."""
+
+_ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""A name may have addresses that this machine does not have, such as an IPv6 one."""
+
+_AT_ONCE = 8
+_REFUSAL_PAUSE_S = 0.005
+_RETRY_S = 0.5
+_SWEEP_S = 2.0
+_WARN_EVERY_S = 10.0
+
+log = logging.getLogger(__name__)
+
+
+def most_connections() -> int:
+    """Return how many connections this process can hold."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, soft // DESCRIPTORS_SHARE)
+
+
+class Listener:
+    """Listens on `sockets`, and holds up to `most` connections of `server`. `close` it in the end."""
+
+    def __init__(self, sockets: Sequence[socket.socket], server: web.Server, most: int) -> None:
+        self.sockets = sockets
+        self._server = server
+        self._most = most
+        self._loop = asyncio.get_running_loop()
+        self._answers = Answers()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._warned_at = -_WARN_EVERY_S
+        self._resume()
+        self._sweep()
+
+    def close(self) -> None:
+        """Take no more connections. Those that are there stay."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for listening in self.sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
+
+    def _resume(self) -> None:
+        for listening in self.sockets:
+            self._loop.add_reader(listening, self._take, listening)
+
+    def _pause(self, seconds: float) -> None:
+        for listening in self.sockets:
+            self._loop.remove_reader(listening)
+        if "resume" in self._timers:
+            self._timers["resume"].cancel()
+        self._timers["resume"] = self._loop.call_later(seconds, self._resume)
+
+    def _take(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                accepted, _address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._warn(f"cannot take HTTP connections: {error.strerror}")
+                self._make_room()
+                self._pause(_RETRY_S)
+                return
+            accepted.setblocking(False)
+            if len(self._server.connections) + len(self._opening) >= self._most and not self._make_room():
+                self._warn(f"{self._most} HTTP connections are open: no more are taken")
+                _refuse(accepted)
+                self._pause(_REFUSAL_PAUSE_S)
+                return
+            opening = self._loop.create_task(self._open(accepted))
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+
+    async def _open(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: Connection(self._server, self._answers, self._loop), accepted
+            )
+        except OSError as error:
+            accepted.close()
+            log.debug("a connection ended before it began: %s", error)
+
+    def _make_room(self) -> bool:
+        """Close the connection that has been idle for the longest; return whether there was one."""
+        idle = [
+            (since, connection)
+            for connection in self._server.connections
+            if isinstance(connection, Connection) and (since := connection.idle_since()) is not None
+        ]
+        since, longest = min(idle, key=lambda pair: pair[0], default=(0.0, None))
+        if longest is None or self._loop.time() - since < IDLE_LEAST_S:
+            return False
+        longest.force_close()
+        return True
+
+    def _sweep(self) -> None:
+        for connection in self._server.connections:
+            if isinstance(connection, Connection):
+                connection.end_if_stuck()
+        self._timers["sweep"] = self._loop.call_later(_SWEEP_S, self._sweep)
+
+    def _warn(self, message: str) -> None:
+        """Log a line, once in a while: whoever asks for connections may go on for hours."""
+        if self._loop.time() - self._warned_at >= _WARN_EVERY_S:
+            self._warned_at = self._loop.time()
+            log.warning("%s", message)
+
+
+class LimitedSite(web.BaseSite):
+    """Serves an application at a host and a port, through a `Listener`."""
+
+    def __init__(self, runner: web.BaseRunner, host: str, port: int) -> None:
+        super().__init__(runner)
+        self._host = host
+        self._port = port
+
+    @property
+    def name(self) -> str:
+        return f"{self._host}:{self._port}"
+
+    async def start(self) -> None:
+        await super().start()
+        sockets = await _bound(self._host, self._port)
+        server = self._runner.server
+        assert server is not None
+        listener: Any = Listener(sockets, server, most_connections())
+        self._server = listener  # its runner needs no more of a server than `sockets` and `close`
+
+
+async def _bound(host: str, port: int) -> list[socket.socket]:
+    """Return a listening socket for each address of a host that this machine has. Raises OSError if it has none."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    absent: OSError | None = None
+    for family, _, _, _, address in dict.fromkeys(found):
+        try:
+            sockets.append(socket.create_server(address[:2], family=family, backlog=_BACKLOG))
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                for listening in sockets:
+                    listening.close()
+                raise
+            absent = error
+    if absent is not None and not sockets:
+        raise absent
+    for listening in sockets:
+        listening.setblocking(False)
+    return sockets
+
+
+def _refuse(accepted: socket.socket) -> None:
+    """Say why, without a wait, and close."""
+    with accepted:
+        try:
+            accepted.send(_REFUSAL)
+        except OSError as error:
+            log.debug("a refused connection was closed by its client: %s", error)
+
+
+_PROBLEM = msgspec.json.encode(
+    ProblemError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "This worker has too many connections; try again.",
+        type=ProblemType.TOO_MANY_CONNECTIONS,
+    ).problem
+)
+_REFUSAL = (
+    f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: {PROBLEM_MEDIA_TYPE}\r\nContent-Length: {len(_PROBLEM)}\r\n"
+    f"Retry-After: {RETRY_AFTER_S}\r\nConnection: close\r\n\r\n"
+).encode() + _PROBLEM

@@ -1,0 +1,77 @@
+"""POSTs of schedules that may be sent again, with their idempotency keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from aiohttp import web
+
+from light_scheduler.client import Receipt
+from light_scheduler.tables.views import QueryError
+
+from .answers import IDEMPOTENCY_KEY, result_response, sent_response
+from .claims import Claim
+from .dispatch import Dispatch
+from .idempotency import Attempt, Idempotency, StillRunningError
+from .requested import Requested, requested
+from .send_parameters import SendParameters
+
+LONGEST_KEY = 255
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A schedule that a body asks for. `is_new` says that its id was made up for it: nothing is pending under that."""
+
+    tenant: str
+    body: bytes
+    wanted: Requested
+    is_new: bool
+
+    @classmethod
+    def of(cls, tenant: str, body: bytes, id: str) -> Self:
+        """Read a body; `id` is for one that has none. Raises InvalidCommand."""
+        wanted = requested(body, {"command": "schedule", "tenant": tenant}, {"id": id})
+        return cls(tenant, body, wanted, is_new=wanted.id == id)
+
+
+class Submissions:
+    """Carries each key out once, whichever worker the requests come to."""
+
+    def __init__(self, dispatch: Dispatch, idempotency: Idempotency) -> None:
+        self._dispatch = dispatch
+        self._idempotency = idempotency
+
+    async def once(
+        self, request: web.Request, submission: Submission, key: str, parameters: SendParameters
+    ) -> web.Response:
+        """Carry a submission out, or answer as the request did that came with its key first.
+
+        Raises ProblemError, and what `Idempotency` and `Dispatch` raise.
+        """
+        if not (key.isprintable() and 1 <= len(key) <= LONGEST_KEY):
+            raise QueryError(IDEMPOTENCY_KEY, f"must be 1 to {LONGEST_KEY} printable characters")
+        attempt = Attempt.of(submission.tenant, key, submission.body)
+        claim = await self._idempotency.known(attempt, parameters.timeout_s)
+        if claim is not None:
+            return _answer(claim, submission, parameters)
+        wanted = submission.wanted
+        placed = wanted if submission.is_new else await self._dispatch.placed(request, wanted)
+        claim = await self._idempotency.claim(attempt, wanted.id, parameters.timeout_s)
+        if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
+            return _answer(claim, submission, parameters)
+        if claim.id != wanted.id:  # that of a request whose worker is gone
+            placed = Submission.of(submission.tenant, submission.body, claim.id).wanted
+        receipt = await self._idempotency.send(attempt, claim, placed, parameters.timeout_s)
+        if not parameters.wait:
+            return sent_response(receipt)
+        return result_response(await self._idempotency.result(claim, receipt, parameters.timeout_s))
+
+
+def _answer(claim: Claim, submission: Submission, parameters: SendParameters) -> web.Response:
+    if claim.sent is not None and not parameters.wait:
+        return sent_response(Receipt(submission.tenant, claim.id, claim.sent.partition, claim.sent.offset))
+    if claim.result is None:
+        raise StillRunningError
+    return result_response(claim.result)

@@ -1,0 +1,123 @@
+"""Avro values: framed as a schema registry has them, or plain in one of the schemas that their project publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from light_scheduler.errors import ConfigurationError, InvalidCommand
+from light_scheduler.wire.schemas import FRAME, Schemas, schema_id
+
+try:
+    import fastavro
+except ImportError as error:
+    raise ConfigurationError(
+        "commands_topics", "the dialects skyuk and light4j need the extra `avro`: pip install 'light-scheduler[avro]'"
+    ) from error
+
+
+class AvroForm:
+    """Reads one kind of record, which errors call `field`.
+
+    `published` are the schemas that its senders use, newest first. They are tried on what is plain, and on what is
+    framed if there is no registry; else a frame's own schema, from `schemas`, counts.
+    """
+
+    def __init__(self, field: str, published: Sequence[Any], schemas: Schemas | None) -> None:
+        self._field = field
+        self._published = [fastavro.parse_schema(schema) for schema in published]
+        self._schemas = schemas
+        self._parsed: dict[int, Any] = {}
+
+    def schema_ids(self, data: bytes | None) -> list[int]:
+        """Return the id of the schema without which data cannot be read, if it needs one of the registry's."""
+        id = None if self._schemas is None else schema_id(data)
+        return [] if id is None else [id]
+
+    def read(self, data: bytes) -> dict[str, Any]:
+        """Return a record by its fields' names. Raises InvalidCommand."""
+        id = schema_id(data)
+        body = data if id is None else data[FRAME.size :]
+        candidates = self._published if id is None or self._schemas is None else [self._writers(id)]
+        reason = ""
+        for schema in candidates:
+            try:
+                return _read(body, schema)
+            except Exception as error:  # noqa: BLE001 - a decoder's errors are as many as there are ways to be no Avro
+                reason = reason or f"{type(error).__name__}: {error}"[:200]
+        raise InvalidCommand(self._field, f"is no Avro of the schema {_name(candidates[0])} ({reason})")
+
+    def with_fields(self, data: bytes, **fields: Any) -> bytes:
+        """Return data with other values in some fields; as it is if it is not in the newest published schema."""
+        schema = self._published[0]
+        frame = b"" if schema_id(data) is None else data[: FRAME.size]
+        body = data[len(frame) :]
+        try:
+            record = _read(body, schema)
+            return frame + _written({**record, **fields}, schema) if _written(record, schema) == body else data
+        except Exception:  # noqa: BLE001 - as above; then its sender's own bytes are what can be delivered
+            return data
+
+    def _writers(self, id: int) -> Any:
+        schema = self._parsed.get(id)
+        if schema is None:
+            assert self._schemas is not None
+            try:
+                schema = fastavro.parse_schema(self._schemas.get(id))
+                _require_bounded(schema, {}, ())
+            except Exception as error:  # noqa: BLE001 - the registry takes what is no Avro schema too
+                raise InvalidCommand(self._field, f"has the schema of id {id}: {error}") from None
+            if not isinstance(schema, dict) or schema.get("type") != "record":
+                raise InvalidCommand(self._field, f"has the schema of id {id}, which is of no Avro record")
+            self._parsed[id] = schema
+        return schema
+
+
+def _require_bounded(schema: Any, sizes: dict[str, bool], inside: tuple[str, ...]) -> bool:
+    """Return whether a value takes bytes. Raises ValueError for schemas by which few bytes are much: fastavro has no
+    bound for records in records, nor for items without bytes. `sizes` has the named types that were met.
+    """
+    if isinstance(schema, list):
+        for branch in schema:
+            _require_bounded(branch, sizes, inside)
+        return True
+    if not isinstance(schema, dict):
+        if schema in inside:
+            raise ValueError(f"{schema} contains itself")
+        return bool(sizes.get(schema, schema != "null"))
+    kind, name = schema["type"], schema.get("name", "")
+    if kind in ("record", "error"):
+        fields = [_require_bounded(field["type"], sizes, (*inside, name)) for field in schema["fields"]]
+        sizes[name] = any(fields)
+    elif kind == "fixed":
+        sizes[name] = schema["size"] > 0
+    elif kind == "array":
+        if not _require_bounded(schema["items"], sizes, inside):
+            raise ValueError("the items of an array have no bytes")
+        return True
+    elif kind == "map":
+        _require_bounded(schema["values"], sizes, inside)
+        return True
+    elif kind != "enum":
+        return _require_bounded(kind, sizes, inside)
+    return sizes.setdefault(name, True)
+
+
+def _name(schema: Any) -> str:
+    return str(schema["name"])
+
+
+def _read(body: bytes, schema: Any) -> dict[str, Any]:
+    stream = BytesIO(body)
+    record = fastavro.schemaless_reader(stream, schema, None)
+    if stream.tell() != len(body):
+        raise ValueError(f"{len(body) - stream.tell()} bytes are left over")
+    assert isinstance(record, dict)
+    return record
+
+
+def _written(record: dict[str, Any], schema: Any) -> bytes:
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, schema, record)
+    return stream.getvalue()

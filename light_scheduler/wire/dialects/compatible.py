@@ -1,0 +1,82 @@
+"""What the dialects of other schedulers have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers
+from light_scheduler.wire.dialect import Envelope
+from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, is_json_command
+from light_scheduler.wire.record import CommandRecord
+
+from .reading import Given, first_headers, id_of
+
+KEY = "key"
+VALUE = "value"
+"""How errors name the parts of a record that are no header."""
+
+
+class CompatibleDialect(ABC):
+    """A dialect of another scheduler; a record whose content type says so is read in the JSON form."""
+
+    name: ClassVar[str]
+    names: ClassVar[Mapping[str, str]]
+    """How its senders write the fields that an error may name: of `at`, `id`, `target-topic`, and so on."""
+
+    forwards = False
+    """What has a key is in the partition that its sender chose, by whatever partitioner."""
+
+    has_schemas = False
+
+    def decode(self, record: CommandRecord) -> Command:
+        headers = first_headers(record)
+        return JSON.decode(record) if is_json_command(headers.get(CONTENT_TYPE)) else self.read(record, headers)
+
+    @abstractmethod
+    def read(self, record: CommandRecord, headers: Given) -> Command:
+        """Read a record of the other scheduler's, with its headers by their names.
+
+        Raises InvalidCommand, naming the field as its sender wrote it.
+        """
+
+    def spelled(self, record: CommandRecord, field: str) -> str:
+        if _is_json(record):
+            return JSON.spelled(record, field)
+        name = field.removeprefix(CONTROL_PREFIX)
+        return self.names.get(name, name)
+
+    def salvage(self, record: CommandRecord) -> Envelope:
+        if _is_json(record):
+            return JSON.salvage(record)
+        tenant, id = self.whose(record)
+        return Envelope("cancel" if self.cancels(record) else "schedule", tenant, id, None)
+
+    def whose(self, record: CommandRecord) -> tuple[str, str | None]:
+        """Return tenant and id, as far as a record tells them. Never raises."""
+        return DEFAULT_TENANT, id_of(record.key)
+
+    def cancels(self, record: CommandRecord) -> bool:
+        """Tell whether a record is plainly no schedule. Never raises."""
+        return record.value is None
+
+    def delivered(
+        self,
+        entry: Entry,
+        fired_at: int,  # noqa: ARG002 - for dialects that tell it
+        source_topic: bytes,
+    ) -> tuple[bytes | None, Headers]:
+        return entry.schedule.payload, [*entry.schedule.headers, *self.trace(entry, source_topic)]
+
+    def trace(self, entry: Entry, source_topic: bytes) -> Headers:  # noqa: ARG002 - for dialects that have any
+        """Return the headers that the other scheduler adds to a message."""
+        return []
+
+    def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - for dialects with a schema
+        return ()
+
+
+def _is_json(record: CommandRecord) -> bool:
+    return is_json_command(first_headers(record).get(CONTENT_TYPE))

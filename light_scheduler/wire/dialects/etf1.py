@@ -1,0 +1,67 @@
+"""The dialect of etf1's kafka-message-scheduler.
+
+    record                                         message
+    key                     id of the schedule     scheduler-target-key, or null
+    value                   payload; null: delete  payload
+    scheduler-epoch         due, in seconds        as given, as all headers are
+    scheduler-target-topic  where it goes          as given
+    scheduler-target-key    the message's key      as given
+                                                   scheduler-timestamp  of the record, in seconds
+                                                   scheduler-key        id of the schedule
+                                                   scheduler-topic      topic of the record
+
+A schedule whose second had passed when it was recorded is refused, as there; one that became due while no worker ran is
+delivered, as there.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers, Once, ScheduleCommand, Target
+from light_scheduler.wire.record import CommandRecord
+
+from .compatible import KEY, VALUE, CompatibleDialect
+from .reading import SECOND_MS, Given, cancel, key_id, key_of, seconds_header, topic_header
+
+EPOCH = "scheduler-epoch"
+TARGET_TOPIC = "scheduler-target-topic"
+TARGET_KEY = "scheduler-target-key"
+SOURCE_TIMESTAMP = "scheduler-timestamp"
+SOURCE_KEY = "scheduler-key"
+SOURCE_TOPIC = "scheduler-topic"
+
+GRACE_MS = SECOND_MS - 1
+"""What is due in the second in which it is recorded is on time: senders cannot be more exact."""
+
+
+class Etf1Dialect(CompatibleDialect):
+    """Schedules in headers that begin with `scheduler-`."""
+
+    name = "etf1"
+    names: ClassVar = {"id": KEY, "payload": VALUE, "at": EPOCH, "target-topic": TARGET_TOPIC}
+
+    def read(self, record: CommandRecord, headers: Given) -> Command:
+        id = key_id(record)
+        if record.value is None:
+            return cancel(record, id)
+        sent_at = b"%d" % (max(record.timestamp, 0) // SECOND_MS)
+        return ScheduleCommand(
+            DEFAULT_TENANT,
+            id,
+            record.key,
+            Once(seconds_header(headers, EPOCH)),
+            Target(topic_header(headers, TARGET_TOPIC), headers.get(TARGET_KEY)),
+            record.value,
+            [*record.headers, (SOURCE_TIMESTAMP, sent_at)],
+            record.partition,
+            record.offset,
+            record.timestamp,
+            on_past=GRACE_MS,
+        )
+
+    def trace(self, entry: Entry, source_topic: bytes) -> Headers:
+        return [(SOURCE_KEY, key_of(entry.schedule.id)), (SOURCE_TOPIC, source_topic)]
+
+
+ETF1 = Etf1Dialect()

@@ -1,0 +1,131 @@
+"""The dialect of Karafka's Scheduled Messages.
+
+    record                                              message
+    key                            id, in its partition schedule_target_key, or null
+    value                          payload              payload
+    schedule_schema_version        1.0.0                as given, as all headers are
+    schedule_source_type           schedule, cancel or tombstone
+    schedule_target_epoch          due, in seconds
+    schedule_target_topic          where it goes
+    schedule_target_key            the message's key
+    schedule_target_partition      its partition
+    schedule_target_partition_key  what chooses its partition in place of its key
+                                                        schedule_source_topic, schedule_source_partition,
+                                                        schedule_source_offset, schedule_source_key
+
+`cancel` and `tombstone` (already dispatched) both end a schedule, and need no more than version and type. A target more
+than 10 s in the past or more than 100 years ahead is refused, and so is a version that is newer than the known one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers, Once, ScheduleCommand, Target
+from light_scheduler.wire.fields import RULES, closest
+from light_scheduler.wire.record import CommandRecord
+from light_scheduler.wire.spans import shown
+
+from .compatible import KEY, VALUE, CompatibleDialect
+from .reading import Given, cancel, first_headers, key_id, key_of, seconds_header, text_header, topic_header
+
+SCHEMA_VERSION = "schedule_schema_version"
+SOURCE_TYPE = "schedule_source_type"
+TARGET_EPOCH = "schedule_target_epoch"
+TARGET_TOPIC = "schedule_target_topic"
+TARGET_KEY = "schedule_target_key"
+TARGET_PARTITION = "schedule_target_partition"
+TARGET_PARTITION_KEY = "schedule_target_partition_key"
+SOURCE_TOPIC = "schedule_source_topic"
+SOURCE_PARTITION = "schedule_source_partition"
+SOURCE_OFFSET = "schedule_source_offset"
+SOURCE_KEY = "schedule_source_key"
+
+KNOWN_VERSION = (1, 0, 0)
+GRACE_MS = 10_000
+FURTHEST_MS = 100 * 365 * 86_400_000
+"""How far a target may lie behind when its record is written, and ahead."""
+
+_TYPES = ("schedule", "cancel", "tombstone")
+_ONE_OF_THEM = f"one of {', '.join(_TYPES)}"
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
+
+
+class KarafkaDialect(CompatibleDialect):
+    """Schedules in headers that begin with `schedule_`; `known` is the newest schema version that it reads."""
+
+    name = "karafka"
+    names: ClassVar = {"id": KEY, "payload": VALUE, "at": TARGET_EPOCH, "target-topic": TARGET_TOPIC}
+
+    def __init__(self, known: tuple[int, int, int] = KNOWN_VERSION) -> None:
+        self._known = known
+        self._newest = b"%d.%d.%d" % known
+
+    def read(self, record: CommandRecord, headers: Given) -> Command:
+        if headers.get(SCHEMA_VERSION) != self._newest:
+            self._check_version(text_header(headers, SCHEMA_VERSION, "the version of the headers, 1.0.0"))
+        kind = text_header(headers, SOURCE_TYPE, _ONE_OF_THEM)
+        if kind not in _TYPES:
+            raise InvalidCommand(
+                SOURCE_TYPE, f"{shown(kind)} must be one of {', '.join(_TYPES)}{closest(kind, _TYPES)}"
+            )
+        id = key_id(record)
+        if kind != "schedule":
+            return cancel(record, id)
+        at = seconds_header(headers, TARGET_EPOCH)
+        if record.timestamp > 0 and at - record.timestamp > FURTHEST_MS:
+            raise InvalidCommand(TARGET_EPOCH, f"{at // 1_000} is more than 100 years ahead: use seconds since 1970")
+        return ScheduleCommand(
+            DEFAULT_TENANT,
+            id,
+            record.key,
+            Once(at),
+            Target(
+                topic_header(headers, TARGET_TOPIC),
+                headers.get(TARGET_KEY),
+                _partition(headers),
+                headers.get(TARGET_PARTITION_KEY),
+            ),
+            record.value,
+            list(record.headers),
+            record.partition,
+            record.offset,
+            record.timestamp,
+            on_past=GRACE_MS,
+        )
+
+    def cancels(self, record: CommandRecord) -> bool:
+        return first_headers(record).get(SOURCE_TYPE) in (b"cancel", b"tombstone")
+
+    def trace(self, entry: Entry, source_topic: bytes) -> Headers:
+        schedule = entry.schedule
+        return [
+            (SOURCE_TOPIC, source_topic),
+            (SOURCE_PARTITION, b"%d" % schedule.source_partition),
+            (SOURCE_OFFSET, b"%d" % schedule.source_offset),
+            (SOURCE_KEY, key_of(schedule.id)),
+        ]
+
+    def _check_version(self, text: str) -> None:
+        match = _VERSION.fullmatch(text)
+        if match is None:
+            raise InvalidCommand(SCHEMA_VERSION, f"{shown(text)} is not a version, such as 1.0.0")
+        if tuple(map(int, match.groups())) > self._known:  # 1.10 is newer than 1.2
+            known = ".".join(map(str, self._known))
+            raise InvalidCommand(SCHEMA_VERSION, f"{text} is newer than {known}, which this scheduler reads")
+
+
+def _partition(headers: Given) -> int | None:
+    if headers.get(TARGET_PARTITION) is None:
+        return None
+    text = text_header(headers, TARGET_PARTITION, "the partition of the message")
+    try:
+        partition: int = RULES["target-partition"].parse(text)
+    except ValueError as error:
+        raise InvalidCommand(TARGET_PARTITION, str(error)) from None
+    return partition
+
+
+KARAFKA = KarafkaDialect()

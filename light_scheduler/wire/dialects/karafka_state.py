@@ -1,0 +1,62 @@
+"""The records of Karafka's states topic, by which its Web UI shows how far the scheduler of a partition is.
+
+topic      {commands topic}_states, partition by partition
+key        state, so that compaction keeps the last record of each partition
+header     zlib: true
+value      zlib of JSON {schema_version, dispatched_at, state, offsets {low, high}, daily {date: pending}, started_at,
+           reloads}
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from datetime import date
+from typing import Literal, NamedTuple
+
+from light_scheduler.model import Headers
+
+STATES_SCHEMA_VERSION = "1.0.0"
+STATE_KEY = b"state"
+STATE_HEADERS: Headers = [("zlib", b"true")]
+
+State = Literal["fresh", "loading", "loaded", "stopped"]
+
+DAY_MS = 86_400_000
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+class PartitionState(NamedTuple):
+    """What is told of a partition. Instants are UTC epoch ms; offsets are the first and last one read, or -1.
+
+    `daily` has how much is due by the number of the day since 1970, in UTC.
+    """
+
+    state: State
+    at: int
+    started_at: int
+    low: int
+    high: int
+    daily: Mapping[int, int]
+    reloads: int
+
+
+def states_topic(commands_topic: str) -> str:
+    """Name the states topic of a commands topic."""
+    return f"{commands_topic}_states"
+
+
+def encode_state(told: PartitionState) -> bytes:
+    """Return the value of a state's record; today is always among the days."""
+    daily = {told.at // DAY_MS: 0, **told.daily}
+    document = {
+        "schema_version": STATES_SCHEMA_VERSION,
+        "dispatched_at": told.at / 1_000,
+        "state": told.state,
+        "offsets": {"low": told.low, "high": told.high},
+        "daily": {date.fromordinal(_EPOCH_DAY + day).isoformat(): daily[day] for day in sorted(daily)},
+        "started_at": told.started_at // 1_000,
+        "reloads": told.reloads,
+    }
+    return zlib.compress(json.dumps(document, separators=(",", ":")).encode())

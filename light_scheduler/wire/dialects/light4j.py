@@ -1,0 +1,184 @@
+"""The dialect of light-4j's light-scheduler: tasks that repeat, as Avro.
+
+    key     TaskDefinitionKey {host, name}: the tenant, and the id of the schedule
+    value   TaskDefinition {host, name, action, frequency {timeUnit, time}, topic, start, data}; null: delete
+
+INSERT and UPDATE both store the task, in place of one of the same name. It is due `time` units after its start, counted
+from the beginning of the start's unit, and from then on until it is deleted. Without a start, the next unit after the
+record was written counts. The message has the record's key and value, with a `start` that tells when it was due: the
+end of that unit, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import (
+    DEFAULT_TENANT,
+    LATEST_INSTANT,
+    Bounds,
+    Command,
+    Entry,
+    FixedRate,
+    Headers,
+    ScheduleCommand,
+    Target,
+)
+from light_scheduler.wire.fields import parse_id, parse_tenant
+from light_scheduler.wire.record import CommandRecord
+from light_scheduler.wire.schemas import Schemas
+from light_scheduler.wire.spans import LONGEST_DURATION
+
+from .avro import AvroForm
+from .compatible import CompatibleDialect
+from .reading import Given, cancel, topic_named
+
+RECORD_KEY = "record key"
+RECORD_VALUE = "record value"
+UNITS = {"MILLISECONDS": 1, "SECONDS": 1_000, "MINUTES": 60_000, "HOURS": 3_600_000, "DAYS": 86_400_000}
+"""Time units, in ms."""
+
+_NAMESPACE = "com.networknt.scheduler"
+KEY_SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "namespace": _NAMESPACE,
+    "name": "TaskDefinitionKey",
+    "fields": [{"name": "host", "type": "string"}, {"name": "name", "type": "string"}],
+}
+_ACTION = {"type": "enum", "name": "DefinitionAction", "symbols": ["INSERT", "UPDATE", "DELETE"]}
+_UNIT = {"type": "enum", "name": "TimeUnit", "symbols": list(UNITS)}
+_FREQUENCY = {
+    "type": "record",
+    "name": "TaskFrequency",
+    "fields": [{"name": "timeUnit", "type": _UNIT}, {"name": "time", "type": "int"}],
+}
+VALUE_SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "namespace": _NAMESPACE,
+    "name": "TaskDefinition",
+    "fields": [
+        {"name": "host", "type": "string"},
+        {"name": "name", "type": "string"},
+        {"name": "action", "type": _ACTION},
+        {"name": "frequency", "type": ["null", _FREQUENCY], "default": None},
+        {"name": "topic", "type": "string"},
+        {"name": "start", "type": ["null", "long"], "default": None},
+        {"name": "data", "type": ["null", {"type": "map", "values": "string"}], "default": None},
+    ],
+}
+
+
+class _Frequency(NamedTuple):
+    """`unit` is in ms, and so is the interval."""
+
+    unit: int
+    interval: int
+
+
+class Light4jDialect(CompatibleDialect):
+    """Tasks in keys and values."""
+
+    name = "light4j"
+    has_schemas = True
+    names: ClassVar = {"id": "name", "tenant": "host", "payload": RECORD_VALUE, "at": "start", "target-topic": "topic"}
+
+    def __init__(self, schemas: Schemas | None = None) -> None:
+        self._keys = AvroForm(RECORD_KEY, [KEY_SCHEMA], schemas)
+        self._values = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], schemas)
+
+    def schema_ids(self, record: CommandRecord) -> Sequence[int]:
+        return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)
+
+    def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
+        given = None if record.value is None else self._values.read(record.value)
+        tenant, id = self._named(record, given)
+        action = "DELETE" if given is None else given.get("action")
+        if action == "DELETE":
+            return cancel(record, id, tenant)
+        assert given is not None
+        if action not in ("INSERT", "UPDATE"):
+            raise InvalidCommand("action", "must be INSERT, UPDATE or DELETE")
+        topic = given.get("topic")
+        if not isinstance(topic, str):
+            raise InvalidCommand("topic", "must be text: the topic that the message goes to")
+        frequency = _frequency(given.get("frequency"))
+        anchor = _anchor(given.get("start"), record.timestamp, frequency)
+        return ScheduleCommand(
+            tenant,
+            id,
+            record.key,
+            FixedRate(frequency.interval, anchor),
+            Target(topic_named(topic, "topic"), record.key),
+            record.value,
+            list(record.headers),
+            record.partition,
+            record.offset,
+            record.timestamp,
+            bounds=Bounds(start=anchor + frequency.interval),
+        )
+
+    def whose(self, record: CommandRecord) -> tuple[str, str | None]:
+        try:
+            given = None if record.value is None else self._values.read(record.value)
+        except InvalidCommand:
+            given = None
+        try:
+            return self._named(record, given)
+        except InvalidCommand:
+            return DEFAULT_TENANT, None
+
+    def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
+        payload, headers = super().delivered(entry, fired_at, source_topic)
+        if payload is not None:
+            payload = self._values.with_fields(payload, start=self._end_of_unit(payload, entry.progress.due))
+        return payload, headers
+
+    def _end_of_unit(self, payload: bytes, due: int) -> int:
+        try:
+            unit = _frequency(self._values.read(payload).get("frequency")).unit
+        except InvalidCommand:
+            return due
+        return due if unit == 1 else due - due % unit + unit
+
+    def _named(self, record: CommandRecord, given: dict[str, Any] | None) -> tuple[str, str]:
+        """Return tenant and id: of the key, or, if that is of another form, of the value."""
+        try:
+            if record.key is None:
+                raise InvalidCommand(RECORD_KEY, "is required: the task's host and name")
+            key = self._keys.read(record.key)
+        except InvalidCommand:
+            if given is None:
+                raise
+            key = given
+        host, name = key.get("host"), key.get("name")
+        try:
+            tenant = parse_tenant(host if isinstance(host, str) else "")
+        except ValueError as error:
+            raise InvalidCommand("host", f"is the tenant: {error}") from None
+        try:
+            return tenant, parse_id(name if isinstance(name, str) else "")
+        except ValueError as error:
+            raise InvalidCommand("name", f"is the id of the schedule: {error}") from None
+
+
+def _frequency(given: Any) -> _Frequency:
+    if not isinstance(given, dict):
+        raise InvalidCommand("frequency", "is required: a timeUnit and a time, such as MINUTES and 2")
+    unit, time = UNITS.get(str(given.get("timeUnit"))), given.get("time")
+    if unit is None:
+        raise InvalidCommand("frequency.timeUnit", f"must be one of {', '.join(UNITS)}")
+    if type(time) is not int or time < 1 or time * unit > LONGEST_DURATION:
+        raise InvalidCommand("frequency.time", f"{time!r} must be a whole number of units, at least 1")
+    return _Frequency(unit, time * unit)
+
+
+def _anchor(start: Any, recorded_at: int, frequency: _Frequency) -> int:
+    """Return the instant from which a task's interval counts."""
+    unit = frequency.unit
+    if start is None:
+        start = max(recorded_at, 0) + (0 if unit == 1 else unit)
+    if type(start) is not int or start < 0 or start > LATEST_INSTANT - frequency.interval:
+        raise InvalidCommand("start", f"{start!r} must be UTC epoch ms, before the year 9999")
+    return start - start % unit

@@ -1,0 +1,102 @@
+"""Reading the parts of other schedulers' records: ids, times and topics, each refused by its sender's name for it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from contextlib import suppress
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import DEFAULT_TENANT, LATEST_INSTANT, ControlCommand
+from light_scheduler.wire.fields import parse_id, parse_topic
+from light_scheduler.wire.record import CommandRecord
+from light_scheduler.wire.spans import shown
+
+SECOND_MS = 1_000
+_SECONDS = re.compile(r"\+?\d{1,20}", re.ASCII)
+_DIGITS = 10
+"""Of an instant in seconds from the years 2001 to 2286: whatever so many digits can write is legal."""
+_BASE64 = "base64:"
+_BASE64_BYTES = _BASE64.encode()
+
+
+Given = dict[str, bytes | None]
+"""Headers by name: of those that share one the first, which is what the other schedulers read."""
+
+
+def first_headers(record: CommandRecord) -> Given:
+    """Return the headers of a record by their names."""
+    return dict(record.headers[::-1])
+
+
+def text_header(headers: Given, name: str, meaning: str) -> str:
+    """Return a header's text. Raises InvalidCommand if there is none; `meaning` says what it is for."""
+    value = headers.get(name)
+    if not value:
+        raise InvalidCommand(name, f"is required: {meaning}")
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise InvalidCommand(name, "is not UTF-8 text") from None
+
+
+def topic_header(headers: Given, name: str) -> str:
+    """Return the topic that a header names. Raises InvalidCommand."""
+    return topic_named(text_header(headers, name, "the topic that the message goes to"), name)
+
+
+def topic_named(text: str, field: str) -> str:
+    """Return a legal topic name. Raises InvalidCommand."""
+    try:
+        return parse_topic(text)
+    except ValueError as error:
+        raise InvalidCommand(field, str(error)) from None
+
+
+def seconds_header(headers: Given, name: str) -> int:
+    """Return the instant (UTC epoch ms) of a header that holds whole seconds since 1970. Raises InvalidCommand."""
+    value = headers.get(name)
+    if value is not None and len(value) == _DIGITS and value.isdigit():
+        return int(value) * SECOND_MS
+    text = text_header(headers, name, "when the message is due, in seconds since 1970")
+    if not _SECONDS.fullmatch(text):
+        raise InvalidCommand(name, f"{shown(text)} is not a number of whole seconds since 1970, such as 1767225600")
+    ms = int(text) * SECOND_MS
+    if ms > LATEST_INSTANT:
+        raise InvalidCommand(name, f"{text} is beyond the year 9999: use seconds since 1970, not milliseconds")
+    return ms
+
+
+def key_id(record: CommandRecord, field: str = "key") -> str:
+    """Return the id that a record's key is. Raises InvalidCommand if the key is empty."""
+    id = id_of(record.key)
+    if id is None:
+        raise InvalidCommand(field, "must not be empty: it is the id of the schedule")
+    return id
+
+
+def id_of(key: bytes | None) -> str | None:
+    """Return the id that a key is, or None if it is empty; what is no legal text is `base64:` and its base64."""
+    if key is None or not key.strip():
+        return None
+    if not key.startswith(_BASE64_BYTES):
+        try:
+            return parse_id(key.decode())
+        except ValueError:  # UnicodeDecodeError is one
+            pass
+    return _BASE64 + b64encode(key).decode()
+
+
+def key_of(id: str) -> bytes:
+    """Return the key that `id_of` made an id of; another id is its own key."""
+    key = id.encode()
+    with suppress(ValueError):
+        decoded = b64decode(key.removeprefix(_BASE64_BYTES), validate=True)
+        if id_of(decoded) == id:
+            return decoded
+    return key
+
+
+def cancel(record: CommandRecord, id: str, tenant: str = DEFAULT_TENANT) -> ControlCommand:
+    """Return the command that cancels a schedule."""
+    return ControlCommand("cancel", tenant, id, record.key, record.partition, record.offset, record.timestamp)

@@ -1,0 +1,155 @@
+"""The dialect of sky-uk's kafka-message-scheduler: schedules as JSON or as Avro.
+
+    record                                                   message
+    key             id of the schedule
+    value           null: cancel; else JSON or Avro of
+      time          due: UTC epoch ms, or RFC 3339
+      topic         where it goes
+      key           bytes; in JSON base64                    key
+      value         bytes or null; in JSON base64 or null    value: null is a tombstone for the target
+      headers       names to bytes; in JSON base64           headers
+
+A time that has passed is due at once, however long ago it was. Nothing is added to the message. A value that begins
+with `{` is JSON, one that begins with 0x00 is framed Avro (see `wire.schemas`), and another one is plain Avro.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import (
+    DEFAULT_TENANT,
+    FIRE_PAST,
+    LATEST_INSTANT,
+    Command,
+    Headers,
+    Once,
+    ScheduleCommand,
+    Target,
+)
+from light_scheduler.wire.instants import instant_of, parse_instant
+from light_scheduler.wire.record import CommandRecord
+from light_scheduler.wire.schemas import Schemas
+from light_scheduler.wire.spans import shown
+
+from .avro import AvroForm
+from .compatible import CompatibleDialect
+from .reading import Given, cancel, key_id, topic_named
+
+RECORD_KEY = "record key"
+RECORD_VALUE = "record value"
+
+_BYTES_OR_NULL = ["null", "bytes"]
+_HEADERS = {"name": "headers", "type": {"type": "map", "values": "bytes"}}
+
+
+def _schema(name: str, time: str, *, headers: bool) -> dict[str, Any]:
+    fields = [
+        {"name": "time", "type": time},
+        {"name": "topic", "type": "string"},
+        {"name": "key", "type": "bytes"},
+        {"name": "value", "type": _BYTES_OR_NULL},
+        *([_HEADERS] if headers else ()),
+    ]
+    return {"type": "record", "name": name, "namespace": "uk.sky.scheduler.kafka.avro", "fields": fields}
+
+
+PUBLISHED = [
+    _schema("AvroSchedule", "long", headers=True),
+    _schema("AvroScheduleWithoutHeaders", "long", headers=False),
+    _schema("AvroScheduleOfText", "string", headers=True),  # the first releases wrote times as text
+    _schema("AvroScheduleOfTextWithoutHeaders", "string", headers=False),
+]
+
+
+class SkyUkDialect(CompatibleDialect):
+    """Schedules in values."""
+
+    name = "skyuk"
+    has_schemas = True
+    names: ClassVar = {"id": RECORD_KEY, "payload": "value", "at": "time", "target-topic": "topic"}
+
+    def __init__(self, schemas: Schemas | None = None) -> None:
+        self._avro = AvroForm(RECORD_VALUE, PUBLISHED, schemas)
+
+    def schema_ids(self, record: CommandRecord) -> Sequence[int]:
+        return self._avro.schema_ids(record.value)
+
+    def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
+        id = key_id(record, RECORD_KEY)
+        if record.value is None:
+            return cancel(record, id)
+        is_json = record.value.lstrip()[:1] == b"{"
+        given = _json(record.value) if is_json else self._avro.read(record.value)
+        data = _from_base64 if is_json else _bytes
+        topic, value = given.get("topic"), given.get("value")
+        if not isinstance(topic, str):
+            raise InvalidCommand("topic", "must be text: the topic that the message goes to")
+        return ScheduleCommand(
+            DEFAULT_TENANT,
+            id,
+            record.key,
+            Once(_instant(given.get("time"))),
+            Target(topic_named(topic, "topic"), data(given.get("key"), "key")),
+            None if value is None else data(value, "value"),
+            _headers(given.get("headers"), data),
+            record.partition,
+            record.offset,
+            record.timestamp,
+            on_past=FIRE_PAST,
+        )
+
+
+def _json(value: bytes) -> dict[str, Any]:
+    try:
+        given = msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidCommand(RECORD_VALUE, f"is not JSON: {error}") from None
+    assert isinstance(given, dict)  # it begins with a brace
+    return given
+
+
+def _instant(time: Any) -> int:
+    try:
+        if isinstance(time, datetime):
+            ms = instant_of(time)
+        elif isinstance(time, str):
+            ms = parse_instant(time)
+        elif type(time) is int:
+            ms = time
+        else:
+            raise ValueError("is required: UTC epoch ms (1767225600000), or RFC 3339 (2026-01-01T00:00:00Z)")
+    except ValueError as error:
+        raise InvalidCommand("time", str(error)) from None
+    if ms > LATEST_INSTANT:
+        raise InvalidCommand("time", f"{ms} is beyond the year 9999: use UTC epoch ms")
+    return max(ms, 0)
+
+
+def _headers(given: Any, data: Any) -> Headers:
+    if given is None:
+        return []
+    if not isinstance(given, dict):
+        raise InvalidCommand("headers", "must be names and values")
+    return [(str(name), data(value, f"headers.{name}")) for name, value in given.items()]
+
+
+def _bytes(value: Any, field: str) -> bytes:
+    if not isinstance(value, bytes):
+        raise InvalidCommand(field, "must be bytes")
+    return value
+
+
+def _from_base64(value: Any, field: str) -> bytes:
+    if not isinstance(value, str):
+        raise InvalidCommand(field, "must be base64 text")
+    try:
+        return binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True)
+    except ValueError as error:
+        raise InvalidCommand(field, f"{shown(value)} is not base64: {error}") from None

@@ -1,1 +1,0 @@
-"""The worker: Faust as control plane, a lane per partition as data path."""

@@ -1,0 +1,123 @@
+"""A partition's local copy of its state: opened or built anew, brought up to the end of its changelog, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+from aiokafka import TopicPartition
+
+from .rebuilding import MANY_OFFSETS
+from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, length, open_table, reading, restore
+from .services import LaneServices
+from .table import ScheduleTable
+
+
+class LocalCopy:
+    """What a lane, or a standby, has of a partition's state in its folder.
+
+    `table` is None while it is closed, and `facts`, while it is open, those of the changelog that it was found to
+    belong to. A lane's is announced to `services.loads` until it is there. `rebuilds` counts how often a copy
+    was thrown away. What takes long ends early when `stopping` says so.
+    """
+
+    def __init__(
+        self,
+        commands: TopicPartition,
+        changelog: TopicPartition,
+        path: Path,
+        services: LaneServices,
+        stopping: Callable[[], bool],
+        *,
+        is_lane: bool = False,
+    ) -> None:
+        self.table: ScheduleTable | None = None
+        self.facts: ChangelogFacts | None = None
+        self.restoration: Restoration | None = None
+        self.rebuilds = 0
+        self._is_condemned = False
+        self._commands = commands
+        self._changelog = changelog
+        self._path = path
+        self._services = services
+        self._stopping = stopping
+        self._is_lane = is_lane
+        if is_lane:
+            services.loads.announce(self)
+
+    def adopt(self, table: ScheduleTable | None) -> None:
+        """Take over the table that a standby had open in this folder, if it had one."""
+        self.table, self.facts = table, None
+
+    def give_away(self) -> ScheduleTable | None:
+        """Let go of the open table without closing it."""
+        table, self.table, self.facts = self.table, None, None
+        return table
+
+    def close(self) -> None:
+        """Close the table, if it is open."""
+        self._services.loads.withdraw(self)
+        self._close_table()
+
+    def _close_table(self) -> None:
+        if (table := self.give_away()) is not None:
+            table.close()
+
+    def condemn(self) -> None:
+        """Have what is in the folder, which is damaged, removed before it is opened again; the table must be closed."""
+        self._is_condemned = True
+
+    async def bring_up(self) -> tuple[ScheduleTable, Restored]:
+        """Open the copy unless it is open, throw it away if it may not be used, and apply what the changelog has more.
+
+        For a lane, to be called after fencing (see `recovery.restore`, which says what is raised). Raises StateError if
+        a copy that may not be used cannot be removed.
+        """
+        services = self._services
+        if self._is_lane:
+            services.loads.announce(self)
+        if self._is_condemned:
+            services.stores.destroy(self._path)
+            self._count_rebuild()
+            self._is_condemned = False
+        facts = self.facts or await services.changelog_facts(self._changelog.topic)
+        if self.table is not None and flaw_of(self.table, facts, services.clock.now()) is not None:
+            self._close_table()
+        table = self._open(facts) if self.table is None else self.table
+        self.facts = facts
+        turn = services.loads.turn(is_lane=self._is_lane, stopping=self._stopping) if table.is_new else nullcontext()
+        async with turn, reading(services.clients) as reader:
+            begun = None
+            is_wanted = table.is_empty and not self._stopping()
+            if is_wanted and services.rebuilding and await length(self._changelog, reader) >= MANY_OFFSETS:
+                self._close_table()
+                begun = await services.rebuilding.rebuild(
+                    self._path, facts, self._changelog, self._commands, self._stopping, self._watch
+                )
+                table = self._open(facts)
+            restored = await restore(
+                table,
+                facts,
+                self._changelog,
+                self._commands,
+                reader,
+                services.clock,
+                self._stopping,
+                self._watch,
+                begun,
+            )
+        services.loads.withdraw(self)
+        return table, restored
+
+    def _open(self, facts: ChangelogFacts) -> ScheduleTable:
+        services = self._services
+        self.table = open_table(services.stores, self._path, facts, services.clock.now(), self._count_rebuild)
+        self.facts = facts
+        return self.table
+
+    def _watch(self, restoration: Restoration) -> None:
+        self.restoration = restoration
+
+    def _count_rebuild(self) -> None:
+        self.rebuilds += 1

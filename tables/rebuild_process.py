@@ -1,0 +1,104 @@
+"""The process that fills a lost table for a worker: what `rebuilding` starts, and hears.
+
+    python -m light_scheduler.tables.rebuild_process
+
+Standard input: one line, the job; its end afterwards means that the worker is gone, and ends this process too.
+Standard output: how far it has come, a JSON line several times a second. Logs go to standard error.
+Exit code: 0 if the table is there and closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging.config
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.errors import SchedulerError
+from light_scheduler.logs import logging_config
+
+from .rebuilding import Job, Reached, decoded
+from .recovery import Restoration, open_table, reading, restore
+from .rocks import RocksStore
+
+TELL_S = 0.2
+
+log = logging.getLogger("light_scheduler.tables.rebuild_process")
+
+
+def main() -> int:
+    """Do the job that standard input brings; return the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the worker decides
+    gc.set_threshold(1_000_000, 20, 100)  # as in the worker: nearly everything goes by its references alone
+    job = decoded(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+    logging.config.dictConfig(logging_config(job.log_level, job.log_format))
+    try:
+        asyncio.run(_rebuild(job))
+    except (SchedulerError, KafkaError, OSError) as error:
+        log.warning("cannot rebuild %s-%d: %s", job.commands, job.partition, error)
+        return 1
+    return 0
+
+
+def _end_with_worker() -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(1)
+
+
+class _Teller:
+    """Tells how far a restoration has come."""
+
+    def __init__(self) -> None:
+        self._restoration: Restoration | None = None
+
+    def watch(self, restoration: Restoration) -> None:
+        self._restoration = restoration
+
+    def tell(self) -> None:
+        if self._restoration is not None:
+            status = self._restoration.status()
+            line = msgspec.json.encode(Reached(status.done, status.total, status.records))
+            sys.stdout.buffer.write(line + b"\n")
+            sys.stdout.buffer.flush()
+
+    async def run(self) -> None:
+        while True:
+            self.tell()
+            await asyncio.sleep(TELL_S)
+
+
+async def _rebuild(job: Job) -> None:
+    clock, teller = SystemClock(), _Teller()
+    table = open_table(RocksStore, Path(job.path), job.facts, clock.now())
+    telling = asyncio.create_task(teller.run())
+    try:
+        async with reading(job.clients) as reader:
+            await restore(
+                table,
+                job.facts,
+                TopicPartition(job.changelog, job.partition),
+                TopicPartition(job.commands, job.partition),
+                reader,
+                clock,
+                lambda: False,
+                teller.watch,
+            )
+    finally:
+        telling.cancel()
+        table.close()
+    teller.tell()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

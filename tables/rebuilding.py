@@ -1,0 +1,146 @@
+"""Filling a lost table by a process of its own.
+
+A table of millions of schedules takes a processor for minutes. In a process of its own it takes another one than the
+lanes that run already, and several tables are filled side by side.
+
+    worker ── stdin: the job, then nothing until its end ──> `rebuild_process`
+           <──── stdout: `Reached`, a JSON line several times a second ────
+
+It begins at the beginning, so it is for tables that are empty. It works on the folder that the lane uses, so the table
+there must be closed. It leaves a table that can be opened, or, if it fails or is killed, one that is thrown away when
+it is opened (see `recovery.open_table`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from aiokafka import TopicPartition
+
+from light_scheduler.connection import Secret
+from light_scheduler.kafka.clients import KafkaClients
+
+from .recovery import STALL_TIMEOUT_S, ChangelogFacts, Restoration
+
+MANY_OFFSETS = 200_000
+"""A changelog this long is worth a process: it takes about a second to fill a table from, and half of one to start."""
+
+log = logging.getLogger(__name__)
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process is to do: fill the table at `path` from a partition's changelog."""
+
+    clients: KafkaClients
+    changelog: str
+    commands: str
+    partition: int
+    facts: ChangelogFacts
+    path: str
+    log_level: str
+    log_format: str
+
+
+def encoded(job: Job) -> bytes:
+    """Return a job as JSON, with the secrets of its connection: for a pipe."""
+    return msgspec.json.encode(job, enc_hook=lambda value: value.reveal() if isinstance(value, Secret) else str(value))
+
+
+def decoded(content: bytes) -> Job:
+    """Return the job that `encoded` made JSON of."""
+    return msgspec.json.decode(content, type=Job, dec_hook=lambda kind, text: kind(text))
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """How far a process has come: offsets done, of how many, and the records found there."""
+
+    done: int
+    total: int
+    records: int
+
+
+class Rebuilding:
+    """Starts the processes of a worker. `log_level` and `log_format` are those of their logs, on standard error."""
+
+    def __init__(self, clients: KafkaClients, log_level: str, log_format: str) -> None:
+        self._clients = clients
+        self._log_level = log_level
+        self._log_format = log_format
+
+    async def rebuild(
+        self,
+        path: Path,
+        facts: ChangelogFacts,
+        changelog: TopicPartition,
+        commands: TopicPartition,
+        stopping: Callable[[], bool],
+        watch: Callable[[Restoration], None],
+    ) -> Restoration | None:
+        """Fill the closed table at a path; return how far that has come, None if it did not succeed.
+
+        The process is gone when this returns or raises. `watch` is given the restoration as it begins.
+        """
+        job = Job(
+            clients=self._clients,
+            changelog=changelog.topic,
+            commands=commands.topic,
+            partition=commands.partition,
+            facts=facts,
+            path=str(path),
+            log_level=self._log_level,
+            log_format=self._log_format,
+        )
+        arguments = ("-m", f"{__package__}.rebuild_process")
+        try:
+            process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
+        except OSError as error:
+            log.warning("no process can be started to rebuild %s-%d: %s: the worker does it itself", *commands, error)
+            return None
+        try:
+            restoration = await _follow(process, job, stopping, watch)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+        if process.returncode == 0:
+            return restoration
+        if not stopping():
+            log.warning(
+                "the process that was to rebuild %s-%d ended with %d: the worker does it itself",
+                *commands,
+                process.returncode,
+            )
+        return None
+
+
+async def _follow(
+    process: Process, job: Job, stopping: Callable[[], bool], watch: Callable[[Restoration], None]
+) -> Restoration | None:
+    """Give a process its job and hear how it goes, until it has ended, stands still, or is not wanted any more."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(encoded(job) + b"\n")
+    restoration: Restoration | None = None
+    try:
+        while not stopping():
+            async with asyncio.timeout(STALL_TIMEOUT_S):
+                line = await process.stdout.readline()
+            if not line.endswith(b"\n"):  # it has ended, perhaps in the middle of a line
+                await process.wait()
+                break
+            reached = msgspec.json.decode(line, type=Reached)
+            if restoration is None:
+                restoration = Restoration(0, reached.total, asyncio.get_running_loop().time)
+                watch(restoration)
+            restoration.reached(reached.done, reached.records - restoration.records)
+            if restoration.is_worth_a_line():
+                log.info("rebuilding %s-%d: %s", job.commands, job.partition, restoration.status())
+    except TimeoutError:
+        log.warning("the process that rebuilds %s-%d says nothing", job.commands, job.partition)
+    return restoration

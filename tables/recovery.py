@@ -1,0 +1,280 @@
+"""Bringing a table up to date from its changelog."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from aiokafka import TopicPartition
+
+from light_scheduler.clock import Clock
+from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt, StateStale
+from light_scheduler.kafka.clients import LaneClients
+from light_scheduler.kafka.fetching import StateConsumer
+
+from .loading import STEP_RECORDS, BulkLoad, ChangelogRecord
+from .overlay import Overlay
+from .status import RestoreStatus
+from .store import Stores
+from .table import ScheduleTable
+
+log = logging.getLogger(__name__)
+
+STALL_TIMEOUT_S = 30.0
+LOG_INTERVAL_S = 5.0
+
+
+class ChangelogFacts(NamedTuple):
+    """What decides whether a local copy may be used: the topic's identity and how long it keeps tombstones (ms)."""
+
+    id: str
+    delete_retention_ms: int
+
+
+class Restoration:
+    """How far a restore has come, from one offset of the changelog to another; and how fast, by a monotonic clock."""
+
+    def __init__(self, start: int, end: int, time: Callable[[], float]) -> None:
+        self._start = self._at = start
+        self._end = end
+        self._time = time
+        self._began = self._logged = time()
+        self._ended: float | None = None
+        self.records = 0
+
+    def extend(self, end: int) -> None:
+        """Go on to another end."""
+        self._end, self._ended = end, None
+
+    def reached(self, at: int, records: int) -> None:
+        """Note that everything before an offset was read, and how many records that was since the last time."""
+        self._at = at
+        self.records += records
+
+    def finish(self) -> None:
+        """Note that there is nothing left to do."""
+        self._at, self._ended = self._end, self._time()
+
+    def status(self) -> RestoreStatus:
+        """Return how things stand."""
+        done, total = self._at - self._start, self._end - self._start
+        seconds = (self._time() if self._ended is None else self._ended) - self._began
+        per_s = done / seconds if seconds > 0 else 0.0
+        return RestoreStatus(
+            done=done,
+            total=total,
+            records=self.records,
+            seconds=seconds,
+            per_s=per_s,
+            seconds_left=(total - done) / per_s if per_s else None,
+        )
+
+    def is_worth_a_line(self) -> bool:
+        """Tell, every few seconds, that people would want to hear of it."""
+        now = self._time()
+        if now - self._logged < LOG_INTERVAL_S:
+            return False
+        self._logged = now
+        return True
+
+
+class Restored(NamedTuple):
+    """What a restore did: records applied, and where the commands began and ended (offsets) when it was done."""
+
+    records: int
+    backlog_end: int
+    backlog_begin: int = 0
+
+
+def open_table(
+    stores: Stores, path: Path, facts: ChangelogFacts, now: int, discarded: Callable[[], None] = lambda: None
+) -> ScheduleTable:
+    """Open a partition's local copy; throw it away first if it could bring schedules back from the dead.
+
+    That is so if it belongs to a changelog that was deleted and made again, or if it is older than the changelog keeps
+    tombstones, since cancels and firings that happened meanwhile may have been compacted away. So is one that is
+    damaged, that an older version laid out in another way, or whose process ended before it was all there.
+    `discarded` is called if a copy is thrown away.
+    """
+    table, flaw = _opened(stores, path, facts, now)
+    if flaw is not None:
+        log.warning("throwing away %s: %s", path, flaw)
+        discarded()
+        if table is not None:
+            table.close()
+        stores.destroy(path)
+    if table is None or flaw is not None:
+        table = ScheduleTable(stores(path))
+    table.checkpoint = msgspec.structs.replace(table.checkpoint, changelog_id=facts.id)
+    return table
+
+
+def _opened(stores: Stores, path: Path, facts: ChangelogFacts, now: int) -> tuple[ScheduleTable | None, str | None]:
+    """Open a local copy, and say what is wrong with it."""
+    try:
+        store = stores(path)
+    except StateCorrupt as error:
+        return None, str(error)
+    try:
+        table = ScheduleTable(store)
+        return table, "it was not finished" if table.is_cut_short else flaw_of(table, facts, now)
+    except (FormatTooOld, StateCorrupt) as error:
+        store.close()
+        return None, str(error)
+    except FormatError:
+        store.close()
+        raise
+
+
+def flaw_of(table: ScheduleTable, facts: ChangelogFacts, now: int) -> str | None:
+    """Say why an open table may not be used; None: it may.
+
+    A lane that was frozen for long and goes on has a table as dangerous as one that was found on disk.
+    """
+    checkpoint = table.checkpoint
+    if not checkpoint.changelog_id:
+        return None  # nothing was written yet
+    if checkpoint.changelog_id != facts.id:
+        return "its changelog was made anew"
+    return "it is too old" if now - checkpoint.complete_at > facts.delete_retention_ms else None
+
+
+def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
+    """Raise StateStale unless what was read until now (ms) can go into the table, or count for it.
+
+    To be called between reading and applying: the process may have been frozen before it read. Of what was committed
+    after the table was complete last, all that the changelog has lost is superseded, as long as it keeps tombstones.
+    """
+    if flaw := flaw_of(table, facts, now):
+        raise StateStale(f"the local copy cannot be brought up to date: {flaw}")
+
+
+@asynccontextmanager
+async def reading(clients: LaneClients) -> AsyncIterator[StateConsumer]:
+    """Give a started reader, and stop it. Raises BrokerError if the broker does not answer."""
+    reader = clients.reader()
+    try:
+        try:
+            async with asyncio.timeout(STALL_TIMEOUT_S):
+                await reader.start()
+        except TimeoutError as error:
+            raise BrokerError(f"the broker did not answer for {STALL_TIMEOUT_S:.0f} s") from error
+        yield reader
+    finally:
+        await reader.stop()
+
+
+async def length(changelog: TopicPartition, reader: StateConsumer) -> int:
+    """Return how many offsets a changelog has. Raises KafkaError."""
+    begins, ends = await reader.beginning_offsets([changelog]), await reader.end_offsets([changelog])
+    return int(ends[changelog] - begins[changelog])
+
+
+async def restore(
+    table: ScheduleTable,
+    facts: ChangelogFacts,
+    changelog: TopicPartition,
+    commands: TopicPartition,
+    reader: StateConsumer,
+    clock: Clock,
+    stopping: Callable[[], bool],
+    watch: Callable[[Restoration], None],
+    begun: Restoration | None = None,
+) -> Restored:
+    """Apply the changelog from the table's checkpoint to its last stable offset, and look where the commands end.
+
+    To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
+    A table that is ahead of that offset has all there is if the log ends where it does. `watch` is given the
+    restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog stops answering, or ends
+    before the offset that the table has; StateStale if the table is too old before it is done.
+    """
+    loop = asyncio.get_running_loop()
+    to_table = _Loading(table) if table.is_new else Replaying(table)
+    try:
+        async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
+            began = clock.now()
+            ends = await reader.end_offsets([changelog, commands])
+            begins = await reader.beginning_offsets([commands])
+            end, at = ends[changelog], table.checkpoint.changelog_offset
+            if at > end and at == await reader.log_end(changelog):
+                end = at  # the last transaction counts, as its commit was answered; its marker is on its way
+            if at > end:
+                raise BrokerError(
+                    f"what is committed in {changelog.topic}-{changelog.partition} ends at {end}, before the offset "
+                    f"{at} that the local copy has reached: it has lost records, or a transaction hangs in it "
+                    "(kafka-transactions.sh find-hanging)"
+                )
+            if at == 0:  # it has nothing yet, so it has nothing that is out of date
+                table.checkpoint = msgspec.structs.replace(table.checkpoint, complete_at=began)
+            restoration = begun or Restoration(at, end, loop.time)
+            restoration.extend(end)
+            watch(restoration)
+            reader.assign([changelog])
+            reader.seek(changelog, at)
+            # A position passes transaction markers and compacted holes, which no record stands for.
+            while not stopping() and (at := await reader.position(changelog)) < end:
+                records = (await reader.getmany(timeout_ms=200)).get(changelog)
+                if records:
+                    check_fresh(table, facts, clock.now())
+                    await to_table.take(records)
+                    restoration.reached(records[-1].offset + 1, len(records))
+                    stall.reschedule(loop.time() + STALL_TIMEOUT_S)
+                    if restoration.is_worth_a_line():
+                        log.info("restoring %s-%d: %s", *commands, restoration.status())
+            if not stopping():
+                stall.reschedule(None)
+                check_fresh(table, facts, clock.now())
+                await to_table.finish(at, began)
+                restoration.finish()
+    except TimeoutError as error:
+        raise BrokerError(
+            f"{changelog.topic}-{changelog.partition} did not answer for {STALL_TIMEOUT_S:.0f} s"
+        ) from error
+    return Restored(restoration.records, ends[commands], begins[commands])
+
+
+class Replaying:
+    """Brings a table up to date; what it has taken is durable."""
+
+    def __init__(self, table: ScheduleTable) -> None:
+        self._table = table
+
+    async def take(self, records: Sequence[ChangelogRecord]) -> None:
+        for start in range(0, len(records), STEP_RECORDS):
+            step = records[start : start + STEP_RECORDS]
+            overlay = Overlay(self._table)
+            for record in step:
+                overlay.replay(record.key or b"", record.value)
+            complete_at = self._table.checkpoint.complete_at
+            overlay.apply(changelog_offset=step[-1].offset + 1, complete_at=complete_at)
+            await asyncio.sleep(0)
+
+    async def finish(self, end: int, complete_at: int) -> None:
+        """Note that everything before an offset was taken, which was the end at an instant (UTC epoch ms)."""
+        checkpoint = self._table.checkpoint
+        self._table.write({}, msgspec.structs.replace(checkpoint, changelog_offset=end, complete_at=complete_at))
+
+
+class _Loading:
+    """Fills a table that was never written to, or goes on where another one of this process stopped."""
+
+    def __init__(self, table: ScheduleTable) -> None:
+        self._load = BulkLoad(table)
+
+    async def take(self, records: Sequence[ChangelogRecord]) -> None:
+        self._load.add(records)
+        if self._load.is_full:
+            await self._write(records[-1].offset + 1)
+
+    async def finish(self, end: int, complete_at: int) -> None:
+        await self._write(end)
+        await self._load.finish(complete_at=complete_at)
+
+    async def _write(self, end: int) -> None:
+        for _ in self._load.write(changelog_offset=end):
+            await asyncio.sleep(0)

@@ -1,0 +1,137 @@
+"""Warm copies of partitions that other workers own.
+
+A standby follows the partition's changelog into the folder that a lane of this worker would use. When the partition
+comes to this worker, the lane takes the open table over and has only the tail to read. Who stands by for whom is in the
+assignment: Faust's assignor spreads standbys and, when an owner is gone, gives its partitions to those that stand by.
+
+A standby sees committed transactions only, but may have half of the last one. That is no harm: whatever it has begins
+at the beginning and has no gap, and a lane reads the rest after it has fenced the former owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from light_scheduler.errors import FormatError, StateCorrupt, StateFull
+from light_scheduler.kafka.supervision import Supervision
+
+from .local_copy import LocalCopy
+from .recovery import Replaying, check_fresh, reading
+from .services import LaneServices
+from .status import StandbyStatus
+from .table import ScheduleTable
+
+PACE_S = 0.1
+"""Between two reads: what comes meanwhile is applied in one write, and of what came and went nothing is."""
+
+POLL_MS = 200
+CHECKPOINT_MS = 60_000
+"""So often a copy looks where its changelog ends; when it is there it says so. It would count as too old otherwise."""
+
+HAND_OVER_TIMEOUT_S = 5.0
+FIRST_RETRY_S, LAST_RETRY_S = 0.5, 10.0
+
+log = logging.getLogger(__name__)
+
+
+class Standby:
+    """Keeps one partition's copy warm, from `start` until `hand_over` or `close`."""
+
+    def __init__(self, tp: TopicPartition, changelog: TopicPartition, services: LaneServices, state_path: Path) -> None:
+        self.tp = tp
+        self._changelog = changelog
+        self._services = services
+        self._reason: str | None = None
+        self._end: int | None = None
+        name = f"the standby for {tp.topic}-{tp.partition}"
+        self._supervision = Supervision(name, log, FIRST_RETRY_S, LAST_RETRY_S)
+        self._copy = LocalCopy(tp, changelog, state_path, services, self._supervision.is_stopping)
+
+    def start(self, predecessor: asyncio.Task[None] | None) -> None:
+        """Begin; a predecessor that is still closing holds the folder, and is waited for."""
+        self._supervision.start(self._follow, self._failed, self._services.fail, predecessor)
+
+    async def hand_over(self) -> ScheduleTable | None:
+        """Stop, and give the open table away; None if there is none."""
+        self._supervision.stop()
+        self._services.loads.look_again()
+        if not await self._supervision.end(HAND_OVER_TIMEOUT_S):
+            self._copy.close()
+        return self._copy.give_away()
+
+    async def close(self) -> None:
+        """Stop, and close the table."""
+        if (table := await self.hand_over()) is not None:
+            table.close()
+
+    def status(self) -> StandbyStatus:
+        """Return how warm the copy is."""
+        table, restoration = self._copy.table, self._copy.restoration
+        checkpoint = None if table is None else table.checkpoint
+        at = None if checkpoint is None else checkpoint.changelog_offset
+        return StandbyStatus(
+            topic=self.tp.topic,
+            partition=self.tp.partition,
+            reason=self._reason,
+            pending=0 if checkpoint is None else checkpoint.pending,
+            lag=None if at is None or self._end is None else max(0, self._end - at),
+            restore=None if restoration is None else restoration.status(),
+        )
+
+    async def _failed(self, error: Exception) -> bool:
+        """Close the copy; say whether to start again."""
+        if isinstance(error, StateFull):
+            self._copy.close()
+            await self._services.fail(error)
+            return False
+        if isinstance(error, FormatError):  # trying again would meet the same bytes; the owner's lane says more
+            log.warning("no standby for %s-%d: %s", *self.tp, error)
+            self._reason = str(error)
+            self._copy.close()
+            return False
+        self._supervision.tell_of(error)
+        self._reason = str(error) or repr(error)
+        self._copy.close()
+        if isinstance(error, StateCorrupt):
+            self._copy.condemn()
+        await self._supervision.pause(self._supervision.next_retry_s())
+        return True
+
+    async def _follow(self) -> None:
+        """Catch up with the changelog, then keep up."""
+        table, _ = await self._copy.bring_up()
+        if self._supervision.is_stopping():
+            return
+        log.info("a standby for %s-%d is warm: %d schedules pending", *self.tp, table.pending)
+        self._reason = None
+        async with reading(self._services.clients) as reader:
+            reader.assign([self._changelog])
+            reader.seek(self._changelog, table.checkpoint.changelog_offset)
+            await self._keep_up(table, reader)
+
+    async def _keep_up(self, table: ScheduleTable, reader: AIOKafkaConsumer) -> None:
+        clock, replaying, facts = self._services.clock, Replaying(table), self._copy.facts
+        assert facts is not None, "the table is open"
+        looked_at = table.checkpoint.complete_at
+        end: int | None = None  # where the changelog ended then, until that is reached
+        while not self._supervision.is_stopping():
+            records = (await reader.getmany(timeout_ms=POLL_MS)).get(self._changelog)
+            if records:
+                check_fresh(table, facts, clock.now())
+                await replaying.take(records)
+            at = await reader.position(self._changelog)
+            if end is not None and at >= end:
+                check_fresh(table, facts, clock.now())
+                await replaying.finish(at, looked_at)
+                end = None
+            if end is None and clock.now() - looked_at > CHECKPOINT_MS:
+                looked_at = clock.now()
+                end = (await reader.end_offsets([self._changelog]))[self._changelog]
+            self._end = reader.last_stable_offset(self._changelog)
+            if self._end is not None and at >= self._end:
+                self._end = table.checkpoint.changelog_offset  # what lies between are markers
+            await self._supervision.pause(PACE_S)

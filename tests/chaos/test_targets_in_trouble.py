@@ -1,0 +1,171 @@
+"""Targets that are deleted, narrow about timestamps, or throttled while firings are due: only their own ones wait."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from support.application import Application, WorkerProcess
+from support.clocks import MINUTE
+from support.placing import delete_topic
+from support.quotas import throttle_producers
+from support.reading import Record, header, read_all, read_until
+
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.model import EventType, HistoryEvent
+
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
+
+DETECTION_MS = 3_000
+PUNCTUAL_MS = 1_500
+RETURN_MS = 5_000
+HEALTHY, FRAIL = 200, 80
+SPREAD_MS = 20_000
+UNDISTURBED = {EventType.SCHEDULED, EventType.FIRED, EventType.FINISHED}
+
+
+async def schedule(application: Application, frail: str, clock: Clock) -> int:
+    """Schedule firings for a good target and a frail one over the next seconds; return when they begin."""
+    start = clock.now() + 3_000
+    async with application.client() as client:
+        await client.schedule_many(
+            {"id": f"{name}-{number}", "payload": b"x", "topic": topic, "at": start + number * SPREAD_MS // count}
+            for name, topic, count in (("frail", frail, FRAIL), ("healthy", application.target, HEALTHY))
+            for number in range(count)
+        )
+    return start
+
+
+def number_of(record: Record, name: str) -> int:
+    return int(header(record, f"schedule-{name}") or 0)
+
+
+def ids_of(records: Iterable[Record]) -> Counter[str | None]:
+    return Counter(header(record, "schedule-id") for record in records)
+
+
+async def check_healthy(application: Application, since: int) -> None:
+    """Every one came once; what was due some seconds after an instant was punctual."""
+    records = await read_until(
+        application.bootstrap_servers, [application.target], lambda records: len(records) >= HEALTHY, timeout=60
+    )
+    assert ids_of(records) == {f"healthy-{number}": 1 for number in range(HEALTHY)}
+    lateness = sorted(
+        number_of(record, "fired-at") - due
+        for record in records
+        if (due := number_of(record, "due")) >= since + DETECTION_MS
+    )
+    assert len(lateness) > HEALTHY // 4
+    assert lateness[math.ceil(0.99 * len(lateness)) - 1] <= PUNCTUAL_MS
+
+
+def frail_events(history: list[HistoryEvent]) -> list[HistoryEvent]:
+    return [event for event in history if (event.id or "").startswith("frail")]
+
+
+async def many_wait(worker: WorkerProcess) -> None:
+    """Return when a worker says that a part of all firings waits for targets."""
+    async with asyncio.timeout(30):
+        while sum(target["waiting"] for target in (await worker.get("/info")).get("targets", [])) <= FRAIL // 4:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_meanwhile(application: Application) -> None:
+    servers, clock = application.bootstrap_servers, SystemClock()
+    frail = f"{application.target}-frail"
+    await application.create_topic(frail)
+    worker = await application.start_worker()
+    start = await schedule(application, frail, clock)
+    await read_until(servers, [frail], lambda records: len(records) >= FRAIL // 4)
+
+    await asyncio.to_thread(delete_topic, servers, frail)
+    deleted_at = clock.now()
+    await many_wait(worker)
+    await application.create_topic(frail)
+    created_at = clock.now()
+
+    await check_healthy(application, deleted_at)
+    waited = {f"frail-{number}" for number in range(FRAIL) if start + number * SPREAD_MS // FRAIL >= deleted_at}
+    came = await read_until(servers, [frail], lambda records: ids_of(records).keys() >= waited)
+    events = frail_events(await application.history())
+    assert len(waited) > FRAIL // 3
+    assert set(ids_of(came).values()) == {1}
+    assert {header(record, "schedule-attempt") for record in came} == {"1"}
+    late = [record for record in came if number_of(record, "due") < created_at]
+    assert len(late) > FRAIL // 5
+    assert max(number_of(record, "fired-at") for record in late) <= created_at + RETURN_MS
+    assert Counter(event.id for event in events if event.event is EventType.FIRED) == {
+        f"frail-{number}": 1 for number in range(FRAIL)
+    }
+    assert {event.event for event in events} <= UNDISTURBED, "nothing was refused: the topic was away"
+
+
+async def test_a_target_with_the_time_of_appending_gets_each_firing_once_and_not_early(
+    application: Application,
+) -> None:
+    servers, clock = application.bootstrap_servers, SystemClock()
+    frail = f"{application.target}-frail"
+    await application.create_topic(frail, partitions=4, **{"message.timestamp.type": "LogAppendTime"})
+    await application.start_worker()
+    start = await schedule(application, frail, clock)
+
+    await check_healthy(application, start - DETECTION_MS)
+    came = await read_until(servers, [frail], lambda records: len(records) >= FRAIL)
+    assert ids_of(came) == {f"frail-{number}": 1 for number in range(FRAIL)}
+    assert all(record.timestamp >= number_of(record, "due") for record in came)
+
+
+async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(application: Application) -> None:
+    servers = application.bootstrap_servers
+    frail = f"{application.target}-frail"
+    narrow = {"message.timestamp.before.max.ms": "2000", "message.timestamp.after.max.ms": "2000"}
+    await application.create_topic(frail, partitions=4, **narrow)
+    clock = application.drive_clock(behind=4 * MINUTE)
+    worker = await application.start_worker()
+    clock.let_minute_end_in(45_000)
+    start = await schedule(application, frail, clock)
+
+    await check_healthy(application, start)
+    await clock.reaches(start + SPREAD_MS + 2_000)
+    assert await read_all(servers, frail) == []
+    await application.configure_topic(frail, **dict.fromkeys(narrow, "86400000"))
+    clock.let_minute_end_in(1_000)
+    came = await read_until(servers, [frail], lambda records: len(records) >= FRAIL, timeout=90)
+    dead = await read_all(servers, application.settings.topics.dead_letters)
+    info = await worker.get("/info")
+
+    assert ids_of(came) == {f"frail-{number}": 1 for number in range(FRAIL)}
+    assert dead == []
+    assert all(lane["state"] == "running" for lane in info["lanes"])
+
+
+async def test_a_throttled_worker_makes_its_transactions_smaller_until_they_are_done_in_time(tmp_path: Path) -> None:
+    """As large as they are without a quota, none would ever end within its deadline."""
+    count, size = 60, 100_000
+    with EmbeddedBroker() as broker:
+        servers = broker.bootstrap_servers
+        application = await Application.create(servers, tmp_path, transaction_timeout="5s", partitions="1")
+        try:
+            worker = await application.start_worker()
+            due = SystemClock().now() + 8_000
+            async with application.client() as client:
+                await client.schedule_many(
+                    {"id": f"large-{number}", "payload": b"x" * size, "topic": application.target, "at": due}
+                    for number in range(count)
+                )
+            await throttle_producers(servers, 250_000)
+            came = await read_until(servers, [application.target], lambda records: len(records) >= count, timeout=180)
+            await throttle_producers(servers, None)
+            history = await application.history()
+            info = await worker.get("/info")
+        finally:
+            await asyncio.to_thread(application.close)
+
+    assert ids_of(came) == {f"large-{number}": 1 for number in range(count)}
+    assert {event.event for event in history} <= UNDISTURBED, "to be throttled is no refusal"
+    assert all(lane["state"] == "running" for lane in info["lanes"])

@@ -1,0 +1,380 @@
+"""What holds for the dialects of other schedulers: their producers and consumers notice no difference."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.foreign import (
+    FOREIGN,
+    Foreign,
+    etf1_headers,
+    karafka_headers,
+    record,
+    skyuk_avro,
+    skyuk_json,
+    task,
+    task_key,
+)
+from support.partition import AT, HOUR, NAMES, Partition
+from support.producing import FakeProducer
+
+from light_scheduler.model import Outcome
+from light_scheduler.settings import DIALECTS
+from light_scheduler.tables import MemoryStore
+from light_scheduler.wire import dialect_named, partition_for
+
+DAY = 24 * HOUR
+DUE = AT + HOUR
+
+every = pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
+
+
+@pytest.fixture
+async def producer() -> FakeProducer:
+    return FakeProducer()
+
+
+def of(foreign: Foreign, producer: FakeProducer) -> Partition:
+    return Partition(producer, dialect=foreign.dialect)
+
+
+def messages(partition: Partition) -> list[tuple[bytes | None, bytes | None, Any]]:
+    return [(sent.key, sent.value, list(sent.headers)) for sent in partition.sent("reminders")]
+
+
+def test_every_dialect_that_a_setting_may_name_is_one() -> None:
+    assert [dialect_named(name).name for name in DIALECTS] == list(DIALECTS)
+    assert {foreign.dialect for foreign in FOREIGN.values()} == set(DIALECTS) - {"native", "json"}
+
+
+# -- what is delivered ------------------------------------------------------------------------------------------------
+
+
+@every
+async def test_a_message_is_delivered_at_its_time_as_its_consumers_expect_it(
+    foreign: Foreign, producer: FakeProducer
+) -> None:
+    partition = of(foreign, producer)
+    sent = foreign.schedule(DUE, b"payload", 42, AT)
+    assert (await partition.run(sent)).outcomes == {Outcome.SCHEDULED: 1}
+    await partition.run(now=DUE - 1)
+    assert messages(partition) == []
+    await partition.run(now=DUE)
+    assert messages(partition) == [foreign.expected(DUE, b"payload", sent)]
+    await partition.run(now=DUE + DAY)
+    assert messages(partition) == []
+
+
+@every
+async def test_an_update_to_a_later_day_never_fires_at_the_old_time(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    await partition.run(foreign.schedule(DUE, b"old", 42, AT))
+    later = foreign.schedule(DUE + DAY, b"new", 43, AT)
+    assert (await partition.run(later)).outcomes == {Outcome.UPDATED: 1}
+    await partition.run(now=DUE)
+    assert messages(partition) == []
+    await partition.run(now=DUE + DAY)
+    assert messages(partition) == [foreign.expected(DUE + DAY, b"new", later)]
+
+
+@every
+async def test_an_update_to_an_earlier_time_fires_then_and_only_then(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    sooner = foreign.schedule(DUE, b"new", 43, AT)
+    await partition.run(foreign.schedule(DUE + DAY, b"old", 42, AT), sooner)
+    await partition.run(now=DUE)
+    assert messages(partition) == [foreign.expected(DUE, b"new", sooner)]
+    await partition.run(now=DUE + DAY)
+    assert messages(partition) == []
+
+
+@every
+@pytest.mark.parametrize("ending", ["cancel", "tombstone"])
+async def test_what_is_cancelled_or_told_to_be_over_is_not_delivered(
+    foreign: Foreign, ending: str, producer: FakeProducer
+) -> None:
+    partition = of(foreign, producer)
+    await partition.run(foreign.schedule(DUE, b"payload", 42, AT))
+    end = foreign.cancel if ending == "cancel" else foreign.tombstone
+    assert (await partition.run(end(43))).outcomes == {Outcome.CANCELLED: 1}
+    await partition.run(now=DUE)
+    assert messages(partition) == []
+
+
+@every
+async def test_a_cancel_that_is_read_with_what_is_due_comes_first(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    await partition.run(foreign.schedule(DUE, b"payload", 42, AT))
+    await partition.run(foreign.cancel(43), now=DUE)
+    assert messages(partition) == []
+
+
+@every
+async def test_the_end_of_what_is_not_pending_is_no_error(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    assert (await partition.run(foreign.tombstone(42), foreign.cancel(43))).outcomes == {Outcome.NOT_FOUND: 2}
+    assert partition.dead_letters == []
+
+
+@every
+async def test_an_id_can_be_scheduled_again_after_its_end(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    again = foreign.schedule(DUE, b"again", 44, AT)
+    await partition.run(foreign.schedule(DUE, b"payload", 42, AT), foreign.cancel(43), again)
+    await partition.run(now=DUE)
+    assert messages(partition) == [foreign.expected(DUE, b"again", again)]
+
+
+@every
+async def test_nothing_is_delivered_twice_after_a_restart(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    sent = foreign.schedule(DUE, b"payload", 42, AT)
+    await partition.run(sent)
+    partition.restart(MemoryStore(), now=AT)
+    await partition.run(now=DUE, applies=False)  # committed, and then the worker is killed
+    assert messages(partition) == [foreign.expected(DUE, b"payload", sent)]
+    partition.restart(MemoryStore(), now=DUE)
+    await partition.run(now=DUE + DAY)
+    assert messages(partition) == []
+
+
+@every
+async def test_what_became_due_while_no_worker_ran_is_delivered(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    sent = foreign.schedule(DUE, b"payload", 42, AT)
+    await partition.run(sent, now=DUE + 60_000)
+    assert messages(partition) == [foreign.expected(DUE, b"payload", sent)]
+
+
+@every
+async def test_a_record_stays_in_the_partition_that_its_sender_chose(foreign: Foreign, producer: FakeProducer) -> None:
+    for number in range(3):
+        partition = Partition(producer, number=number, of=3, dialect=foreign.dialect)
+        cycle = await partition.run(foreign.schedule(DUE, b"payload", 42, AT))
+        assert (cycle.forwarded, partition.sent(NAMES.commands)) == (0, [])
+        await partition.run(now=DUE)
+        assert len(messages(partition)) == 1
+
+
+@every
+async def test_commands_in_the_json_form_control_what_is_pending(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    await partition.run(foreign.schedule(DUE, b"payload", 42, AT))
+    asked = {"command": "cancel", "id": "a", "tenant": foreign.tenant, "reply_topic": "answers"}
+    content_type = ("content-type", b"application/vnd.light-scheduler.command+json")
+    cycle = await partition.run(record(b"a", json.dumps(asked).encode(), [content_type], offset=43))
+    assert cycle.outcomes == {Outcome.CANCELLED: 1}
+    assert [result.outcome for result in partition.results] == [Outcome.CANCELLED]
+
+
+@every
+async def test_bulk_commands_are_refused(foreign: Foreign, producer: FakeProducer) -> None:
+    partition = of(foreign, producer)
+    content_type = ("content-type", b"application/vnd.light-scheduler.command+json")
+    await partition.run(record(b"a", b'{"command": "cancel", "id": "*"}', [content_type]))
+    assert [(letter.field, "native or json" in letter.reason) for letter in partition.dead_letters] == [("id", True)]
+
+
+# -- times that have passed -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "late", "field"),
+    [
+        ("etf1", 999, None),
+        ("etf1", 1_000, "scheduler-epoch"),
+        ("karafka", 10_000, None),
+        ("karafka", 11_000, "schedule_target_epoch"),
+        ("skyuk, JSON", 1, None),
+        ("skyuk, JSON", AT, None),
+        ("skyuk, Avro", AT + 1, None),
+    ],
+)
+async def test_a_time_that_has_passed_is_taken_or_refused_as_its_senders_expect(
+    name: str, late: int, field: str | None, producer: FakeProducer
+) -> None:
+    foreign = FOREIGN[name]
+    partition = of(foreign, producer)
+    sent = foreign.schedule(AT - late, b"payload", 42, AT)
+    if name == "etf1" and late < 1_000:  # the same second
+        sent = foreign.schedule(AT, b"payload", 42, AT + late)
+    await partition.run(sent, now=AT + 5_000)
+    assert [letter.field for letter in partition.dead_letters] == ([] if field is None else [field])
+    assert len(messages(partition)) == (field is None)
+
+
+async def test_a_task_whose_start_has_passed_goes_on_in_its_own_steps(producer: FakeProducer) -> None:
+    partition = of(FOREIGN["light4j"], producer)
+    every_two_minutes = {"timeUnit": "MINUTES", "time": 2}
+    started = task(AT, frequency=every_two_minutes, start=AT - 3 * 60_000 + 59_999)  # in the minute AT - 3 min
+    await partition.run(record(task_key(), started, []))
+    assert partition.wakes_at == AT + 60_000
+    await partition.run(now=AT + 60_000)
+    delivered = task(AT, frequency=every_two_minutes, start=AT + 120_000)
+    assert [value for _, value, _ in messages(partition)] == [delivered]
+    assert partition.wakes_at == AT + 180_000
+
+
+async def test_a_task_without_a_start_begins_with_the_next_unit(producer: FakeProducer) -> None:
+    partition = of(FOREIGN["light4j"], producer)
+    given = task(AT, frequency={"timeUnit": "SECONDS", "time": 10}, start=None)
+    await partition.run(record(task_key(), given, [], timestamp=AT + 1), now=AT + 1)
+    assert partition.wakes_at == AT + 11_000
+
+
+async def test_a_task_repeats_until_it_is_deleted(producer: FakeProducer) -> None:
+    partition = of(FOREIGN["light4j"], producer)
+    await partition.run(record(task_key(), task(AT, frequency={"timeUnit": "DAYS", "time": 1}, start=AT), []))
+    for day in (1, 2, 3):
+        await partition.run(now=AT + day * DAY)
+        assert len(messages(partition)) == 1
+    await partition.run(record(task_key(), task(AT, action="DELETE", frequency=None), []), now=AT + 4 * DAY)
+    assert messages(partition) == []
+    assert partition.wakes_at is None
+
+
+# -- what else they can say -------------------------------------------------------------------------------------------
+
+
+async def test_a_target_without_a_key_gets_none(producer: FakeProducer) -> None:
+    for name, headers in (("etf1", etf1_headers(DUE)[:2]), ("karafka", karafka_headers(DUE)[:4])):
+        partition = of(FOREIGN[name], producer)
+        await partition.run(record(b"a", b"", list(headers)))
+        await partition.run(now=DUE)
+        assert [(key, value) for key, value, _ in messages(partition)] == [(None, b"")]
+
+
+@pytest.mark.parametrize("key", [b"\xff\xfe", b"a\x00b", b"base64:", b"base64:/w==", "žluť".encode(), b" a "])
+@pytest.mark.parametrize("name", ["etf1", "karafka"])
+async def test_any_key_is_an_id_and_comes_back_as_it_was(name: str, key: bytes, producer: FakeProducer) -> None:
+    partition = of(FOREIGN[name], producer)
+    headers = etf1_headers(DUE) if name == "etf1" else karafka_headers(DUE)
+    await partition.run(record(key, b"x", headers), record(b"base64:another", b"y", headers, offset=43))
+    await partition.run(record(key, b"x", headers, offset=44))
+    await partition.run(now=DUE)
+    source_key = "scheduler-key" if name == "etf1" else "schedule_source_key"
+    assert [dict(given)[source_key] for _, _, given in messages(partition)] == [b"base64:another", key]
+
+
+async def test_karafka_chooses_the_partition_of_the_target(producer: FakeProducer) -> None:
+    partition = of(FOREIGN["karafka"], producer)
+    chosen = [*karafka_headers(DUE), ("schedule_target_partition", b"3")]
+    by_key = [*karafka_headers(DUE), ("schedule_target_partition_key", b"order-1")]
+    await partition.run(record(b"a", b"x", chosen), record(b"b", b"x", by_key, offset=43))
+    await partition.run(now=DUE)
+    partitions = {sent.headers[-1][1]: sent.partition for sent in partition.sent("reminders")}
+    assert partitions == {b"a": 3, b"b": partition_for(b"order-1", 4)}
+
+
+async def test_karafka_dispatches_in_the_order_of_epoch_and_offset(producer: FakeProducer) -> None:
+    partition = of(FOREIGN["karafka"], producer)
+    due = [DUE + 1_000, DUE, DUE + 1_000, DUE]
+    await partition.run(*(record(b"%d" % n, b"%d" % n, karafka_headers(at), offset=n) for n, at in enumerate(due)))
+    await partition.run(now=DUE + 1_000)
+    assert [value for _, value, _ in messages(partition)] == [b"1", b"3", b"0", b"2"]
+
+
+@pytest.mark.parametrize("value", [skyuk_json(DUE, None), skyuk_avro(DUE, None)])
+async def test_skyuk_schedules_a_tombstone_by_a_value_of_null(value: bytes, producer: FakeProducer) -> None:
+    partition = of(FOREIGN["skyuk, JSON"], producer)
+    await partition.run(record(b"a", value, []))
+    await partition.run(now=DUE)
+    assert messages(partition) == [(b"target-key", None, [("x", b"\xff")])]
+
+
+async def test_skyuk_times_may_be_text(producer: FakeProducer) -> None:
+    partition = of(FOREIGN["skyuk, JSON"], producer)
+    await partition.run(record(b"a", skyuk_json("2026-01-01T01:00:00Z", headers=None), []))
+    assert partition.wakes_at == DUE
+
+
+# -- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def etf1(key: bytes | None = b"a", **headers: str | None) -> Any:
+    given = dict(etf1_headers(DUE)) | {f"scheduler-{name.replace('_', '-')}": text for name, text in headers.items()}
+    return record(key, b"x", [(name, _bytes(value)) for name, value in given.items() if value is not None])
+
+
+def karafka(key: bytes | None = b"a", **headers: str | None) -> Any:
+    given = dict(karafka_headers(DUE)) | {f"schedule_{name}": text for name, text in headers.items()}
+    return record(key, b"x", [(name, _bytes(value)) for name, value in given.items() if value is not None])
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+HUNDRED_YEARS = str((AT + 101 * 366 * DAY) // 1_000)
+WRONG: list[tuple[str, Any, str, str]] = [
+    ("etf1", etf1(key=None), "key", "must not be empty"),
+    ("etf1", etf1(key=b" "), "key", "must not be empty"),
+    ("etf1", etf1(key=b"k" * 600), "key", "longer than 512 bytes"),
+    ("etf1", etf1(epoch=None), "scheduler-epoch", "is required"),
+    ("etf1", etf1(epoch="soon"), "scheduler-epoch", "'soon' is not a number of whole seconds"),
+    ("etf1", etf1(epoch="-1"), "scheduler-epoch", "not a number of whole seconds"),
+    ("etf1", etf1(epoch=str(DUE)), "scheduler-epoch", "not milliseconds"),
+    ("etf1", etf1(epoch="9" * 30), "scheduler-epoch", "not a number of whole seconds"),
+    ("etf1", etf1(target_topic=None), "scheduler-target-topic", "is required"),
+    ("etf1", etf1(target_topic="a b"), "scheduler-target-topic", "is not a topic name"),
+    ("etf1", etf1(target_topic=NAMES.history), "scheduler-target-topic", "internal topic"),
+    ("etf1", record(b"a", b"x" * 1_000_001, etf1_headers(DUE)), "value", "at most 1000000"),
+    ("karafka", karafka(key=b""), "key", "must not be empty"),
+    ("karafka", karafka(schema_version=None), "schedule_schema_version", "is required"),
+    ("karafka", karafka(schema_version="one"), "schedule_schema_version", "is not a version"),
+    ("karafka", karafka(schema_version="1.1.0"), "schedule_schema_version", "newer than 1.0.0"),
+    ("karafka", karafka(source_type=None), "schedule_source_type", "is required"),
+    ("karafka", karafka(source_type="cancle"), "schedule_source_type", "did you mean cancel"),
+    ("karafka", karafka(target_epoch=None), "schedule_target_epoch", "is required"),
+    ("karafka", karafka(target_epoch="1.5"), "schedule_target_epoch", "whole seconds"),
+    ("karafka", karafka(target_epoch=HUNDRED_YEARS), "schedule_target_epoch", "100 years"),
+    ("karafka", karafka(target_topic=""), "schedule_target_topic", "is required"),
+    ("karafka", karafka(target_partition="x"), "schedule_target_partition", "whole number"),
+    ("skyuk", record(None, skyuk_json(DUE), []), "record key", "must not be empty"),
+    ("skyuk", record(b"a", b"{", []), "record value", "is not JSON"),
+    ("skyuk", record(b"a", b"", []), "record value", "is no Avro of the schema"),
+    ("skyuk", record(b"a", skyuk_avro(DUE) + b"x", []), "record value", "is no Avro of the schema"),
+    ("skyuk", record(b"a", skyuk_json(None), []), "time", "is required"),
+    ("skyuk", record(b"a", skyuk_json(True), []), "time", "is required"),
+    ("skyuk", record(b"a", skyuk_json("tomorrow"), []), "time", "is not an instant"),
+    ("skyuk", record(b"a", skyuk_json(DUE * 1_000), []), "time", "beyond the year 9999"),
+    ("skyuk", record(b"a", skyuk_json(DUE, topic=""), []), "topic", "is not a topic name"),
+    ("skyuk", record(b"a", skyuk_json(DUE, topic=1), []), "topic", "must be text"),
+    ("skyuk", record(b"a", skyuk_json(DUE, key="###"), []), "key", "is not base64"),
+    ("skyuk", record(b"a", skyuk_json(DUE, key=None), []), "key", "must be base64 text"),
+    ("skyuk", record(b"a", skyuk_json(DUE, value=5), []), "value", "must be base64 text"),
+    ("skyuk", record(b"a", skyuk_json(DUE, headers={"h": 1}), []), "headers.h", "must be base64 text"),
+    ("light4j", record(task_key(), b"\x00", []), "record value", "is no Avro of the schema"),
+    ("light4j", record(b"\xff", None, []), "record key", "is no Avro of the schema"),
+    ("light4j", record(None, None, []), "record key", "is required"),
+    ("light4j", record(task_key(host="a b"), task(DUE), []), "host", "not a tenant name"),
+    ("light4j", record(task_key(name=""), task(DUE), []), "name", "must not be empty"),
+    ("light4j", record(task_key(), task(DUE, frequency=None), []), "frequency", "is required"),
+    (
+        "light4j",
+        record(task_key(), task(DUE, frequency={"timeUnit": "DAYS", "time": 0}), []),
+        "frequency.time",
+        "least 1",
+    ),
+    ("light4j", record(task_key(), task(DUE, start=-1), []), "start", "UTC epoch ms"),
+    ("light4j", record(task_key(), task(DUE, topic="a b"), []), "topic", "is not a topic name"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "bad", "field", "reason"), WRONG)
+async def test_a_bad_record_is_a_dead_letter_that_names_its_field_and_the_rest_goes_on(
+    dialect: str, bad: Any, field: str, reason: str, producer: FakeProducer
+) -> None:
+    foreign = next(each for each in FOREIGN.values() if each.dialect == dialect)
+    partition = Partition(producer, dialect=dialect)
+    good = foreign.schedule(DUE, b"payload", 43, AT)
+    cycle = await partition.run(bad, good)
+    assert cycle.outcomes == {Outcome.REJECTED: 1, Outcome.SCHEDULED: 1}
+    (letter,) = partition.dead_letters
+    assert letter.field == field
+    assert reason in letter.reason
+    assert (letter.key, letter.value, letter.headers) == (bad.key, bad.value, list(bad.headers))
+    await partition.run(now=DUE)
+    assert messages(partition) == [foreign.expected(DUE, b"payload", good)]

@@ -1,0 +1,248 @@
+"""Topics of all dialects at once, on one worker: the records of other schedulers' producers in, their messages out."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiokafka import AIOKafkaProducer
+from support.application import Application
+from support.foreign import (
+    LIGHT4J_KEY,
+    LIGHT4J_VALUE,
+    SKYUK_SCHEMA,
+    etf1_headers,
+    karafka_headers,
+    skyuk_avro,
+    skyuk_json,
+    task,
+    task_key,
+)
+from support.reading import Record, read_all, read_until
+from support.registry import FakeRegistry
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.connection import started_producer, stop_producer
+from light_scheduler.testing import Kafka
+from light_scheduler.wire import decode_dead_letter
+
+pytestmark = pytest.mark.integration
+
+DAY = 86_400_000
+
+
+def now() -> int:
+    return SystemClock().now()
+
+
+class Topics:
+    """One commands topic of each dialect, named after it, with a prefix of the test's own."""
+
+    def __init__(self, prefix: str) -> None:
+        self.karafka, self.etf1, self.skyuk, self.light4j, self.native, self.json = (
+            f"{prefix}-{dialect}" for dialect in ("karafka", "etf1", "skyuk", "light4j", "native", "json")
+        )
+
+    @property
+    def setting(self) -> str:
+        return ",".join(f"{name}:{name.rpartition('-')[2]}" for name in vars(self).values())
+
+
+@pytest.fixture
+async def topics(tmp_path: Path) -> Topics:
+    return Topics(f"d{tmp_path.name[-8:]}-{now()}")
+
+
+@pytest.fixture
+async def producer(kafka: Kafka) -> Any:
+    producer = await started_producer({"bootstrap_servers": kafka.bootstrap_servers})
+    yield producer
+    await stop_producer(producer)
+
+
+@pytest.fixture
+async def application(kafka: Kafka, tmp_path: Path, topics: Topics) -> Any:
+    application = await Application.create(kafka.bootstrap_servers, tmp_path, commands_topics=topics.setting)
+    for name in (topics.karafka, topics.etf1, topics.skyuk):
+        await application.configure_topic(name, **{"cleanup.policy": "compact"})  # as their projects have them
+    yield application
+    application.close()
+
+
+async def delivered(application: Application, count: int) -> list[Record]:
+    return await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= count)
+
+
+async def test_topics_of_all_dialects_at_once_and_nothing_twice_after_a_kill(
+    application: Application, topics: Topics, producer: AIOKafkaProducer
+) -> None:
+    target = application.target
+    worker = await application.start_worker()
+    due = (now() // 1_000 + 9) * 1_000
+
+    async def send(topic: str, key: bytes, value: bytes | None, headers: Any = ()) -> Any:
+        return await producer.send_and_wait(topic, value, key, headers=list(headers))
+
+    in_etf1 = await send(topics.etf1, b"a", b"from etf1", etf1_headers(due, target))
+    in_karafka = await send(topics.karafka, b"a", b"from karafka", karafka_headers(due, topic=target))
+    await send(topics.skyuk, b"a", skyuk_json(due, b"from skyuk, JSON", topic=target))
+    await send(topics.skyuk, b"b", skyuk_avro(due, b"from skyuk, Avro", topic=target))
+    ticking = task(due, frequency={"timeUnit": "SECONDS", "time": 1_000}, start=due - 1_000_000, topic=target)
+    await send(topics.light4j, task_key(), ticking)
+    in_native = [("schedule-at", b"%d" % due), ("schedule-target-topic", target.encode())]
+    await send(topics.native, b"a", b"from native", in_native)
+    in_json = b'{"trigger": {"at": %d}, "target": {"topic": "%s"}, "payload": {"text": "from json"}}'
+    await send(topics.json, b"a", in_json % (due, target.encode()))
+
+    # What is moved to a later day, cancelled, or told to be over, is not delivered.
+    for key, headers in ((b"moved", etf1_headers(due + DAY, target)), (b"gone", None)):
+        await send(topics.etf1, key, b"never", etf1_headers(due, target))
+        await send(topics.etf1, key, b"never" if headers else None, headers or [])
+        await send(topics.karafka, key, b"never", karafka_headers(due, topic=target))
+        kind = "schedule" if headers else "cancel"
+        await send(topics.karafka, key, b"never" if headers else None, karafka_headers(due + DAY, kind, target))
+        await send(topics.skyuk, key, skyuk_json(due, b"never", topic=target))
+        await send(topics.skyuk, key, skyuk_json(due + DAY, b"never", topic=target) if headers else None)
+    # What cannot be understood stops nothing.
+    await send(topics.etf1, b"bad", b"x", etf1_headers(due, target)[1:])
+    await send(topics.karafka, b"bad", b"x", karafka_headers(due, "schedul", target))
+    await send(topics.skyuk, b"bad", b"neither")
+    await send(topics.light4j, b"bad", None)
+
+    worker.kill()
+    worker.start()
+    await worker.ready()
+    records = await delivered(application, 7)
+    by_value = {record.value: record for record in records}
+    sent_at = b"%d" % (in_etf1.timestamp // 1_000)
+    message = by_value[b"from etf1"]
+    assert (message.key, list(message.headers)) == (
+        b"target-key",
+        [
+            *etf1_headers(due, target),
+            ("scheduler-timestamp", sent_at),
+            ("scheduler-key", b"a"),
+            ("scheduler-topic", topics.etf1.encode()),
+        ],
+    )
+    message = by_value[b"from karafka"]
+    assert (message.key, list(message.headers)) == (
+        b"target-key",
+        [
+            *karafka_headers(due, topic=target),
+            ("schedule_source_topic", topics.karafka.encode()),
+            ("schedule_source_partition", b"%d" % in_karafka.partition),
+            ("schedule_source_offset", b"%d" % in_karafka.offset),
+            ("schedule_source_key", b"a"),
+        ],
+    )
+    for value in (b"from skyuk, JSON", b"from skyuk, Avro"):
+        assert (by_value[value].key, list(by_value[value].headers)) == (b"target-key", [("x", b"\xff")])
+    message = by_value[task(due, frequency={"timeUnit": "SECONDS", "time": 1_000}, start=due + 1_000, topic=target)]
+    assert (message.key, list(message.headers)) == (task_key(), [])
+    assert {b"from native", b"from json"} <= by_value.keys()
+    assert all(record.timestamp >= due for record in records)
+
+    letters = [
+        decode_dead_letter(each)
+        for each in await read_all(application.bootstrap_servers, application.settings.topics.dead_letters)
+    ]
+    assert {(topic, letter.field) for letter, topic in letters} == {
+        (topics.etf1, "scheduler-epoch"),
+        (topics.karafka, "schedule_source_type"),
+        (topics.skyuk, "record value"),
+        (topics.light4j, "record key"),
+    }
+
+    # HTTP sees and cancels what any dialect has scheduled.
+    path = "/api/v1/tenants/default/schedules/moved"
+    async with aiohttp.ClientSession() as session:
+        for _ in (topics.etf1, topics.karafka, topics.skyuk):
+            async with session.delete(worker.url + path) as response:
+                assert response.status == 200, await response.text()
+        async with session.get(worker.url + path) as response:
+            assert response.status == 404
+    assert len(await read_all(application.bootstrap_servers, target)) == 7
+
+
+async def test_a_registry_that_is_down_holds_its_topic_and_nothing_else(
+    application: Application, topics: Topics, producer: AIOKafkaProducer
+) -> None:
+    port = free_port()
+    worker = await application.start_worker(schema_registry=f"http://127.0.0.1:{port}")
+    target = application.target
+    # A firing of the topic that will be held, known before it is.
+    due = (now() // 1_000 + 3) * 1_000
+    await producer.send_and_wait(topics.skyuk, skyuk_json(due, b"known before", topic=target), b"k")
+    key = task_key(id=1)
+    value = task(now(), id=2, frequency={"timeUnit": "SECONDS", "time": 2}, start=now(), topic=target)
+    await producer.send_and_wait(topics.light4j, value, key)
+    framed = skyuk_avro(1, b"by its schema", id=3, topic=target)
+    sent = await producer.send_and_wait(topics.skyuk, framed, b"k")
+    await producer.send_and_wait(topics.etf1, b"from etf1", b"a", headers=etf1_headers(due, target))
+
+    records = await delivered(application, 2)
+    assert {record.value for record in records} == {b"known before", b"from etf1"}
+    lanes = {(lane["topic"], lane["partition"]): lane for lane in (await worker.get("/info"))["lanes"]}
+    held = lanes[topics.skyuk, sent.partition]
+    assert held["state"] == "running"
+    assert f"127.0.0.1:{port}" in held["reason"]
+
+    registry = FakeRegistry({1: LIGHT4J_KEY, 2: LIGHT4J_VALUE, 3: SKYUK_SCHEMA})
+    async with registry.serve(port):
+        await read_until(
+            application.bootstrap_servers,
+            [target],
+            lambda records: (
+                {b"target-key", key} <= {record.key for record in records}
+                and b"by its schema" in {record.value for record in records}
+            ),
+        )
+    assert {lane["reason"] for lane in (await worker.get("/info"))["lanes"]} == {None}
+
+
+async def test_the_states_topic_of_karafka_tells_how_far_a_partition_is(
+    application: Application, topics: Topics, producer: AIOKafkaProducer
+) -> None:
+    states = f"{topics.karafka}_states"
+    await application.create_topic(states, 4, **{"cleanup.policy": "compact"})
+    due = now() // 1_000 * 1_000 + 3 * DAY
+    sent = await producer.send_and_wait(
+        topics.karafka, b"x", b"a", headers=karafka_headers(due, topic=application.target)
+    )
+    worker = await application.start_worker()
+
+    def is_told(record: Record, state: str, day: str) -> bool:
+        told = _state(record)
+        return record.partition == sent.partition and told["state"] == state and day in told["daily"]
+
+    async def told(state: str, day: int) -> dict[str, Any]:
+        name = datetime.fromtimestamp(day / 1_000, UTC).date().isoformat()
+        records = await read_until(
+            application.bootstrap_servers,
+            [states],
+            lambda records: any(is_told(record, state, name) for record in records),
+        )
+        last = next(record for record in records if is_told(record, state, name))
+        assert (last.key, list(last.headers)) == (b"state", [("zlib", b"true")])
+        document = _state(last)
+        document["that day"] = document["daily"][name]
+        return document
+
+    loaded = await told("loaded", due)
+    assert loaded["that day"] == 1
+    assert loaded["schema_version"] == "1.0.0"
+    assert loaded["offsets"]["high"] == sent.offset
+    await worker.stop()
+    assert (await told("stopped", now()))["that day"] == 0
+
+
+def _state(record: Record) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(zlib.decompress(record.value))
+    return document

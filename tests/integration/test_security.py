@@ -1,0 +1,278 @@
+"""A Kafka with TLS, logins and ACLs: each kind of listener, from a schedule to its firing, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from support.acls import grant, revoke
+from support.application import Application
+from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
+
+from light_scheduler.client import SchedulerClient
+from light_scheduler.connection import Connection, KafkaSecurity
+from light_scheduler.connection.diagnosis import fault_of, require_access
+from light_scheduler.connection.principal import principal_of
+from light_scheduler.errors import BrokerError, BrokerRefused
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.rights import Right, consumer_rights, producer_rights, worker_rights
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
+
+pytestmark = pytest.mark.integration
+
+PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+async def application(secured: SecuredKafka, tmp_path: Path) -> AsyncIterator[Application]:
+    application = await Application.create(secured.servers, tmp_path)
+    yield application
+    application.close()
+
+
+def as_environment(options: dict[str, str]) -> dict[str, str]:
+    return {ENVIRONMENT_PREFIX + name.upper(): value for name, value in options.items()}
+
+
+def settings_of(options: dict[str, str]) -> Settings:
+    return load_settings({}, environment=as_environment(options))
+
+
+def run(options: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line with settings in its environment."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)}
+    environment = own | as_environment(options)
+    return subprocess.run([*PROGRAM, *words], check=False, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def written(application: Application, *outputs: str) -> str:
+    """Return all that was written: logs of workers, and outputs."""
+    return "\n".join([*(worker.log.read_text() for worker in application.workers), *outputs])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_schedule_goes_its_way_under_least_rights_and_no_secret_is_written_anywhere(
+    secured: SecuredKafka, application: Application, kind: str
+) -> None:
+    principal, group = secured.principal(kind), f"group-{uuid.uuid4().hex[:8]}"
+    options = {**secured.settings(kind), "app_id": application.settings.app_id, "web_port": str(free_port())}
+    settings = settings_of(options)
+    rights = [*worker_rights(settings, [application.target]), *producer_rights(settings)]
+    grant(secured.servers, principal, [*rights, *consumer_rights([application.target], group)])
+    worker = await application.start_worker(**options, log_level="DEBUG")
+    info = json.dumps(await worker.get("/info"))
+
+    async with SchedulerClient(settings.connection, app_id=settings.app_id) as client:
+        await client.schedule("from-client", b"1", topic=application.target, after="100ms")
+    sent = ("--id", "from-line", "--after", "100ms", "--target-topic", application.target, "--payload", "2")
+    answer = await asyncio.to_thread(run, options, "schedule", *sent)
+    assert answer.returncode == 0, answer.stderr
+    consumer = AIOKafkaConsumer(
+        application.target,
+        group_id=group,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        **settings.connection.aiokafka(),
+    )
+    await consumer.start()
+    try:
+        async with asyncio.timeout(30):
+            assert {(await consumer.getone()).value for _ in range(2)} == {b"1", b"2"}
+    finally:
+        await consumer.stop()
+    processes = await asyncio.to_thread(subprocess.check_output, ["ps", "-eo", "args"], text=True)
+    assert await worker.stop() == 0
+    everything = written(application, info, processes, repr(settings), repr(settings.connection), *answer.args)
+    for secret in SECRETS:
+        assert secret not in everything + answer.stdout + answer.stderr
+
+
+async def test_a_wrong_password_ends_commands_and_workers_at_once_with_plain_words(
+    secured: SecuredKafka, application: Application
+) -> None:
+    options = {**secured.settings("SCRAM-SHA-512"), "app_id": application.settings.app_id, "sasl_password": "wr0ng"}
+    refusal = (
+        f"Kafka at {secured.address('SASL_SSL')} does not let this client in: it does not accept the password of user "
+        "scram-sha-512-user: check sasl_username, sasl_password and sasl_mechanism"
+    )
+    for words in (["topics", "create"], ["cancel", "some", "--key", "some"], ["watch"]):
+        began = time.monotonic()
+        answer = await asyncio.to_thread(run, options, *words)
+        assert answer.stderr == f"Error: {refusal}\n"
+        assert answer.returncode == 1
+        assert time.monotonic() - began < 10
+        assert "wr0ng" not in answer.stdout + answer.stderr
+    worker = application.new_worker(**options)
+    worker.start()
+    assert await worker.ended() != 0
+    log = worker.log.read_text()
+    assert refusal in log
+    assert "Traceback" not in log
+    assert "wr0ng" not in log
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "reason"),
+    [
+        ("OAUTHBEARER", {"sasl_oauth_client_secret": "wr0ng"}, "invalid_client: unknown client or wrong secret"),
+        (
+            "OAUTHBEARER",
+            {"sasl_oauth_token_url": "http://127.0.0.1:1/token"},
+            "cannot be reached: .*call failed",
+        ),
+        ("SCRAM-SHA-512", {"ssl_ca": ""}, "not trusted .*: set ssl_ca to the certificate of the authority"),
+        ("SSL", {"ssl_certificate": "", "ssl_key": "", "ssl_key_password": ""}, "wants a client certificate"),
+    ],
+)
+def test_what_is_wrong_with_a_connection_is_said(
+    secured: SecuredKafka, kind: str, changes: dict[str, str], reason: str
+) -> None:
+    connection = settings_of({**secured.settings(kind), **changes}).connection
+    with pytest.raises(BrokerError, match=reason) as caught:
+        require_access(connection)
+    assert "wr0ng" not in str(caught.value)
+
+
+@pytest.mark.parametrize("listener", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_client_without_security_is_told_that_the_listener_wants_some(secured: SecuredKafka, listener: str) -> None:
+    with pytest.raises(BrokerError, match="security_protocol is not what its listener expects"):
+        require_access(secured.address(listener))
+
+
+def test_a_certificate_for_another_host_is_refused_unless_the_check_is_off(secured: SecuredKafka) -> None:
+    options = secured.settings("SCRAM-SHA-512")
+    elsewhere = {**options, "broker": options["broker"].replace("127.0.0.1", "localhost")}
+    with pytest.raises(BrokerRefused, match=r"certificate is for another host .* set ssl_check_hostname to false"):
+        require_access(settings_of(elsewhere).connection)
+    require_access(settings_of({**elsewhere, "ssl_check_hostname": "false"}).connection)
+
+
+def examined(options: dict[str, str], *words: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+    """Return the doctor's exit code, and its checks by name."""
+    answer = run(options, "doctor", "--json", *words)
+    assert answer.stdout, answer.stderr
+    checks: dict[str, list[dict[str, str]]] = {}
+    for check in json.loads(answer.stdout)["checks"]:
+        checks.setdefault(check["name"], []).append(check)
+    for secret in SECRETS:
+        assert secret not in answer.stdout + answer.stderr
+    return answer.returncode, checks
+
+
+@pytest.fixture
+def doctored(secured: SecuredKafka, application: Application, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The settings of an application whose user has no rights yet."""
+    kind = "SCRAM-SHA-512"
+    revoke(secured.servers, secured.principal(kind))
+    yield {
+        **secured.settings(kind),
+        "app_id": application.settings.app_id,
+        "web_port": str(free_port()),
+        "data_dir": str(tmp_path / "state"),
+    }
+    revoke(secured.servers, secured.principal(kind))
+
+
+def test_each_missing_right_is_named_with_the_command_that_gives_it(
+    secured: SecuredKafka, doctored: dict[str, str]
+) -> None:
+    exit_code, checks = examined(doctored)
+    assert exit_code == 1
+    app, servers = doctored["app_id"], secured.address("SASL_SSL")
+    begin = (
+        f"kafka-acls.sh --bootstrap-server {servers} --command-config admin.properties --add --allow-principal "
+        "User:scram-sha-512-user"
+    )
+    fixes = {check["detail"]: check["fix"] for check in checks["rights"]}
+    assert fixes[f"no right READ on topic {app}-commands"] == f"{begin} --operation Read --topic {app}-commands"
+    assert fixes[f"no right WRITE on topic {app}-history"] == f"{begin} --operation Write --topic {app}-history"
+    assert fixes[f"no right READ on group {app}"] == f"{begin} --operation Read --group {app}"
+    assert fixes[f"no right WRITE on transactional id {app}-{app}-commands-0"] == (
+        f"{begin} --operation Write --transactional-id {app} --resource-pattern-type prefixed"
+    )
+    assert "topics" not in checks, "topics that may not be seen are not said to be missing"
+    (limits,) = checks["time-outs"]
+    assert limits["status"] == "warn"
+    assert limits["fix"] == f"{begin} --operation DescribeConfigs --cluster"
+    assert {check["status"] for check in checks["certificate"]} == {"ok"}
+
+
+def test_least_rights_are_enough_for_the_doctor_and_a_literal_id_is_not(
+    secured: SecuredKafka, doctored: dict[str, str]
+) -> None:
+    settings, principal = settings_of(doctored), secured.principal("SCRAM-SHA-512")
+    rights = worker_rights(settings)
+    first = settings.topics.transactional_id(settings.topics.commands, 0)
+    literal = [right for right in rights if right.resource != "transactional-id"]
+    grant(secured.servers, principal, [*literal, Right("transactional-id", first, ("Write",))])
+    exit_code, checks = examined(doctored)
+    assert exit_code == 1
+    details = [check["detail"] for check in checks["rights"]]
+    assert len(details) == 2
+    assert f"{first}~1 to {first}~3, the spares of {first}: they look stuck" in details[0]
+    assert f"transactional ids {settings.app_id}-probe-...: workers test" in details[1]
+    assert {check["fix"].partition(" --operation ")[2] for check in checks["rights"]} == {
+        f"Write --transactional-id {settings.app_id} --resource-pattern-type prefixed"
+    }
+
+    grant(secured.servers, principal, rights)
+    exit_code, checks = examined(doctored)
+    assert exit_code == 0, checks
+    assert [check["status"] for check in checks["rights"]] == ["ok"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_principal_is_who_the_broker_says_one_is(secured: SecuredKafka, kind: str) -> None:
+    assert principal_of(settings_of(secured.settings(kind)).connection) == secured.principal(kind)
+
+
+async def test_a_client_goes_on_with_a_renewed_certificate_when_its_own_has_expired(
+    secured: SecuredKafka, tmp_path: Path
+) -> None:
+    pair = secured.authority.sign("tls-user", end=timedelta(seconds=8), into="renewed")
+    security = KafkaSecurity(
+        security_protocol="SSL", ssl_ca=secured.authority.path, ssl_certificate=pair.certificate, ssl_key=pair.key
+    )
+    arguments = Connection(secured.address("SSL"), security).aiokafka()
+    assert await fault_of(arguments) is None
+    async with asyncio.timeout(60):
+        while (fault := await fault_of(arguments)) is None:
+            await asyncio.sleep(0.2)
+    assert "renew the file that ssl_certificate names" in str(fault) or "does not accept the client" in str(fault)
+    secured.authority.sign("tls-user", into="renewed")
+    assert await fault_of(arguments) is None
+
+
+def test_commands_of_a_user_without_rights_say_which_one_is_missing(
+    secured: SecuredKafka, doctored: dict[str, str]
+) -> None:
+    app, advice = doctored["app_id"], "docs/security.md lists the rights to give"
+    send = ("schedule", "--key", "a", "--after", "1s", "--target-topic", "some")
+    denied = run(doctored, *send)
+    assert denied.returncode == 1
+    assert f"this user has no right to write to any topic; {advice}" in denied.stderr
+    assert "this user has no right to do so" in run(doctored, "topics", "create").stderr
+    assert "or this user may not see it" in run(doctored, "topics", "check", "--json").stdout
+    grant(secured.servers, secured.principal("SCRAM-SHA-512"), producer_rights(settings_of(doctored))[:1])
+    denied = run(doctored, *send)
+    assert (
+        denied.stderr
+        == f"Error: cannot look up topic {app}-results: this user has no right on topic {app}-results; {advice}\n"
+    )
+    assert run(doctored, *send, "--no-wait").returncode == 0

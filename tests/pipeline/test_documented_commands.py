@@ -1,0 +1,138 @@
+"""Every command of docs/pipeline.md, in its order, against a real Kafka: what a reader copies has to run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+from support.ledger import Ledger
+
+from light_scheduler.cli import cli
+from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.pipeline import session
+from light_scheduler.settings import ENVIRONMENT_PREFIX
+from light_scheduler.testing import Kafka
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(1_800)]
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"
+COMMAND = "light-scheduler pipeline "
+M = 1_793_491_200_000
+"""2026-11-01T00:00Z, where the page's examples begin."""
+HOUR = 3_600_000
+REFUSES = "light-scheduler pipeline load schedules.parquet --refused refused"
+"""The page shows what it says when it refuses a row."""
+
+
+def documented() -> list[str]:
+    """Return the page's commands, each as one line."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith(COMMAND)]
+
+
+@contextmanager
+def no_new_session(spark: SparkSession) -> Iterator[SparkSession]:
+    """Starting Spark takes longer than most jobs."""
+    yield spark
+
+
+@pytest.fixture
+def application(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Ledger:
+    """An application with what the page's commands name, and its folder as the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "spark_session", lambda *_: no_new_session(spark))
+    monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}APP_ID", prefix)
+    monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}BROKER", f"kafka://{kafka.bootstrap_servers}")
+    ledger = Ledger(prefix)
+    ledger.target = f"{prefix}-reminders"
+    for number in range(20):
+        ledger.send(f"s-{number}", M, ("at", M + HOUR + number))
+    ledger.send("rate", M, ("every", "6h"), ("max-firings", 3))
+    ledger.send("ahead", M, ("at", "2030-01-01T00:00:00Z"))
+    ledger.run(M)
+    ledger.run_until(M + 30 * HOUR)
+    ledger.produce(kafka.bootstrap_servers)
+    compacted = {"cleanup.policy": "compact"}
+    create_topic(kafka.bootstrap_servers, ledger.names.results, 1)
+    create_topic(kafka.bootstrap_servers, ledger.names.loads, 1, configs=compacted)
+    other = Ledger(f"{prefix}-2").names
+    create_topic(kafka.bootstrap_servers, other.commands, ledger.partitions)
+    create_topic(kafka.bootstrap_servers, other.changelog(other.commands), ledger.partitions, configs=compacted)
+    create_topic(kafka.bootstrap_servers, f"{ledger.target}-2", 1)
+    rows = [{"id": f"r-{number}", "at": "2030-01-01T00:00:00Z", "payload": "x"} for number in range(4)]
+    text = "id,at,payload\n" + "".join(f"{row['id']},{row['at']},x\n" for row in rows)
+    (tmp_path / "reminders.csv").write_text(text)
+    (tmp_path / "with-remarks.csv").write_text("remark," + text.replace("\nr-", "\nwhy,q-"))
+    targets = [{**row, "target-topic": ledger.target} for row in rows]
+    (tmp_path / "reminders.json").write_text("".join(json.dumps(row) + "\n" for row in targets))
+    refused = [*targets, {**targets[0], "at": "soon"}]
+    spark.createDataFrame(refused).coalesce(1).write.parquet(str(tmp_path / "schedules.parquet"))
+    return ledger
+
+
+def run(command: str, ledger: Ledger, kafka: Kafka) -> Result:
+    """Run a command with the page's names of places replaced by what stands for them here."""
+    environment: dict[str, str | None] = {}
+    if "//new-cluster:" in command:
+        environment[f"{ENVIRONMENT_PREFIX}APP_ID"] = f"{ledger.names.app_id}-2"
+    arguments = [placed(argument, ledger, kafka) for argument in shlex.split(command)[1:]]
+    # Java keeps the working directory that it began with.
+    if "--table" in arguments:
+        arguments[arguments.index("--table") + 1] = str(Path.cwd() / "minutes")
+    if "--continuous" not in arguments:
+        return CliRunner().invoke(cli, arguments, env=environment)
+    with ctrl_c_after_a_commit(Path(arguments[2])):
+        return CliRunner().invoke(cli, arguments, env=environment)
+
+
+def placed(argument: str, ledger: Ledger, kafka: Kafka) -> str:
+    """Return what stands here for a word of a documented command."""
+    argument = argument.replace("kafka://new-cluster:9092", f"kafka://{kafka.bootstrap_servers}")
+    argument = re.sub(r"(?<==)reminders|^reminders$|^reminders(?==)", ledger.target, argument)
+    if argument == "refused" or re.search(r"^[\w-]+\.(parquet|csv|json)$", argument):
+        return str(Path.cwd() / argument)
+    return argument.replace("s3a://bucket/", f"{Path.cwd()}/bucket-").replace("/data/", f"{Path.cwd()}/")
+
+
+@contextmanager
+def ctrl_c_after_a_commit(table: Path) -> Iterator[None]:
+    ended = threading.Event()
+
+    def wait() -> None:
+        while not ended.wait(0.1):
+            if list((table / "_delta_log").glob("*.json")):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_every_command_of_the_page_runs_and_ends_as_it_says(application: Ledger, kafka: Kafka, tmp_path: Path) -> None:
+    jobs = {shlex.split(command)[2] for command in documented()}
+    assert jobs == {"load", "export", "import", "archive", "audit", "forecast", "report"}
+    for command in documented():
+        ran = run(command, application, kafka)
+        assert ran.exit_code == (command == REFUSES), f"{command}\n{ran.output}\n{ran.exception!r}"
+        if "--json" in command:
+            json.loads(ran.stdout)
+    for page in ("audit.html", "load.html", "punctuality.html"):
+        assert (tmp_path / page).read_text().startswith("<!doctype html>")

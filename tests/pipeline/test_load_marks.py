@@ -1,0 +1,104 @@
+"""Marks of a load: with the records or not at all, and never passed over."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from support.kafka_records import committed_records
+
+from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.kafka.options import WriteOptions
+from light_scheduler.pipeline.load.marks import BatchMark, MarkingProducer, Marks
+from light_scheduler.testing import Kafka
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
+
+TIMEOUT_S = 30.0
+MARK = b'{"at":1,"rows":2}'
+
+
+class Place:
+    """A commands topic and a topic of marks."""
+
+    def __init__(self, kafka: Kafka, prefix: str) -> None:
+        self.commands, self.marks = f"{prefix}-commands", f"{prefix}-loads"
+        self.connection = Cluster(kafka.bootstrap_servers).options()
+        self.client = WriteOptions.parse(self.connection).client
+        for topic in (self.commands, self.marks):
+            create_topic(kafka.bootstrap_servers, topic, 1)
+
+    def producer(self, name: str) -> MarkingProducer:
+        return MarkingProducer(self.client, f"{self.commands}-{name}", self.connection, self.marks)
+
+    def read(self) -> Marks:
+        """Return the marks as a process reads them that knows of none."""
+        marks = Marks(self.connection, self.marks)
+        marks.read_on()
+        return marks
+
+
+@pytest.fixture
+def place(kafka: Kafka, prefix: str) -> Place:
+    return Place(kafka, prefix)
+
+
+def test_a_mark_is_there_with_its_records_and_an_aborted_one_is_not(kafka: Kafka, place: Place) -> None:
+    producer = place.producer("a")
+    with producer.transaction(b"done", MARK) as delivery:
+        delivery.send(place.commands, b"k", b"v")
+    with pytest.raises(KafkaException, match="Unknown partition"), producer.transaction(b"failed", MARK) as delivery:
+        delivery.send(place.commands, b"k", b"w", partition=7)
+    for marks in (place.read(), producer.marks):
+        assert marks.get(b"done", BatchMark) == BatchMark(1, 2)
+        assert marks.get(b"failed", BatchMark) is None
+    assert [record.value for record in committed_records(kafka, place.commands)] == [b"v"]
+
+
+def test_a_successor_ends_what_a_killed_producer_left_open(kafka: Kafka, place: Place) -> None:
+    killed = place.producer("a")
+    fenced = ExitStack()
+    delivery = fenced.enter_context(killed.transaction(b"late", MARK))
+    delivery.send(place.commands, b"k", b"v")
+    delivery.finish()
+    successor = place.producer("a")
+    with pytest.raises(KafkaException):
+        fenced.close()
+    assert successor.marks.get(b"late", BatchMark) is None
+    with successor.transaction(b"late", MARK) as delivery:
+        delivery.send(place.commands, b"k", b"v")
+    assert len(committed_records(kafka, place.commands)) == 1
+
+
+def test_a_mark_behind_a_transaction_that_is_not_decided_is_waited_for(place: Place) -> None:
+    undecided = Producer({**place.client, "transactional.id": f"{place.commands}-undecided"})
+    undecided.init_transactions(TIMEOUT_S)
+    undecided.begin_transaction()
+    undecided.produce(place.marks, MARK, b"undecided", partition=0)
+    assert undecided.flush(TIMEOUT_S) == 0
+    behind = threading.Event()
+    found: list[Marks] = []
+
+    def look() -> None:
+        marks = Marks(place.connection, place.marks)
+        behind.wait(TIMEOUT_S)
+        marks.read_on()
+        found.append(marks)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    blind = Producer({**place.client, "transactional.id": f"{place.commands}-behind"})
+    blind.init_transactions(TIMEOUT_S)
+    blind.begin_transaction()
+    blind.produce(place.marks, MARK, b"behind", partition=0)
+    blind.commit_transaction(TIMEOUT_S)
+    behind.set()
+    reader.join(0.5)
+    assert found == [], "it would not know of the mark behind"
+    undecided.abort_transaction(TIMEOUT_S)
+    reader.join(TIMEOUT_S)
+    assert found[0].get(b"behind", BatchMark) == BatchMark(1, 2)
+    assert found[0].get(b"undecided", BatchMark) is None

@@ -1,0 +1,43 @@
+"""A schema registry: its answers as its documentation has them, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+
+class FakeRegistry:
+    """`schemas` by id; `failing` is a status that it answers with instead, if it is not None."""
+
+    def __init__(self, schemas: dict[int, Any]) -> None:
+        self.schemas = schemas
+        self.failing: int | None = None
+        self.more: dict[int, dict[str, Any]] = {}
+        """Further members of the answers, by id."""
+        self.asked: list[int] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        id = int(request.match_info["id"])
+        self.asked.append(id)
+        if self.failing is not None:
+            return web.json_response({"error_code": 50001, "message": "Error in the backend"}, status=self.failing)
+        if id not in self.schemas:
+            return web.json_response({"error_code": 40403, "message": "Schema not found"}, status=404)
+        return web.json_response({"schema": json.dumps(self.schemas[id]), **self.more.get(id, {})})
+
+    @asynccontextmanager
+    async def serve(self, port: int) -> AsyncIterator[str]:
+        """Serve at a port; yield the address."""
+        app = web.Application()
+        app.router.add_get("/schemas/ids/{id}", self.answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            await runner.cleanup()

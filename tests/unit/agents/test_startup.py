@@ -1,0 +1,100 @@
+"""A worker that cannot start yet, or at all, says so in plain words: `faust -A light_scheduler worker`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from light_scheduler.agents.startup import REMIND_S, Waiting
+from light_scheduler.host.ports import free_port
+from light_scheduler.settings import ENVIRONMENT_PREFIX
+
+WORKER = [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"]
+
+
+def start(folder: Path, **settings: str) -> subprocess.Popen[str]:
+    """Start a worker whose broker is not there."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)}
+    given = {"broker": f"127.0.0.1:{free_port()}", "web_port": str(free_port()), "data_dir": str(folder), **settings}
+    environment |= {ENVIRONMENT_PREFIX + name.upper(): value for name, value in given.items()}
+    return subprocess.Popen(
+        WORKER, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_what_is_waited_for_is_told_once_then_when_it_changes_and_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = 0.0
+    waiting = Waiting(lambda: now)
+    with caplog.at_level(logging.INFO):
+        for what in ("broker", "broker", "topics", "topics"):
+            waiting.tell(what)
+            now += 1
+        now = 2 + REMIND_S
+        waiting.tell("topics")
+        waiting.end()
+    assert caplog.messages == [
+        "waiting: broker",
+        "waiting: topics",
+        "waiting: topics",
+        "the broker and the topics are there",
+    ]
+
+
+def test_without_a_broker_a_worker_writes_nothing_but_json_lines_until_it_is_stopped(tmp_path: Path) -> None:
+    worker = start(tmp_path, log_format="json")
+    assert worker.stderr is not None
+    lines = []
+    for line in worker.stderr:
+        lines.append(line)
+        if "waiting" in line:
+            break
+    worker.send_signal(signal.SIGINT)
+    output, rest = worker.communicate(timeout=30)
+
+    logged = [json.loads(line) for line in (*lines, *rest.splitlines())]
+    assert output == ""
+    assert [(line["level"], line["logger"]) for line in logged] == [
+        ("INFO", "light_scheduler.agents.app"),
+        ("WARNING", "light_scheduler.agents.startup"),
+    ]
+    assert logged[1]["message"].startswith("waiting: cannot reach Kafka at 127.0.0.1:")
+    assert all(line["at"].endswith("Z") for line in logged)
+
+
+def test_a_port_in_use_is_one_line_of_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        worker = start(tmp_path, web_port=str(port))
+        output, errors = worker.communicate(timeout=60)
+    assert (worker.returncode, output) == (1, "")
+    assert "Traceback" not in errors
+    (error,) = (line for line in errors.splitlines() if "[ERROR]" in line or "[CRITICAL]" in line)
+    assert f"port {port} of 127.0.0.1 is in use" in error
+    assert "--web-port" in error
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"tick": "5"}, "setting LIGHT_SCHEDULER_TICK: '5' has no unit"),
+        ({"tock": "5s"}, "setting LIGHT_SCHEDULER_TOCK: is not known; did you mean tick?"),
+        ({"data_dir": "/dev/null/state"}, "setting data_dir: /dev/null/state cannot be made: Not a directory"),
+        ({"commands_topics": "a:nonsense"}, "nonsense"),
+    ],
+)
+def test_a_bad_setting_is_one_line_of_error_and_wrong_use(tmp_path: Path, settings: dict[str, str], error: str) -> None:
+    worker = start(tmp_path, **settings)
+    output, errors = worker.communicate(timeout=60)
+    assert (worker.returncode, output) == (2, "")
+    assert len(errors.splitlines()) == 1
+    assert error in errors

@@ -1,0 +1,67 @@
+"""Commands without a broker or a worker: they say so soon and in plain words, and Ctrl-C ends them at once."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from light_scheduler.host.ports import free_port
+
+OF_THE_BROKER = [
+    ["topics", "check"],
+    ["topics", "create"],
+    ["schedule", "--target-topic", "t"],
+    ["cancel", "a"],
+    ["watch"],
+]
+OF_A_WORKER = [["list"], ["get", "a"], ["delays", "list"]]
+PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
+
+
+def at(address: str, arguments: list[str]) -> list[str]:
+    option = ["--url", f"http://{address}"] if arguments in OF_A_WORKER else ["--broker", address]
+    return [*PROGRAM, *arguments, *option]
+
+
+@pytest.mark.parametrize("arguments", [*OF_THE_BROKER, *OF_A_WORKER], ids=" ".join)
+def test_where_nothing_listens_a_command_says_soon_what_to_do(arguments: list[str]) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    began = time.monotonic()
+    ran = subprocess.run(at(address, arguments), capture_output=True, text=True, check=False)
+    took = time.monotonic() - began
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "Error: cannot reach" in ran.stderr
+    assert address in ran.stderr
+    assert "`light-scheduler up`" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert took < 5
+
+
+@contextmanager
+def silent_server() -> Iterator[socket.socket]:
+    """Listen and never answer, as a host does that hangs."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(20)
+        yield server
+
+
+@pytest.mark.parametrize("arguments", [*OF_THE_BROKER, ["doctor"], *OF_A_WORKER], ids=" ".join)
+def test_ctrl_c_ends_a_command_at_once(arguments: list[str]) -> None:
+    with silent_server() as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        process = subprocess.Popen(at(address, arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with server.accept()[0]:
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - began < 2
+    assert process.returncode in ((0,) if arguments == ["watch"] else (1, 130))
+    assert "Traceback" not in errors

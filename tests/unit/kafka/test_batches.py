@@ -1,0 +1,438 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka.errors import (
+    CorruptRecordException as CorruptRecordError,
+)
+from aiokafka.errors import (
+    InvalidProducerEpoch,
+    InvalidRequestError,
+    InvalidTimestampError,
+    InvalidTopicError,
+    InvalidTxnState,
+    KafkaError,
+    MessageSizeTooLargeError,
+    NotEnoughReplicasError,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    RecordListTooLargeError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnknownError,
+    UnknownTopicOrPartitionError,
+)
+
+from light_scheduler.kafka.batches import (
+    MAX_BATCH_BYTES,
+    RecordBatches,
+    RecordsRefusedError,
+    RecordTooLargeError,
+    TargetsStalledError,
+)
+from light_scheduler.model import Entry, Once, Outcome, Progress, Result, Schedule, Target
+
+AT = 1_767_225_600_000
+T0, T1, OTHER = ("t", 0), ("t", 1), ("other", 0)
+
+
+def entry(id: str) -> Entry:
+    return Entry(Schedule("acme", id, 1, Once(AT), Target("t"), b"x", [], 0, 7, AT), Progress(AT, 7))
+
+
+def refusing(topic: str, error: Exception) -> Any:
+    return lambda to, records: error if to == topic else None
+
+
+async def everything_else() -> None:
+    """Let the other tasks go as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+# -- building ---------------------------------------------------------------------------------------------------------
+
+
+async def test_records_arrive_byte_for_byte_in_the_order_they_were_added(producer: Any) -> None:
+    batches = RecordBatches(AT)
+    batches.add(T0, b"k", b"v", [("h", b"\xff"), ("h", None), ("é", b"")])
+    batches.add(T1, None, b"\x00")
+    batches.add(T0, b"", None)
+    await batches.send(producer)
+    assert [tuple(record) for record in producer.to("t") if record.partition == 0] == [
+        ("t", 0, b"k", b"v", [("h", b"\xff"), ("h", None), ("é", b"")], AT),
+        ("t", 0, b"", None, [], AT),
+    ]
+    assert [tuple(record) for record in producer.to("t") if record.partition == 1] == [("t", 1, None, b"\x00", [], AT)]
+
+
+async def test_records_of_a_partition_share_a_batch(producer: Any) -> None:
+    batches = RecordBatches(AT)
+    for _ in range(100):
+        batches.add(T0, b"k", b"v")
+    await batches.send(producer)
+    assert len(producer.batches) == 1
+    assert len(producer.records) == 100
+
+
+async def test_a_full_batch_rolls_over_and_none_is_larger_than_its_limit(producer: Any) -> None:
+    batches, limit = RecordBatches(AT), 1_000
+    values = [b"%04d" % number * 25 for number in range(50)]
+    for value in values:
+        batches.add(T0, None, value, limit=limit)
+    await batches.send(producer)
+    assert len(producer.batches) > 1
+    assert all(len(data) <= limit for _, data in producer.batches)
+    assert [record.value for record in producer.records] == values
+
+
+async def test_no_batch_of_several_records_is_larger_than_what_is_sent_at_once(producer: Any) -> None:
+    batches = RecordBatches(AT)
+    for _ in range(4):
+        batches.add(T0, None, b"x" * 300_000, limit=100_000_000)
+    await batches.send(producer)
+    assert [len(data) <= MAX_BATCH_BYTES for _, data in producer.batches] == [True, True]
+
+
+async def test_a_topic_that_takes_larger_records_gets_them(producer: Any) -> None:
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x" * (2 * MAX_BATCH_BYTES), limit=3 * MAX_BATCH_BYTES)
+    await batches.send(producer)
+    assert len(producer.records[0].value) == 2 * MAX_BATCH_BYTES
+
+
+@pytest.mark.parametrize("size", [0, 1, 60, 500, 70_000])
+async def test_a_record_is_taken_if_its_batch_is_as_large_as_the_limit_and_not_if_it_is_a_byte_larger(
+    producer: Any, size: int
+) -> None:
+    record: Any = (b"key", b"x" * size, [("h", b"v"), ("n", None)])
+    batches = RecordBatches(AT)
+    batches.add(T0, *record)
+    await batches.send(producer)
+    ((_, data),) = producer.batches
+
+    exact = RecordBatches(AT)
+    exact.add(T0, *record, limit=len(data))
+    with pytest.raises(RecordTooLargeError, match=f"has {len(data)} bytes; topic t takes at most {len(data) - 1}"):
+        RecordBatches(AT).add(T0, *record, limit=len(data) - 1)
+
+
+async def test_a_record_that_is_too_large_leaves_the_batches_as_they_were(producer: Any) -> None:
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"before", limit=200)
+    with pytest.raises(RecordTooLargeError):
+        batches.add(T0, None, b"x" * 300, limit=200, origin=entry("large"))
+    batches.add(T0, None, b"after", limit=200)
+    await batches.send(producer)
+    assert [record.value for record in producer.records] == [b"before", b"after"]
+
+
+async def test_topics_under_suspicion_get_a_batch_for_each_record(producer: Any) -> None:
+    batches = RecordBatches(AT, one_by_one={"t"})
+    for number in range(3):
+        batches.add(T0, None, b"%d" % number)
+        batches.add(OTHER, None, b"%d" % number)
+    await batches.send(producer)
+    assert [target for target, _ in producer.batches].count(T0) == 3
+    assert [target for target, _ in producer.batches].count(OTHER) == 1
+    assert [record.value for record in producer.to("t")] == [b"0", b"1", b"2"]
+
+
+# -- sending ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_offset_after_the_last_record_of_each_partition_comes_back(producer: Any) -> None:
+    producer.ends[T0] = 40
+    batches = RecordBatches(AT)
+    for _ in range(30):
+        batches.add(T0, None, b"x" * 100, limit=1_000)
+    batches.add(OTHER, None, b"x")
+    assert await batches.send(producer) == {T0: 70, OTHER: 1}
+    assert await RecordBatches(AT).send(producer) == {}
+
+
+async def test_sending_ends_only_when_every_answer_has_come(producer: Any) -> None:
+    producer.holds = True
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x")
+    batches.add(T1, None, b"x")
+    sending = asyncio.create_task(batches.send(producer))
+    await everything_else()
+    assert len(producer.waiting) == 2
+    last = producer.waiting.pop()
+    producer.answer()
+    await everything_else()
+    assert not sending.done()
+    producer.waiting.append(last)
+    producer.answer()
+    assert await sending == {T0: 1, T1: 1}
+
+
+async def test_when_one_batch_fails_every_other_answer_is_read_all_the_same(producer: Any) -> None:
+    producer.holds = True
+    producer.refuse = refusing("t", ProducerFenced())
+    batches = RecordBatches(AT)
+    for target in (T0, OTHER, T1):
+        batches.add(target, None, b"x")
+    sending = asyncio.create_task(batches.send(producer))
+    await everything_else()
+    assert len(producer.waiting) == 3
+    first = producer.waiting.pop(0)
+    later = list(producer.waiting)
+    producer.waiting[:] = [first]
+    producer.answer()
+    await everything_else()
+    assert not sending.done()
+    producer.waiting[:] = later
+    producer.answer()
+    with pytest.raises(ProducerFenced):
+        await sending
+    # An error that nobody read would be reported by the loop, long after: asyncio notes the reading here.
+    assert not any(future._log_traceback for future, _ in [first, *later])
+
+
+@pytest.mark.parametrize(
+    ("error", "is_certain"),
+    [
+        (MessageSizeTooLargeError(), False),
+        (RecordListTooLargeError(), False),
+        (UnknownError(), False),
+        (InvalidTopicError(), True),
+        (TopicAuthorizationFailedError(), True),
+    ],
+)
+async def test_a_refused_batch_names_the_firings_in_it(producer: Any, error: KafkaError, is_certain: bool) -> None:
+    producer.refuse = refusing("t", error)
+    batches, culprits = RecordBatches(AT), [entry("a"), entry("b")]
+    batches.add(OTHER, None, b"x", origin=entry("innocent"))
+    for culprit in culprits:
+        batches.add(T0, None, b"x", origin=culprit)
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    assert caught.value.topic == "t"
+    assert caught.value.cause is error
+    assert caught.value.culprits == culprits
+    assert caught.value.is_certain is is_certain
+
+
+async def test_a_refused_batch_of_one_is_certain(producer: Any) -> None:
+    producer.refuse = lambda topic, records: MessageSizeTooLargeError() if records[0].value == b"bad" else None
+    batches = RecordBatches(AT, one_by_one={"t"})
+    for id in ("good", "bad", "ugly"):
+        batches.add(T0, None, id.encode(), origin=entry(id))
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    assert caught.value.culprits == [entry("bad")]
+    assert caught.value.is_certain
+
+
+async def test_refusals_of_one_transaction_are_told_together(producer: Any) -> None:
+    producer.refuse = lambda topic, records: MessageSizeTooLargeError() if records[0].value != b"good" else None
+    batches = RecordBatches(AT, one_by_one={"t"})
+    for target, id, value in ((T0, "a", b"bad"), (T0, "b", b"bad"), (T1, "c", b"bad"), (OTHER, "d", b"good")):
+        batches.add(target, None, value, origin=entry(id))
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    # The second one of a partition was not sent any more: the broker would take it for out of order.
+    assert [refused.culprits for refused in caught.value.of_users] == [[entry("a")], [entry("c")]]
+
+
+@pytest.mark.parametrize("consequence", [InvalidTxnState(), AssertionError("not in a transaction")])
+async def test_a_topic_that_may_not_be_written_to_outweighs_what_follows_from_it(
+    producer: Any, consequence: Exception
+) -> None:
+    denied = TopicAuthorizationFailedError("other")
+    producer.refuse = lambda topic, records: denied if topic == "other" else consequence
+    batches = RecordBatches(AT)
+    for target in (T0, OTHER, T1):
+        batches.add(target, None, b"x", origin=entry("a"))
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    assert caught.value.topic == "other"
+    assert caught.value.is_of_topic
+    assert caught.value.of_users == [caught.value]
+
+
+async def test_a_failure_of_the_producer_outweighs_a_refusal(producer: Any) -> None:
+    fenced = ProducerFenced()
+    producer.refuse = lambda topic, records: fenced if topic == "other" else MessageSizeTooLargeError()
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x", origin=entry("a"))
+    batches.add(OTHER, None, b"x")
+    with pytest.raises(ProducerFenced):
+        await batches.send(producer)
+
+
+async def test_a_refusal_of_records_of_ours_names_no_culprit(producer: Any) -> None:
+    producer.refuse = refusing("t", MessageSizeTooLargeError())
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x")
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    assert caught.value.topic == "t"
+    assert caught.value.culprits == []
+
+
+# -- limits and places ------------------------------------------------------------------------------------------------
+
+
+async def test_a_record_is_held_to_what_its_own_topic_takes(producer: Any) -> None:
+    limits = {"t": 300, "other": 2_000}
+    batches = RecordBatches(AT, limit_of=limits.__getitem__)
+    batches.add(OTHER, None, b"x" * 500)
+    with pytest.raises(RecordTooLargeError, match="topic t takes at most 300"):
+        batches.add(T0, None, b"x" * 500)
+    for _ in range(4):
+        batches.add(T0, None, b"x" * 100)
+    await batches.send(producer)
+    assert [len(data) <= 300 for target, data in producer.batches if target == T0] == [True, True]
+
+
+def test_the_places_are_those_of_all_records_each_once() -> None:
+    batches = RecordBatches(AT, one_by_one={"other"})
+    for target in (T0, OTHER, T1, T0, OTHER):
+        batches.add(target, None, b"x")
+    assert sorted(batches.places) == [OTHER, T0, T1]
+    assert batches.topics == {"t", "other"}
+
+
+# -- what a broker says of a user's partition -------------------------------------------------------------------------
+
+OF_PARTITION = [NotEnoughReplicasError, UnknownTopicOrPartitionError, InvalidRequestError, CorruptRecordError]
+OF_PRODUCER = [
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+]
+
+
+@pytest.mark.parametrize("error", OF_PARTITION)
+async def test_whatever_a_users_partition_answers_with_concerns_its_own_firings_only(
+    producer: Any, error: type[KafkaError]
+) -> None:
+    producer.refuse = refusing("t", error())
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x", origin=entry("a"))
+    batches.add(OTHER, None, b"x")
+    with pytest.raises(RecordsRefusedError) as caught:
+        await batches.send(producer)
+    assert (caught.value.place, caught.value.culprits, caught.value.may_pass) == (T0, [entry("a")], True)
+
+
+@pytest.mark.parametrize("error", OF_PARTITION)
+async def test_what_a_partition_of_ours_answers_with_fails_the_transaction(
+    producer: Any, error: type[KafkaError]
+) -> None:
+    producer.refuse = refusing("t", error())
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x")
+    with pytest.raises(error):
+        await batches.send(producer)
+
+
+@pytest.mark.parametrize("error", OF_PRODUCER)
+async def test_what_is_said_of_the_producer_is_held_against_no_firing(producer: Any, error: type[KafkaError]) -> None:
+    producer.refuse = refusing("t", error())
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x", origin=entry("a"))
+    with pytest.raises(error):
+        await batches.send(producer)
+
+
+@pytest.mark.parametrize(
+    ("error", "may_pass"),
+    [
+        (UnknownError, True),
+        (NotEnoughReplicasError, True),
+        (MessageSizeTooLargeError, False),
+        (InvalidTimestampError, False),
+        (TopicAuthorizationFailedError, False),
+    ],
+)
+def test_a_refusal_may_pass_unless_it_is_about_the_records_or_the_right_to_write(
+    error: type[KafkaError], may_pass: bool
+) -> None:
+    assert RecordsRefusedError("t", error(), [entry("a")]).may_pass is may_pass
+
+
+# -- partitions that do not answer ------------------------------------------------------------------------------------
+
+PATIENCE_S = 0.04
+ANSWER = Result("schedule", "acme", "a", Outcome.SCHEDULED, partition=0, offset=7)
+
+
+def give(producer: Any, *targets: tuple[str, int]) -> None:
+    """Have some partitions answer."""
+    kept = [item for item in producer.waiting if (item[1].topic, item[1].partition) not in targets]
+    producer.waiting[:] = [item for item in producer.waiting if item not in kept]
+    producer.answer()
+    producer.waiting[:] = kept
+
+
+async def test_users_partitions_that_do_not_answer_in_time_are_named_and_those_that_did_are_not(producer: Any) -> None:
+    producer.holds = True
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x", origin=entry("a"))
+    batches.add(T1, None, b"x", origin=entry("b"))
+    batches.add(OTHER, None, b"x", origin=ANSWER)
+    batches.add(("ours", 0), None, b"x")
+    sending = asyncio.create_task(batches.send(producer, PATIENCE_S))
+    await everything_else()
+    give(producer, T1)
+    with pytest.raises(TargetsStalledError, match=r"no answer for 0.04 s from t-0, other-0$") as caught:
+        await sending
+    assert (caught.value.places, caught.value.of_answers) == ([T0], [OTHER])
+
+
+async def test_a_partition_with_firings_and_answers_is_one_of_firings(producer: Any) -> None:
+    producer.holds = True
+    batches = RecordBatches(AT, one_by_one={"t"})
+    batches.add(T0, None, b"x", origin=ANSWER)
+    batches.add(T0, None, b"x", origin=entry("a"))
+    with pytest.raises(TargetsStalledError) as caught:
+        await batches.send(producer, PATIENCE_S)
+    assert (caught.value.places, caught.value.of_answers) == ([T0], [])
+
+
+@pytest.mark.parametrize(("patience_s", "origin"), [(PATIENCE_S, None), (None, entry("a"))])
+async def test_partitions_of_ours_are_waited_for_and_all_are_if_nobody_is_impatient(
+    producer: Any, patience_s: float | None, origin: Entry | None
+) -> None:
+    producer.holds = True
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x", origin=origin)
+    sending = asyncio.create_task(batches.send(producer, patience_s))
+    await asyncio.wait([sending], timeout=4 * PATIENCE_S)
+    assert not sending.done()
+    producer.answer()
+    assert await sending == {T0: 1}
+
+
+async def test_a_partition_that_keeps_answering_may_take_longer_for_all_of_it(producer: Any) -> None:
+    producer.holds = True
+    patience_s = 0.4
+    batches = RecordBatches(AT, one_by_one={"t"})
+    for number in range(8):
+        batches.add(T0, None, b"%d" % number, origin=entry("a"))
+    sending = asyncio.create_task(batches.send(producer, patience_s))
+    for _ in range(8):
+        await asyncio.wait([sending], timeout=patience_s / 5)
+        producer.answer()
+    assert await sending == {T0: 8}
+
+
+async def test_nothing_more_is_sent_after_a_partition_has_not_answered(producer: Any) -> None:
+    producer.holds = True
+    batches = RecordBatches(AT, one_by_one={"t"})
+    for number in range(2):
+        batches.add(T0, None, b"%d" % number, origin=entry("a"))
+    with pytest.raises(TargetsStalledError):
+        await batches.send(producer, PATIENCE_S)
+    producer.waiting = [item for item in producer.waiting if not item[0].done()]
+    producer.answer()
+    await everything_else()
+    assert [record.value for record in producer.records] == [b"0"]

@@ -1,0 +1,185 @@
+"""A lane's producer when targets, or its own transactional id, do not go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
+from support.producing import FakeProducer
+
+from light_scheduler.errors import CycleTimeout, TransactionStuck
+from light_scheduler.kafka import producer as module
+from light_scheduler.kafka.batches import RecordBatches, TargetsStalledError
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+
+AT = 1_767_225_600_000
+PLACE = ("t", 0)
+PATIENCE_S = 0.04
+INPUT = {TopicPartition("commands", 0): 7}
+
+
+class Transactions(FakeProducer):
+    """A producer with transactions; `steps` are what it was asked to do, `hangs` those that never end.
+
+    Partitions stay to be added while `is_blocked`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[str] = []
+        self.hangs: set[str] = set()
+        self.fails: dict[str, Exception] = {}
+        self.is_blocked = False
+        self.client = SimpleNamespace(add_topic=self._step("track"), close=self._step("close client"))
+        self.begin_transaction = self._step("begin")
+        self.send_offsets_to_transaction = self._step("offsets")
+        self.commit_transaction = self._step("commit")
+        self.abort_transaction = self._step("abort")
+        self.stop = self._step("stop")
+        self._added: set[TopicPartition] = set()
+        self._txn_manager = self
+
+    def _step(self, name: str) -> Callable[..., Any]:
+        async def step(*_: Any) -> None:
+            self.steps.append(name)
+            if name in self.hangs:
+                await asyncio.Event().wait()
+            if name in self.fails:
+                raise self.fails[name]
+
+        return step
+
+    def partitions_to_add(self) -> set[Any]:
+        return {PLACE} if self.is_blocked else set()
+
+    def maybe_add_partition_to_txn(self, place: TopicPartition) -> None:
+        self.steps.append(f"add {place.partition}")
+        if not self.is_blocked:
+            self._added.add(place)
+
+    @property
+    def txn_partitions(self) -> set[TopicPartition]:
+        return self._added
+
+
+@pytest.fixture
+async def kafka() -> Transactions:
+    return Transactions()
+
+
+@pytest.fixture
+def producer(kafka: Transactions) -> LaneProducer:
+    clients: Any = SimpleNamespace(transaction_timeout_ms=10_000, producer=lambda transactional_id: kafka)
+    return LaneProducer(clients, "id")
+
+
+def batches() -> RecordBatches:
+    found = RecordBatches(AT)
+    entry = Entry(Schedule("acme", "a", 1, Once(AT), Target("t"), b"x", [], 0, 7, AT), Progress(AT, 7))
+    found.add(PLACE, None, b"x", origin=entry)
+    return found
+
+
+async def test_a_cycle_is_committed_with_its_input_after_every_answer(
+    producer: LaneProducer, kafka: Transactions
+) -> None:
+    assert await producer.commit(batches(), "g", INPUT) == {PLACE: 1}
+    assert kafka.steps == ["track", "begin", "offsets", "commit"]
+    assert not producer.is_committing
+    await producer.commit(batches(), "g", {})
+    assert kafka.steps[4:] == ["begin", "commit"], "the topic is tracked already"
+
+
+@pytest.mark.parametrize(("is_blocked", "error"), [(False, TargetsStalledError), (True, TransactionStuck)])
+async def test_the_target_is_not_blamed_if_the_transactional_id_begins_nothing(
+    producer: LaneProducer, kafka: Transactions, is_blocked: bool, error: type[Exception]
+) -> None:
+    kafka.holds, kafka.is_blocked = True, is_blocked
+    with pytest.raises(error):
+        await producer.commit(batches(), "g", INPUT, PATIENCE_S)
+    assert kafka.steps == ["track", "begin"]
+
+
+@pytest.mark.parametrize(("failing", "may_count"), [("offsets", False), ("commit", True)])
+async def test_a_transaction_may_count_once_its_commit_was_asked_for(
+    producer: LaneProducer, kafka: Transactions, failing: str, may_count: bool
+) -> None:
+    kafka.fails[failing] = KafkaConnectionError()
+    with pytest.raises(KafkaConnectionError):
+        await producer.commit(batches(), "g", INPUT)
+    assert producer.is_committing is may_count
+
+
+async def test_a_transaction_ends_before_the_broker_may_abort_it(producer: LaneProducer, kafka: Transactions) -> None:
+    producer._deadline_s = 0.05
+    kafka.hangs = {"commit"}
+    with pytest.raises(CycleTimeout, match=r"of id took over 0\.1 s"):
+        await producer.commit(batches(), "g", INPUT)
+
+
+@pytest.mark.parametrize(("commits", "end"), [(True, "commit"), (False, "abort")])
+async def test_settling_touches_each_partition_and_writes_no_record(
+    producer: LaneProducer, kafka: Transactions, commits: bool, end: str
+) -> None:
+    await producer.settle([("t", 0), ("t", 2)], commits=commits)
+    assert kafka.steps[:2] == ["track", "begin"]
+    assert sorted(kafka.steps[2:4]) == ["add 0", "add 2"]
+    assert kafka.steps[4:] == [end]
+    assert kafka.records == []
+
+
+async def test_settling_does_not_end_before_the_coordinator_has_taken_the_partitions(
+    producer: LaneProducer, kafka: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
+    kafka.is_blocked = True
+    with pytest.raises(CycleTimeout):
+        await producer.settle([PLACE], commits=True)
+    assert "commit" not in kafka.steps
+
+
+async def open_transaction(producer: LaneProducer, kafka: Transactions) -> None:
+    """Have a transaction begin and fail."""
+    kafka.fails["offsets"] = KafkaConnectionError()
+    with pytest.raises(KafkaConnectionError):
+        await producer.commit(batches(), "g", INPUT)
+    kafka.steps.clear()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_discarding_aborts_what_is_open_and_stops(
+    producer: LaneProducer, kafka: Transactions, is_open: bool
+) -> None:
+    if is_open:
+        await open_transaction(producer, kafka)
+    await producer.discard()
+    assert kafka.steps == (["abort", "stop"] if is_open else ["stop"])
+
+
+async def test_abandoning_does_not_wait_for_an_abort(producer: LaneProducer, kafka: Transactions) -> None:
+    await open_transaction(producer, kafka)
+    await producer.abandon()
+    assert kafka.steps == ["stop"]
+
+
+@pytest.mark.parametrize("how", ["hangs", "fails"])
+async def test_a_producer_that_does_not_stop_is_cut_off(
+    producer: LaneProducer, kafka: Transactions, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(module, "STOP_TIMEOUT_S", 0.02)
+    sender = asyncio.create_task(asyncio.Event().wait())
+    kafka._sender = SimpleNamespace(sender_task=sender)  # type: ignore[attr-defined]
+    if how == "hangs":
+        kafka.hangs = {"stop"}
+    else:
+        kafka.fails["stop"] = KafkaConnectionError()
+    await producer.abandon()
+    assert kafka.steps == ["stop", "close client"]
+    await asyncio.wait([sender], timeout=5)
+    assert sender.cancelled(), "it would try for ever"

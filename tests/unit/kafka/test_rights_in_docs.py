@@ -1,0 +1,36 @@
+"""docs/security.md gives the rights that the code states: the ones that the tests on a real broker run under."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from light_scheduler.kafka.rights import (
+    Right,
+    acl_commands,
+    consumer_rights,
+    pipeline_rights,
+    producer_rights,
+    worker_rights,
+)
+from light_scheduler.settings import Settings
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "security.md"
+
+
+@pytest.mark.parametrize(
+    ("heading", "principal", "rights"),
+    [
+        ("Worker", "User:scheduler", worker_rights(Settings(), ["reminders"])),
+        ("Producer", "User:shop", producer_rights(Settings())),
+        ("Consumer", "User:mailer", consumer_rights(["reminders"], "mailer")),
+        ("Pipeline", "User:reports", pipeline_rights(Settings(), ["reminders"], "light-scheduler-load")),
+    ],
+)
+def test_the_document_has_the_commands_for(heading: str, principal: str, rights: list[Right]) -> None:
+    section = DOCUMENT.read_text(encoding="utf-8").partition(f"\n### {heading}\n")[2].partition("\n### ")[0]
+    joined = section.replace(" \\\n  ", " ").splitlines()
+    assert [line for line in joined if line.startswith("kafka-acls.sh")] == acl_commands(
+        rights, principal, "kafka-1:9093"
+    )

@@ -1,0 +1,147 @@
+"""The topics an application needs, and what counts as wrong with those it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from light_scheduler.kafka.topic_admin import topic_findings
+from light_scheduler.kafka.topic_plan import MIB, TopicSpec, topic_plan
+from light_scheduler.settings import Settings, load_settings
+
+
+def settings(**options: Any) -> Settings:
+    return load_settings({"app_id": "app", **options}, environment={})
+
+
+def plan(existing: dict[str, int] | None = None, **options: Any) -> dict[str, TopicSpec]:
+    return {spec.name: spec for spec in topic_plan(settings(**options), existing)}
+
+
+def as_planned(**options: Any) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
+    specs = plan(**options)
+    return {name: spec.partitions for name, spec in specs.items()}, {
+        name: spec.config_values() for name, spec in specs.items()
+    }
+
+
+def test_every_topic_of_the_application_is_planned() -> None:
+    assert set(plan()) == {
+        "app-commands",
+        "app-schedules-changelog",
+        "app-history",
+        "app-results",
+        "app-idempotency",
+        "app-dead-letters",
+        "app-forecast",
+        "app-tenants",
+        "app-delays",
+        "app-delay-positions",
+        "app-loads",
+    }
+
+
+def test_every_commands_topic_has_a_changelog_of_its_own() -> None:
+    names = set(plan(commands_topics="app-commands,orders:json"))
+    assert {"app-commands", "app-schedules-changelog", "orders", "app-orders-schedules-changelog-3"} <= names
+
+
+def test_a_changelog_has_as_many_partitions_as_the_commands_topic_that_is_there() -> None:
+    specs = plan({"orders": 7}, commands_topics="app-commands,orders:json", partitions=3)
+    assert specs["app-orders-schedules-changelog-3"].partitions == 7
+    assert specs["app-schedules-changelog"].partitions == 3
+
+
+def test_a_changelog_is_only_compacted_so_that_nothing_pending_expires() -> None:
+    configs = plan()["app-schedules-changelog"].config_values()
+    assert configs["cleanup.policy"] == "compact"
+    assert "retention.ms" not in configs
+    assert configs["delete.retention.ms"] == str(24 * 3_600_000)
+
+
+def test_what_holds_a_command_is_larger_than_commands_may_be() -> None:
+    sizes: list[dict[str, Any]] = [{}, {"max_payload_bytes": 50 * MIB}]
+    for options in sizes:
+        specs = plan(**options)
+        commands = specs["app-commands"].largest_record
+        changelog = specs["app-schedules-changelog"].largest_record
+        dead_letters = specs["app-dead-letters"].largest_record
+        assert commands is not None
+        assert changelog is not None
+        assert dead_letters is not None
+        assert max(10 * MIB, settings(**options).max_payload_bytes + 1) <= commands < dead_letters < changelog
+
+
+def test_with_three_copies_two_must_have_a_record_before_it_is_acknowledged() -> None:
+    assert all(spec.config_values()["min.insync.replicas"] == "2" for spec in plan(replication_factor=3).values())
+    assert not any("min.insync.replicas" in spec.config_values() for spec in plan(replication_factor=1).values())
+
+
+def test_every_configuration_says_why() -> None:
+    assert all(config.reason for spec in plan(replication_factor=3).values() for config in spec.configs)
+
+
+def test_topics_as_planned_have_no_findings() -> None:
+    assert topic_findings(settings(), *as_planned()) == []
+
+
+def test_a_missing_topic_is_found_with_the_command_that_makes_it() -> None:
+    counts, configs = as_planned()
+    del counts["app-history"]
+    [finding] = topic_findings(settings(), counts, configs)
+    assert (finding.topic, finding.kind) == ("app-history", "missing")
+    assert "topics create --app-id app" in finding.fix
+
+
+def test_a_changelog_with_too_few_partitions_is_the_one_to_enlarge() -> None:
+    counts, configs = as_planned()
+    counts["app-schedules-changelog"] = 2
+    [finding] = topic_findings(settings(), counts, configs)
+    assert finding.kind == "partitions"
+    assert "--topic app-schedules-changelog --partitions 4" in finding.fix
+
+
+def test_commands_with_too_few_partitions_are_the_ones_to_enlarge() -> None:
+    counts, configs = as_planned()
+    counts["app-schedules-changelog"] = 6
+    [finding] = topic_findings(settings(), counts, configs)
+    assert "--topic app-commands --partitions 6" in finding.fix
+
+
+def test_another_number_of_history_partitions_is_a_matter_of_taste() -> None:
+    counts, configs = as_planned()
+    counts["app-history"] = 1
+    assert topic_findings(settings(), counts, configs) == []
+
+
+def test_a_changelog_that_also_deletes_would_lose_schedules() -> None:
+    counts, configs = as_planned()
+    configs["app-schedules-changelog"]["cleanup.policy"] = "compact,delete"
+    [finding] = topic_findings(settings(), counts, configs)
+    assert finding.kind == "cleanup.policy"
+    assert "cleanup.policy=compact" in finding.fix
+
+
+def test_a_topic_that_takes_too_small_records_is_found() -> None:
+    counts, configs = as_planned()
+    del configs["app-commands"]["max.message.bytes"]
+    [finding] = topic_findings(settings(), counts, configs)
+    assert finding.kind == "max.message.bytes"
+    assert f"max.message.bytes={10 * MIB}" in finding.fix
+
+
+def test_marks_of_loads_are_never_deleted() -> None:
+    loads = plan()["app-loads"]
+    assert (loads.partitions, loads.cleanup_policy) == (1, "compact")
+    assert "app-loads" in settings().internal_topics
+
+
+@pytest.mark.parametrize(("dialect", "kinds"), [("etf1", []), ("karafka", []), ("json", ["cleanup.policy"])])
+def test_only_commands_topics_of_other_schedulers_may_be_compacted(dialect: str, kinds: list[str]) -> None:
+    given = settings(commands_topics=f"later:{dialect}")
+    specs = topic_plan(given)
+    counts = {spec.name: spec.partitions for spec in specs}
+    configs = {spec.name: spec.config_values() for spec in specs}
+    configs["later"]["cleanup.policy"] = "compact"
+    assert [finding.kind for finding in topic_findings(given, counts, configs)] == kinds

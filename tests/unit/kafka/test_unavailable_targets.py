@@ -1,0 +1,347 @@
+"""How a worker finds out that a target takes nothing, whom it holds to be concerned, and when that is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from light_scheduler.errors import BrokerError, BrokerUnreachable, LaneError
+from light_scheduler.kafka import outages as outages_module
+from light_scheduler.kafka import targets as module
+from light_scheduler.kafka.outages import WHOLE_TOPIC
+from light_scheduler.kafka.targets import FRESH_S, GONE_S, Targets
+from light_scheduler.model.place import Place
+
+OWN = "app-history"
+MISSING = 3
+WAIT_S = 10.0
+
+
+class Cluster:
+    """Answers what an admin client asks; `leaders` has those of each topic's partitions, -1: none."""
+
+    def __init__(self, **leaders: list[int]) -> None:
+        self.leaders = leaders
+        self.is_down = False
+        self.asked: list[list[str]] = []
+
+    async def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        self.asked.append(names)
+        if self.is_down:
+            raise KafkaConnectionError
+        return [
+            {"topic": name, "error_code": 0, "partitions": self._partitions(name)}
+            if name in self.leaders
+            else {"topic": name, "error_code": MISSING, "partitions": []}
+            for name in names
+        ]
+
+    def _partitions(self, topic: str) -> list[dict[str, Any]]:
+        return [
+            {"partition": number, "leader": leader, "error_code": 0, "replicas": [1, 2], "isr": [1, 2]}
+            for number, leader in enumerate(self.leaders[topic])
+        ]
+
+    async def describe_configs(self, resources: list[Any]) -> list[Any]:
+        return [SimpleNamespace(resources=[(0, "", 2, resource.name, []) for resource in resources])]
+
+    async def close(self) -> None:
+        pass
+
+
+class Probes:
+    """Probes of places, answered unless they are in `silent`."""
+
+    def __init__(self) -> None:
+        self.silent: set[Place] = set()
+        self.probed: list[Place] = []
+        self.then: Callable[[], None] = lambda: None
+
+    async def __call__(self, place: Place) -> None:
+        self.probed.append(place)
+        self.then()
+        if place in self.silent:
+            raise LaneError("no marker")
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that have passed: the last of these."""
+    passed = [1_000.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: passed[-1]))
+    monkeypatch.setattr(module, "WATCH_S", 0.001)
+    monkeypatch.setattr(module, "TIMEOUT_S", 0.1)
+    return passed
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster(**{"t": [1, 2, 1, 2], "other": [1], OWN: [1]})
+
+
+@pytest.fixture
+def probes() -> Probes:
+    return Probes()
+
+
+@pytest.fixture
+async def targets(cluster: Cluster, probes: Probes, passed: list[float]) -> AsyncIterator[Targets]:
+    targets = Targets("nowhere:1", [OWN], probe=probes)
+    targets._admin = cluster
+    yield targets
+    await targets.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def reasons(targets: Targets) -> dict[Place, str]:
+    return {place: outage.reason for place, outage in targets.outages}
+
+
+# -- what the metadata know -------------------------------------------------------------------------------------------
+
+
+async def test_a_partition_without_a_leader_is_away_until_it_has_one(targets: Targets, cluster: Cluster) -> None:
+    cluster.leaders["t"] = [1, -1, 1, 2]
+    await targets.resolve({"t", "other"})
+    assert reasons(targets) == {("t", 1): "it has no leader"}
+    assert (targets["t"].partitions, targets["t"].refusal) == (4, None), "the others are written to"
+    cluster.leaders["t"] = [1, 2, 1, 2]
+    await until(lambda: not targets.outages)
+
+
+async def test_only_topics_with_something_away_are_watched_and_nothing_when_all_is_well(
+    targets: Targets, cluster: Cluster
+) -> None:
+    cluster.leaders["t"] = [-1]
+    await targets.resolve({"t", "other"})
+    await until(lambda: len(cluster.asked) > 3)
+    assert all(names == ["t"] for names in cluster.asked[1:])
+    cluster.leaders["t"] = [1]
+    await until(lambda: not targets.outages)
+    assert targets._watch is not None
+    async with asyncio.timeout(WAIT_S):
+        await targets._watch
+
+
+async def test_a_topic_of_ours_is_never_waited_for(targets: Targets, cluster: Cluster) -> None:
+    cluster.leaders[OWN] = [-1]
+    await targets.resolve({OWN})
+    assert not targets.outages
+
+
+# -- topics that are deleted ------------------------------------------------------------------------------------------
+
+
+async def test_a_topic_that_never_was_is_refused_at_once(targets: Targets) -> None:
+    await targets.resolve({"nothing"})
+    assert (targets["nothing"].refusal, bool(targets.outages)) == ("topic nothing does not exist", False)
+
+
+async def test_firings_wait_for_a_topic_that_was_deleted_to_be_made_again(
+    targets: Targets, cluster: Cluster, passed: list[float]
+) -> None:
+    await targets.resolve({"t"})
+    del cluster.leaders["t"]
+    targets.forget_all()
+    await targets.resolve({"t"})
+    assert reasons(targets) == {("t", WHOLE_TOPIC): "it was deleted"}
+    assert (targets["t"].partitions, targets["t"].refusal) == (4, None)
+    passed.append(passed[-1] + GONE_S - 1)
+    cluster.leaders["t"] = [1, 1]
+    await until(lambda: not targets.outages)
+    assert (targets["t"].partitions, targets["t"].refusal) == (2, None)
+
+
+async def test_a_topic_that_stays_deleted_is_one_that_does_not_exist(
+    targets: Targets, cluster: Cluster, passed: list[float]
+) -> None:
+    await targets.resolve({"t"})
+    del cluster.leaders["t"]
+    targets.forget_all()
+    await targets.resolve({"t"})
+    passed.append(passed[-1] + GONE_S)
+    await until(lambda: not targets.outages)
+    assert targets["t"].refusal == "topic t does not exist"
+
+
+async def test_each_deletion_has_its_own_time(targets: Targets, cluster: Cluster, passed: list[float]) -> None:
+    await targets.resolve({"t"})
+    for _ in range(2):
+        del cluster.leaders["t"]
+        targets.forget_all()
+        await targets.resolve({"t"})
+        assert targets.outages.topics == {"t"}
+        passed.append(passed[-1] + 0.9 * GONE_S)
+        cluster.leaders["t"] = [1]
+        await until(lambda: not targets.outages)
+        passed.append(passed[-1] + GONE_S)
+
+
+async def test_a_topic_of_ours_that_was_deleted_is_missing_at_once(targets: Targets, cluster: Cluster) -> None:
+    await targets.resolve({OWN})
+    del cluster.leaders[OWN]
+    targets.forget_all()
+    await targets.resolve({OWN})
+    assert targets[OWN].refusal == f"topic {OWN} does not exist"
+
+
+# -- what does not answer ---------------------------------------------------------------------------------------------
+
+
+async def test_if_the_metadata_explain_a_part_of_the_silence_only_that_part_is_suspected(
+    targets: Targets, cluster: Cluster
+) -> None:
+    await targets.resolve({"t", "other"})
+    cluster.leaders["t"] = [1, -1, 1, 2]
+    await targets.suspect([("t", 1), ("other", 0)], "silent")
+    assert reasons(targets) == {("t", 1): "it has no leader"}
+
+
+async def test_if_they_explain_nothing_partitions_with_the_same_leader_are_suspected_too(
+    targets: Targets, passed: list[float]
+) -> None:
+    await targets.resolve({"t", "other"})
+    await targets.suspect([("t", 1)], "silent")
+    assert reasons(targets) == {("t", 1): "silent", ("t", 3): "silent"}
+
+
+async def test_if_nothing_answers_at_all_it_is_not_the_targets(targets: Targets, cluster: Cluster) -> None:
+    await targets.resolve({"t"})
+    cluster.is_down = True
+    await targets.suspect([("t", 1)], "silent")
+    assert not targets.outages
+
+
+async def test_what_does_not_answer_is_probed_until_it_does(
+    targets: Targets, probes: Probes, passed: list[float]
+) -> None:
+    await targets.resolve({"t"})
+    probes.silent = {("t", 1)}
+    await targets.suspect([("t", 1)], "silent")
+    for probed in (1, 2):
+        passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+        await until(lambda probed=probed: probes.probed.count(("t", 1)) == probed)  # type: ignore[misc]
+    await until(lambda: targets.outages.places == [("t", 1)])
+    probes.silent.clear()
+    passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+    await until(lambda: not targets.outages)
+    assert probes.probed.count(("t", 3)) == 1, "it has answered"
+
+
+async def test_a_probe_that_is_answered_for_a_partition_without_a_leader_closes_nothing(
+    targets: Targets, cluster: Cluster, probes: Probes, passed: list[float]
+) -> None:
+    await targets.resolve({"t"})
+    await targets.suspect([("t", 1)], "silent")
+    cluster.leaders["t"] = [1, -1, 1, 2]
+    passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+    await until(lambda: reasons(targets) == {("t", 1): "it has no leader"})
+
+
+async def test_an_answered_probe_counts_only_if_the_metadata_still_find_no_fault(
+    targets: Targets, cluster: Cluster, probes: Probes, passed: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WATCH_S", 0.0)
+    await targets.resolve({"t"})
+    await targets.suspect([("t", 1)], "silent")
+    closed: list[Place] = []
+    targets.outages.changed.append(lambda: closed.extend({("t", 1), ("t", 3)} - set(targets.outages.places)))
+    watched = asyncio.Event()
+    probes.then = watched.set
+    look = cluster.describe_topics
+
+    async def lost_after_the_probe(names: list[str]) -> list[dict[str, Any]]:
+        if not watched.is_set():
+            return await look(names)
+        cluster.leaders["t"] = [1, -1, 1, -1]
+        return await look(names)
+
+    cluster.describe_topics = lost_after_the_probe  # type: ignore[method-assign]
+    passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
+    await until(lambda: len(probes.probed) >= 2 and all(outage.has_known_fault for _, outage in targets.outages))
+    assert closed == []
+
+
+# -- brokers that do not answer ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topics", [{OWN}, {"new"}, {"t", OWN}, {"t", "new"}])
+async def test_without_an_answer_nothing_is_known_of_a_new_topic_or_believed_of_one_of_ours(
+    targets: Targets, cluster: Cluster, topics: set[str]
+) -> None:
+    await targets.resolve({"t", OWN})
+    cluster.is_down = True
+    targets.forget_all()
+    with pytest.raises(BrokerError, match="cannot look up topics"):
+        await targets.resolve(topics)
+
+
+async def test_without_an_answer_the_last_one_about_a_target_is_used(
+    targets: Targets, cluster: Cluster, passed: list[float]
+) -> None:
+    await targets.resolve({"t"})
+    cluster.is_down = True
+    passed.append(passed[-1] + FRESH_S)
+    await targets.resolve({"t"})
+    assert (targets["t"].partitions, targets["t"].refusal) == (4, None)
+
+
+async def test_a_broker_that_was_never_reached_is_named(passed: list[float]) -> None:
+    targets = Targets("127.0.0.1:1")
+    try:
+        with pytest.raises(BrokerUnreachable, match=r"127\.0\.0\.1:1"):
+            await targets.resolve({"t"})
+    finally:
+        await targets.close()
+
+
+# -- room -------------------------------------------------------------------------------------------------------------
+
+
+async def test_topics_that_were_asked_for_longest_ago_make_room_and_ours_and_those_needed_never_do(
+    targets: Targets, passed: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_KNOWN", 10)
+    await targets.resolve({OWN, "t"})
+    for number in range(9):
+        passed.append(passed[-1] + 0.1)
+        await targets.resolve({f"name-{number}"})
+    assert len(targets._known) == 11
+    await targets.resolve({"t", "one-more"})
+    assert targets._known.keys() == {OWN, "t", "one-more", *(f"name-{number}" for number in range(4, 9))}
+
+
+async def test_a_cycle_with_more_topics_than_there_is_room_for_finds_them_all(
+    targets: Targets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_KNOWN", 10)
+    many = {f"name-{number}" for number in range(30)}
+    await targets.resolve(many)
+    await targets.resolve(many | {"one-more"})
+    assert many | {"one-more"} <= targets._known.keys()
+
+
+async def test_a_topic_that_is_waited_for_is_not_forgotten_to_make_room(
+    targets: Targets, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, passed: list[float]
+) -> None:
+    """Else it would be one that never was, and what waits for it a dead letter."""
+    monkeypatch.setattr(module, "MOST_KNOWN", 10)
+    await targets.resolve({"t"})
+    del cluster.leaders["t"]
+    targets.forget_all()
+    await targets.resolve({"t"})
+    for number in range(30):
+        passed.append(passed[-1] + 0.1)
+        await targets.resolve({f"name-{number}"})
+    assert targets.outages.topics == {"t"}
+    assert (targets["t"].partitions, targets["t"].refusal) == (4, None)

@@ -1,0 +1,140 @@
+"""When the open copy of a partition's state is gone on with, and when it is thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from aiokafka import TopicPartition
+
+from light_scheduler.clock import SettableClock
+from light_scheduler.errors import BrokerError, StateError
+from light_scheduler.kafka.clients import LaneClients
+from light_scheduler.tables import Checkpoint, ScheduleTable
+from light_scheduler.tables.local_copy import LocalCopy
+from light_scheduler.tables.recovery import ChangelogFacts
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.services import LaneServices
+
+AT, DAY = 1_767_225_600_000, 86_400_000
+COMMANDS, CHANGELOG = TopicPartition("commands", 0), TopicPartition("changelog", 0)
+REACHED = 7
+
+
+class NothingNew:
+    """Clients, and a reader, of a changelog that holds nothing beyond `REACHED`; up to `committed` it is committed."""
+
+    committed = end = REACHED
+
+    def reader(self) -> NothingNew:
+        return self
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, self.committed)
+
+    async def log_end(self, _partition: TopicPartition) -> int:
+        return self.end
+
+    async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 0)
+
+    def assign(self, partitions: list[TopicPartition]) -> None: ...
+
+    def seek(self, partition: TopicPartition, offset: int) -> None: ...
+
+    async def position(self, partition: TopicPartition) -> int:
+        return REACHED
+
+
+class Desk:
+    """A copy in a folder, and what it is given to work with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = SettableClock(AT)
+        self.asked: list[str] = []
+        self.kafka = NothingNew()
+        unused = cast(Any, None)
+        services = LaneServices(
+            clients=cast(LaneClients, self.kafka),
+            group=unused,
+            clock=self.clock,
+            confirm=unused,
+            changelog_facts=self._facts,
+            new_timer=unused,
+            make_room=unused,
+            fail=unused,
+        )
+        self.copy = LocalCopy(COMMANDS, CHANGELOG, folder, services, lambda: False)
+        self.warm = ScheduleTable(RocksStore(folder))
+        self.warm.write({}, Checkpoint(REACHED, 0, 0, "topic-1", AT))
+
+    async def _facts(self, topic: str) -> ChangelogFacts:
+        self.asked.append(topic)
+        return ChangelogFacts("topic-1", DAY)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path / "lane")
+    yield desk
+    desk.copy.close()
+
+
+async def test_what_a_standby_has_open_is_gone_on_with(desk: Desk) -> None:
+    desk.copy.adopt(desk.warm)
+    table, restored = await desk.copy.bring_up()
+
+    assert table is desk.warm
+    assert restored.records == 0
+    assert (await desk.copy.bring_up())[0] is desk.warm
+    assert desk.asked == ["changelog"], "an open table belongs to the topic that it was opened for"
+    assert desk.copy.rebuilds == 0
+
+
+async def test_what_was_open_for_longer_than_tombstones_are_kept_is_thrown_away(desk: Desk) -> None:
+    desk.copy.adopt(desk.warm)
+    desk.clock.advance(DAY + 1)
+
+    table, _ = await desk.copy.bring_up()
+
+    assert table is not desk.warm
+    assert table.checkpoint.complete_at == desk.clock.now()
+    assert desk.copy.rebuilds == 1
+
+
+async def test_a_damaged_copy_that_cannot_be_removed_is_never_opened_again(desk: Desk, tmp_path: Path) -> None:
+    desk.warm.close()
+    (tmp_path / "lane").rename(tmp_path / "elsewhere")
+    (tmp_path / "lane").symlink_to(tmp_path / "elsewhere")
+    desk.copy.condemn()
+
+    for _ in range(2):
+        with pytest.raises(StateError, match="cannot delete the state folder"):
+            await desk.copy.bring_up()
+        assert desk.copy.table is None
+
+    (tmp_path / "lane").unlink()
+    table, _ = await desk.copy.bring_up()
+    assert table.checkpoint.position == 0
+    assert desk.copy.rebuilds == 1
+
+
+async def test_a_copy_that_has_all_there_is_does_not_wait_for_the_marker_of_the_last_transaction(desk: Desk) -> None:
+    desk.copy.adopt(desk.warm)
+    desk.kafka.committed = REACHED - 3
+    table, restored = await desk.copy.bring_up()
+    assert (table, table.checkpoint.changelog_offset, restored.records) == (desk.warm, REACHED, 0)
+
+
+@pytest.mark.parametrize("end", [REACHED - 1, REACHED + 1])
+async def test_a_copy_is_no_lane_s_while_it_is_not_decided_what_the_changelog_holds(desk: Desk, end: int) -> None:
+    desk.copy.adopt(desk.warm)
+    desk.kafka.committed, desk.kafka.end = REACHED - 3, end
+    with pytest.raises(BrokerError, match="ends at 4, before the offset 7"):
+        await desk.copy.bring_up()

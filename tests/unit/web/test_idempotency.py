@@ -1,0 +1,191 @@
+"""Requests that are sent again with their idempotency key, to whichever worker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.model import Outcome, Result
+from light_scheduler.web import idempotency
+from light_scheduler.wire import encode_result, result_headers
+from light_scheduler.wire.claims import CLAIM, SENT
+
+NOW = 1_800_000_000_000
+HOUR = 3_600_000
+SCHEDULES = "/api/v1/tenants/default/schedules"
+ONCE = {"trigger": {"at": NOW + 5 * HOUR}, "target": {"topic": "out"}}
+IN_USE = "urn:light-scheduler:problem:idempotency-key-in-use"
+
+
+async def send(worker: Any, body: Any, status: int, key: str = "k-1", query: str = "") -> Any:
+    return await worker.ask("POST", SCHEDULES + query, status, body, headers={"Idempotency-Key": key})
+
+
+def sent(workers: Any) -> int:
+    return sum(len(worker.commands.seen) for worker in workers)
+
+
+async def test_every_worker_gives_the_first_answer(cluster: Any, workers: Any) -> None:
+    first = await send(workers[0], ONCE, 201)
+    await workers[0].ask("DELETE", f"{SCHEDULES}/{first['id']}", 200)
+    late = (await cluster.start([]))[-1]  # all it knows is what the topic has
+    for worker in (*workers[:2], late):
+        assert await send(worker, ONCE, 201) == first
+    assert sent(workers) == 2, "one schedule and one cancel"
+    assert (await send(workers[1], ONCE, 201, "k-2"))["id"] != first["id"]
+
+
+async def test_the_key_does_not_change_what_a_command_means(workers: Any) -> None:
+    made_up = await send(workers[0], ONCE, 201)
+    assert UUID(made_up["id"]).version == 7
+    for version, status in ((1, 201), (2, 200)):
+        answer = await send(workers[0], {**ONCE, "id": "a"}, status, f"put-{version}")
+        assert answer["version"] == version
+    assert (await send(workers[0], {**ONCE, "id": "a", "on_conflict": "keep"}, 200, "keep"))["outcome"] == "kept"
+
+
+async def test_a_given_id_is_found_wherever_it_is(cluster: Any, workers: Any) -> None:
+    cluster.put("a", partition=3)
+    assert (await send(workers[0], {**ONCE, "id": "a"}, 200))["partition"] == 3
+
+
+async def test_only_one_of_many_requests_at_one_time_is_carried_out(workers: Any) -> None:
+    async def request(worker: Any) -> int:
+        async with worker.client.post(SCHEDULES, json=ONCE, headers={"Idempotency-Key": "k"}) as response:
+            await response.read()
+            return response.status  # type: ignore[no-any-return]
+
+    statuses = await asyncio.gather(*(request(worker) for worker in [*workers] * 5))
+    assert sent(workers) == 1
+    assert 201 in statuses
+    assert set(statuses) <= {201, 409}
+    assert await request(workers[1]) == 201
+
+
+async def test_a_key_is_for_one_request_on_every_worker(workers: Any) -> None:
+    await send(workers[0], {**ONCE, "id": "a"}, 201)
+    for worker in workers:
+        problem = await send(worker, {**ONCE, "id": "b"}, 422)
+        assert problem["parameter"] == "Idempotency-Key"
+        assert problem["type"].endswith("idempotency-key-reused")
+    await workers[0].ask(
+        "POST", "/api/v1/tenants/other/schedules", 201, ONCE, headers={"Idempotency-Key": "k-1"}
+    )  # another tenant's key is another key
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({**ONCE, "payload": {"text": "x" * 1_001}}, 400), ({**ONCE, "id": "a", "expected_version": 7}, 409)],
+)
+async def test_what_the_scheduler_refuses_may_be_tried_again(workers: Any, body: Any, status: int) -> None:
+    for worker in workers:
+        assert (await send(worker, body, status))["result"]["outcome"] in ("rejected", "conflict")
+    assert sent(workers) == 2
+
+
+async def test_what_cannot_be_right_claims_nothing(workers: Any) -> None:
+    await send(workers[0], {"trigger": {"cron": "x"}, "target": {"topic": "out"}, "payload": 5}, 400)
+    await send(workers[0], ONCE, 201)
+
+
+async def test_a_command_without_an_answer_yet_is_not_sent_twice(cluster: Any, workers: Any) -> None:
+    workers[0].commands.is_held = True
+    problem = await send(workers[0], ONCE, 504, query="?timeout=50ms")
+    id = problem["sent"]["id"]
+    cluster.clock.advance(HOUR // 2)
+    for worker in workers:
+        assert (await send(worker, ONCE, 409))["type"] == IN_USE
+        assert (await send(worker, ONCE, 202, query="?wait=false"))["id"] == id
+    assert sent(workers) == 0
+
+    # Its result comes although nobody waits for it any more.
+    request_id = dict(cluster.idempotency.records[0].headers)[CLAIM]
+    result = Result("schedule", "default", id, Outcome.SCHEDULED, 1)
+    cluster.idempotency.add(b"k", encode_result(result), result_headers(request_id))
+    for worker in workers:
+        await worker.json("/live")  # a turn of the loop: it is read beside requests
+        assert (await send(worker, ONCE, 201))["id"] == id
+
+
+async def test_who_does_not_wait_gets_the_same_receipt(workers: Any) -> None:
+    receipt = await send(workers[0], ONCE, 202, query="?wait=false")
+    assert await send(workers[1], ONCE, 202, query="?wait=false") == receipt
+    assert (await send(workers[1], ONCE, 201))["id"] == receipt["id"]
+    assert sent(workers) == 1
+
+
+async def test_a_request_whose_worker_is_gone_is_carried_out_by_the_next_under_the_same_id(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_one, commands = workers[0].commands.send, workers[0].commands
+
+    async def dies(make: Any, timeout: float) -> Any:
+        if make(None).topic is None:
+            raise BrokerError("the worker is killed here")
+        return await send_one(make, timeout)
+
+    monkeypatch.setattr(commands, "send", dies)
+    await send(workers[0], ONCE, 503)
+    claimed = cluster.idempotency.records[0].value.decode()
+    cluster.clock.advance(120_000)
+    assert (await send(workers[1], ONCE, 409))["type"] == IN_USE
+    cluster.clock.advance(1)
+    answer = await send(workers[1], ONCE, 201)
+    assert answer["id"] in claimed
+    monkeypatch.undo()
+    assert await send(workers[0], ONCE, 201) == answer
+    assert sent(workers) == 1
+
+
+async def test_a_mark_that_cannot_be_written_costs_nobody_the_answer(
+    workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    send_one, commands = workers[0].commands.send, workers[0].commands
+
+    async def loses_marks(make: Any, timeout: float) -> Any:
+        if any(name == SENT for name, _ in make(None).headers):
+            raise BrokerError("gone for a moment")
+        return await send_one(make, timeout)
+
+    monkeypatch.setattr(commands, "send", loses_marks)
+    answer = await send(workers[0], ONCE, 201)
+    assert "gone for a moment" in caplog.text
+    caplog.clear()
+    assert await send(workers[1], ONCE, 201) == answer
+
+
+async def test_a_key_is_kept_for_an_hour(cluster: Any, workers: Any) -> None:
+    first = await send(workers[0], ONCE, 201)
+    cluster.clock.advance(HOUR - 1)
+    assert await send(workers[1], ONCE, 201) == first
+    cluster.clock.advance(1)
+    assert (await send(workers[1], ONCE, 201))["id"] != first["id"]
+
+
+async def test_more_keys_than_are_kept_are_refused_and_none_is_forgotten(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "MOST_KEYS", 2)
+    first = [await send(workers[0], ONCE, 201, f"k-{number}") for number in range(2)]
+    problem = await send(workers[0], ONCE, 429, "one more")
+    assert problem["type"].endswith("too-many-requests")
+    assert [await send(workers[0], ONCE, 201, f"k-{number}") for number in range(2)] == first
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256])
+async def test_a_key_that_is_none_is_refused(workers: Any, key: str) -> None:
+    assert (await send(workers[0], ONCE, 400, key))["parameter"] == "Idempotency-Key"
+
+
+async def test_a_topic_that_cannot_be_read_any_more_is_read_from_the_beginning(cluster: Any, workers: Any) -> None:
+    first = await send(workers[0], ONCE, 201)
+    for number in range(2):
+        cluster.idempotency.failure = BrokerError("gone")
+        cluster.idempotency.add(None, None, [])
+        await workers[0].json("/live")
+        cluster.idempotency.failure = None
+        assert await send(workers[0], ONCE, 201) == first, number

@@ -1,0 +1,47 @@
+"""Where the command line sends a command for a schedule that it knows by its id alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from light_scheduler.cli.location import Location, place_of
+from light_scheduler.errors import ClientError
+from light_scheduler.settings import Settings
+
+TOPIC = "light-scheduler-commands"
+
+
+async def test_it_goes_to_the_partition_that_has_the_schedule(
+    cluster: Any, workers: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for partition in range(4):
+        cluster.put(f"a/{partition}", partition=partition, tenant="acme")
+        place = await place_of(Settings(), workers[0].url, "acme", f"a/{partition}")
+        assert place == Location(TOPIC, partition)
+    assert await place_of(Settings(), workers[1].url, "default", "a/1") is None
+    assert capsys.readouterr().err == ""
+
+
+async def test_a_worker_that_cannot_know_is_an_error(cluster: Any, workers: Any) -> None:
+    await workers[1].stop()
+    with pytest.raises(ClientError, match="Nobody answered for"):
+        await place_of(Settings(), workers[0].url, "default", "a")
+
+
+async def test_without_a_worker_it_goes_by_the_id_and_that_is_said(
+    workers: Any, unused_tcp_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await place_of(Settings(), f"http://127.0.0.1:{unused_tcp_port}", "default", "a") is None
+    said = capsys.readouterr().err
+    assert "cannot reach a worker" in said
+    assert "goes to the partition of key 'a'" in said
+
+
+async def test_a_worker_of_another_application_is_not_believed(
+    cluster: Any, workers: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.put("a", partition=1)
+    assert await place_of(Settings(app_id="other"), workers[0].url, "default", "a") is None
+    assert "is of application light-scheduler, not other" in capsys.readouterr().err

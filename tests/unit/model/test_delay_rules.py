@@ -96,9 +96,9 @@ class TestSetting:
     @pytest.mark.parametrize(
         ("value", "reason"),
         [
-            ("one=a:b", "'one=a:b' must be name=source:delay:target"),
+            ("one=a:b", "'one=a:b' must be NAME=SOURCE:DELAY:TARGET"),
             ("one=a:5x:b", "rule one: delay: '5x' is not a duration"),
-            ("one=a:5s:b,one=b:5s:c", "names rule one twice"),
+            ("one=a:5s:b,one=b:5s:c", "rule one is given twice"),
             ("one=a:5s:b,two=b:5s:a", "makes a loop"),
             ("one=light-scheduler-history:5s:b", "is the scheduler's own"),
             ("one=a:5s:light-scheduler-commands", "is the scheduler's own"),

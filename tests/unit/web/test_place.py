@@ -36,7 +36,7 @@ async def test_without_a_worker_it_goes_by_the_id_and_that_is_said(
     assert await place_of(Settings(), f"http://127.0.0.1:{unused_tcp_port}", "default", "a") is None
     said = capsys.readouterr().err
     assert "cannot reach a worker" in said
-    assert "goes to the partition of key 'a'" in said
+    assert "sent to the partition of key 'a'" in said
 
 
 async def test_a_worker_of_another_application_is_not_believed(

@@ -152,14 +152,14 @@ def parse_firing_id(text: str) -> tuple[str, int]:
     """Return the schedule's id and the due time (ms) that a firing's id is made of. Raises ValueError."""
     id, at, due = text.rpartition("@")
     if not at or not (due.isascii() and due.isdigit() and len(due) <= 15):
-        raise ValueError(f"{shown(text)} is not a firing's id: it is the schedule's id, @, and the due time in ms")
+        raise ValueError(f"{shown(text)} is not the id of a firing, which is the schedule id, @ and the due time in ms")
     return parse_id(id), int(due)
 
 
 def _command(text: str) -> str:
     if text in COMMANDS:
         return text
-    raise ValueError(f"{shown(text)} is not a command; there are {', '.join(COMMANDS)}{closest(text, COMMANDS)}")
+    raise ValueError(f"{shown(text)} is not a command; use one of {', '.join(COMMANDS)}{closest(text, COMMANDS)}")
 
 
 def parse_base64(text: str) -> bytes:
@@ -170,7 +170,7 @@ def parse_base64(text: str) -> bytes:
         raise ValueError(f"{shown(text)} is not base64: {error}") from None
     if binascii.b2a_base64(data, newline=False).decode() != text:
         # Bits that the last character has to spare must be zero: else two texts would mean the same bytes.
-        raise ValueError(f"{shown(text)} is not base64 in its one canonical form")
+        raise ValueError(f"{shown(text)} is not base64 in its canonical form")
     return data
 
 
@@ -339,5 +339,5 @@ ON_FIRINGS = frozenset(
 def why_unknown(field: str, spelled: str, known: Collection[str]) -> str:
     """Return why a control field without a rule is refused; `spelled` and `known` are as its sender writes names."""
     if field in ON_FIRINGS:
-        return "is set by the scheduler on the messages that it delivers, not by senders"
+        return "is set by the scheduler on the messages that it delivers: leave it out"
     return f"is not known{closest(spelled, known)}"

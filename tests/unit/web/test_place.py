@@ -26,7 +26,7 @@ async def test_it_goes_to_the_partition_that_has_the_schedule(
 
 async def test_a_worker_that_cannot_know_is_an_error(cluster: Any, workers: Any) -> None:
     await workers[1].stop()
-    with pytest.raises(ClientError, match="Nobody answered for"):
+    with pytest.raises(ClientError, match="No worker answered for"):
         await place_of(Settings(), workers[0].url, "default", "a")
 
 

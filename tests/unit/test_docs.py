@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -173,6 +174,35 @@ def test_the_glossary_is_short_and_in_alphabetical_order() -> None:
     words = re.findall(r"^\| ([a-z][a-z ]*) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)
     assert 10 < len(words) <= 20
     assert words == sorted(words)
+
+
+SOURCES = ("light_scheduler", "agents", "tables", "tests", "benchmarks")
+
+
+class TestArchitecture:
+    text = FENCE.sub("", read(ROOT / "docs" / "architecture.md"))
+
+    def test_every_package_has_a_row(self) -> None:
+        packages = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["setuptools"]["packages"]
+        rows = " ".join(INLINE.findall(first_cells(section(self.text, "Modules"))))
+        short = [package.removeprefix("light_scheduler.").replace(".", "/") for package in packages]
+        assert [package for package in short if not re.search(rf"(?<!\w){package}(?!\w)", rows)] == []
+
+    def test_every_module_of_the_engine_has_a_row(self) -> None:
+        modules = {path.stem for path in (ROOT / "light_scheduler" / "engine").glob("*.py")} - {"__init__"}
+        assert set(re.findall(r"^\| `(\w+)` \|", section(self.text, "The engine"), re.MULTILINE)) == modules
+
+    def test_every_file_that_it_names_exists(self) -> None:
+        files = [f"/{path.relative_to(ROOT)}" for folder in SOURCES for path in (ROOT / folder).rglob("*.*")]
+        named = {name for name in INLINE.findall(self.text) if re.fullmatch(r"[\w./-]+\.(py|json)", name)}
+        assert named
+        assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []
+
+    def test_every_class_that_it_names_is_in_the_code(self) -> None:
+        code = "\n".join(read(path) for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))
+        named = {name for names in INLINE.findall(self.text) for name in re.findall(r"\b[A-Z][a-z]+\w*\b", names)}
+        assert named
+        assert [name for name in sorted(named) if not re.search(rf"\b{name}\b", code)] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

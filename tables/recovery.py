@@ -17,6 +17,7 @@ from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, State
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import StateConsumer
 
+from .changelog_end import EndOf, committed_end
 from .loading import STEP_RECORDS, BulkLoad, ChangelogRecord
 from .overlay import Overlay
 from .status import RestoreStatus
@@ -185,30 +186,23 @@ async def restore(
     stopping: Callable[[], bool],
     watch: Callable[[Restoration], None],
     begun: Restoration | None = None,
+    end_of: EndOf = committed_end,
 ) -> Restored:
-    """Apply the changelog from the table's checkpoint to its last stable offset, and look where the commands end.
+    """Apply the changelog from the table's checkpoint to its end, and look where the commands end.
 
-    To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
-    A table that is ahead of that offset has all there is if the log ends where it does. `watch` is given the
-    restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog stops answering, or ends
-    before the offset that the table has; StateStale if the table is too old before it is done.
+    To be called after fencing by the partition's owner, with an `end_of` that waits for what fencing has decided.
+    `watch` is given the restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog
+    stops answering, or as `end_of` does; StateStale if the table is too old before it is done.
     """
     loop = asyncio.get_running_loop()
     to_table = _Loading(table) if table.is_new else Replaying(table)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
             began = clock.now()
-            ends = await reader.end_offsets([changelog, commands])
+            at = table.checkpoint.changelog_offset
+            end = await end_of(reader, changelog, at)
+            ends = await reader.end_offsets([commands])
             begins = await reader.beginning_offsets([commands])
-            end, at = ends[changelog], table.checkpoint.changelog_offset
-            if at > end and at == await reader.log_end(changelog):
-                end = at  # the last transaction counts, as its commit was answered; its marker is on its way
-            if at > end:
-                raise BrokerError(
-                    f"what is committed in {changelog.topic}-{changelog.partition} ends at {end}, before the offset "
-                    f"{at} that the local copy has reached: it has lost records, or a transaction hangs in it "
-                    "(kafka-transactions.sh find-hanging)"
-                )
             if at == 0:  # it has nothing yet, so it has nothing that is out of date
                 table.checkpoint = msgspec.structs.replace(table.checkpoint, complete_at=began)
             restoration = begun or Restoration(at, end, loop.time)

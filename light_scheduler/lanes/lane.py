@@ -215,7 +215,7 @@ class Lane:
         if self._warm is not None:
             self.copy.adopt(await asyncio.shield(self._warm))
             self._warm = None
-        table, restored = await self.copy.bring_up()
+        table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
         if self.is_closing():
             return
         commands_id = await self._services.commands_ids.now(self.tp.topic)

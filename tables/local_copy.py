@@ -9,9 +9,9 @@ from pathlib import Path
 
 from aiokafka import TopicPartition
 
-from .changelog_end import committed_end, decided_end
+from .changelog import committed_end, decided_end, length, reading
 from .rebuilding import MANY_OFFSETS
-from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, length, open_table, reading, restore
+from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, open_table, restore
 from .services import LaneServices
 from .table import ScheduleTable
 
@@ -74,7 +74,7 @@ class LocalCopy:
         """Open the copy unless it is open, throw it away if it may not be used, and apply what the changelog has more.
 
         For a lane, to be called after fencing, with whether that left markers to be written (see
-        `changelog_end.decided_end`; `recovery.restore` says what is raised). Raises StateError if a copy that may not
+        `changelog.decided_end`; `recovery.restore` says what is raised). Raises StateError if a copy that may not
         be used cannot be removed.
         """
         services = self._services

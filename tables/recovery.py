@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +13,9 @@ from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt, StateStale
-from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import StateConsumer
 
-from .changelog_end import EndOf, committed_end
+from .changelog import STALL_TIMEOUT_S, EndOf, committed_end
 from .loading import STEP_RECORDS, BulkLoad, ChangelogRecord
 from .overlay import Overlay
 from .status import RestoreStatus
@@ -26,7 +24,6 @@ from .table import ScheduleTable
 
 log = logging.getLogger(__name__)
 
-STALL_TIMEOUT_S = 30.0
 LOG_INTERVAL_S = 5.0
 
 
@@ -85,9 +82,10 @@ class Restoration:
 
 
 class Restored(NamedTuple):
-    """What a restore did: records applied, and where the commands began and ended (offsets) when it was done."""
+    """What a restore did: records applied, up to which offset, and from where to where the commands went then."""
 
     records: int
+    end: int
     backlog_end: int
     backlog_begin: int = 0
 
@@ -155,27 +153,6 @@ def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
         raise StateStale(f"the local copy cannot be brought up to date: {flaw}")
 
 
-@asynccontextmanager
-async def reading(clients: LaneClients) -> AsyncIterator[StateConsumer]:
-    """Give a started reader, and stop it. Raises BrokerError if the broker does not answer."""
-    reader = clients.reader()
-    try:
-        try:
-            async with asyncio.timeout(STALL_TIMEOUT_S):
-                await reader.start()
-        except TimeoutError as error:
-            raise BrokerError(f"the broker did not answer for {STALL_TIMEOUT_S:.0f} s") from error
-        yield reader
-    finally:
-        await reader.stop()
-
-
-async def length(changelog: TopicPartition, reader: StateConsumer) -> int:
-    """Return how many offsets a changelog has. Raises KafkaError."""
-    begins, ends = await reader.beginning_offsets([changelog]), await reader.end_offsets([changelog])
-    return int(ends[changelog] - begins[changelog])
-
-
 async def restore(
     table: ScheduleTable,
     facts: ChangelogFacts,
@@ -229,7 +206,7 @@ async def restore(
         raise BrokerError(
             f"{changelog.topic}-{changelog.partition} did not answer for {STALL_TIMEOUT_S:.0f} s"
         ) from error
-    return Restored(restoration.records, ends[commands], begins[commands])
+    return Restored(restoration.records, end, ends[commands], begins[commands])
 
 
 class Replaying:

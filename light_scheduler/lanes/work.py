@@ -13,13 +13,13 @@ from collections.abc import Callable
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOutError
 
-from light_scheduler.errors import BrokerError, LaneError, TransactionStuck
+from light_scheduler.errors import BrokerError, LaneError, Overtaken, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
 from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.tables.changelog import reading
 from light_scheduler.tables.due_scan import Waits
-from light_scheduler.tables.recovery import reading
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.wire.state import identity_of
 
@@ -109,7 +109,7 @@ class LaneWork:
         """
         attempt, self._attempt = self._attempt, Attempt()
         if attempt.is_begun:
-            if not isinstance(error, TransactionStuck):
+            if not isinstance(error, TransactionStuck | Overtaken):
                 self._caution.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
                     own = self._context.own_topics

@@ -163,14 +163,17 @@ def draw_frozen_standby(seed: int) -> History:
 
 
 def draw_doubt(seed: int) -> History:
-    """Make a history up in which commits are in doubt again and again: answers are lost, and markers are late."""
+    """Make a history up in which commits and owners are in doubt: answers are lost, lanes move, markers are late."""
     random = Random(seed)
     sends = tuple(
         Send(0.3 * number, 0, "schedule", random.choice(IDS), random.choice((0, 300, 1_000)), b"x", None)
         for number in range(random.randint(6, 12))
     )
-    faults = tuple((step, Fault("lose", 0.0)) for step in sorted(random.sample(range(30, 260), 12)))
-    return History(seed, random.choice((1, 2)), 1, sends, faults, (), late_markers=0.6)
+    kinds = random.choice((("lose",), ("lose", "rebalance", "stop"), ("rebalance", "stop", "kill", "stall")))
+    faults = tuple(
+        (step, Fault(random.choice(kinds), 3 * random.random())) for step in sorted(random.sample(range(30, 300), 12))
+    )
+    return History(seed, random.choice((1, 2, 2)), 1, sends, faults, (), late_markers=0.6)
 
 
 def draw_trouble(seed: int) -> History:

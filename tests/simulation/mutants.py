@@ -394,7 +394,7 @@ def _one_future_is_skipped() -> Iterator[Any]:
         for builder, _ in batches:
             future = await producer.send_batch(builder, target[0], partition=target[1])
             future.exception()
-        return batches_module._Taken(0, None)
+        return batches_module._Taken(0, 0, None)
 
     send_in_order = batches_module._send_in_order
     with _replaced(batches_module, "_send_in_order", all_but_the_last):

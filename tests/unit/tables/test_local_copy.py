@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError, StateError
 from light_scheduler.kafka.clients import LaneClients
-from light_scheduler.tables import Checkpoint, ScheduleTable, changelog_end
+from light_scheduler.tables import Checkpoint, ScheduleTable, changelog
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.rocks import RocksStore
@@ -163,7 +163,7 @@ async def test_a_copy_is_no_lane_s_until_all_that_is_decided_can_be_read(
 
 
 async def test_an_owner_that_waits_for_markers_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changelog_end, "MARKERS_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(changelog, "MARKERS_TIMEOUT_S", 0.0)
     desk.copy.adopt(desk.warm)
     desk.kafka.committed, desk.kafka.end = REACHED - 3, REACHED + 1
     with pytest.raises(BrokerError, match="is decided in changelog-0 ends at 4, before its end 8"):

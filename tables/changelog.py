@@ -1,21 +1,46 @@
-"""Up to where a changelog is to be applied before a table counts as complete."""
+"""A changelog as its readers see it: up to where it counts, and what lies between two offsets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from aiokafka import TopicPartition
 
 from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import StateConsumer
 
+STALL_TIMEOUT_S = 30.0
 POLL_S = 0.05
+LOOK_S = 1.0
 MARKERS_TIMEOUT_S = 20.0
 """How long an owner waits for markers; then it fences once more."""
 
 EndOf = Callable[[StateConsumer, TopicPartition, int], Awaitable[int]]
 """Where a changelog ends for a table that has it up to an offset."""
+
+
+@asynccontextmanager
+async def reading(clients: LaneClients) -> AsyncIterator[StateConsumer]:
+    """Give a started reader, and stop it. Raises BrokerError if the broker does not answer."""
+    reader = clients.reader()
+    try:
+        try:
+            async with asyncio.timeout(STALL_TIMEOUT_S):
+                await reader.start()
+        except TimeoutError as error:
+            raise BrokerError(f"the broker did not answer for {STALL_TIMEOUT_S:.0f} s") from error
+        yield reader
+    finally:
+        await reader.stop()
+
+
+async def length(changelog: TopicPartition, reader: StateConsumer) -> int:
+    """Return how many offsets a changelog has. Raises KafkaError."""
+    begins, ends = await reader.beginning_offsets([changelog]), await reader.end_offsets([changelog])
+    return int(ends[changelog] - begins[changelog])
 
 
 async def committed_end(reader: StateConsumer, changelog: TopicPartition, at: int) -> int:
@@ -54,6 +79,26 @@ async def decided_end(reader: StateConsumer, changelog: TopicPartition, at: int,
                 "(kafka-transactions.sh find-hanging)"
             )
         await asyncio.sleep(POLL_S)
+
+
+async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
+    """Tell whether nothing between two offsets counts, or may come to count: only markers, and what was aborted.
+
+    To be asked by an owner whose open transaction begins at `end`: nothing after it can be read. False if there is no
+    answer in a second.
+    """
+    try:
+        async with asyncio.timeout(LOOK_S), reading(clients) as reader:
+            if (await reader.end_offsets([changelog]))[changelog] < end:
+                return False
+            reader.assign([changelog])
+            reader.seek(changelog, start)
+            while await reader.position(changelog) < end:
+                if (await reader.getmany(timeout_ms=50)).get(changelog):
+                    return False
+    except TimeoutError:
+        return False
+    return True
 
 
 def _ahead(changelog: TopicPartition, at: int, end: int) -> BrokerError:

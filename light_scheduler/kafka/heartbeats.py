@@ -38,8 +38,11 @@ def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
 async def is_member(consumer: AIOKafkaConsumer) -> bool:
     """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in.
 
-    Raises KafkaError.
+    A member that joins is none until it has joined. Nothing is sent then: a broker answers the requests of a connection
+    in order, so a heartbeat would wait behind the join, and end it by its time-out. Raises KafkaError.
     """
     coordinator = consumer._coordinator
+    if coordinator._heartbeat_task is None:  # aiokafka's own beats end before a join, and begin after it
+        return False
     generation = coordinator.generation
     return bool(await coordinator._do_heartbeat()) and coordinator.generation == generation

@@ -6,22 +6,27 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 from support.foreign import SKYUK_SCHEMA, record, skyuk_avro, skyuk_json
-from support.partition import AT
+from support.partition import AT, Partition
+from support.producing import FakeProducer
 from support.registry import FakeRegistry
 
+from light_scheduler.clock import SettableClock
 from light_scheduler.connection import Secret
 from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka import schema_registry
 from light_scheduler.kafka.schema_registry import SchemaRegistry
+from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.readable import Readable
+from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.schemas import LAST_ID, MOST_KEPT, REFUSED_S, Schemas
@@ -196,23 +201,44 @@ async def test_a_denial_is_asked_about_less_and_less_often_and_told_of_once_a_mi
     assert len(warnings) == 3, "of tries at 0 s, 0.5 s and so on, those at 0 s, 61.5 s and 121.5 s"
 
 
-async def test_what_no_lane_waits_for_is_not_asked_for() -> None:
+def lane_of(registry: SchemaRegistry, state_path: Path) -> Lane:
+    """Return a lane that reads Avro, and that is not started: it needs no broker then."""
+    unused: Any = None
+    targets: Any = SimpleNamespace(outages=SimpleNamespace(changed=[]))
+    context = replace(
+        Partition(FakeProducer()).context, dialect=dialect_named("skyuk", registry.schemas), targets=targets
+    )
+    services = LaneServices(
+        clients=cast(Any, SimpleNamespace(fence=unused)),
+        group="group",
+        clock=SettableClock(AT),
+        confirm=unused,
+        changelog_facts=unused,
+        commands_ids=unused,
+        new_timer=lambda _tick: cast(Any, SimpleNamespace(cancel=lambda: None)),
+        make_room=unused,
+        fail=unused,
+        schema_registry=registry,
+    )
+    return Lane(context, services, state_path)
+
+
+async def test_what_no_lane_waits_for_is_not_asked_for(tmp_path: Path) -> None:
     server = FakeRegistry({7: SKYUK_SCHEMA})
     server.failing = 503
     async with server.serve(free_port()) as address, asking(address) as registry:
-        stays, goes = asyncio.Event(), asyncio.Event()
-        leaving = Readable(dialect_named("skyuk", registry.schemas), registry, goes.set)
+        stays, lane = asyncio.Event(), lane_of(registry, tmp_path)
         for id in (7, 8):
-            assert leaving.count(iter([record(b"a", skyuk_avro(AT, id=id), [])]), 100) == 0
+            assert lane.readable.count(iter([record(b"a", skyuk_avro(AT, id=id), [])]), 100) == 0
+            assert "503" in await trouble_of(registry, id)
         registry.ask_for(7, stays.set)
-        leaving.close()
+        await lane.close()
         asked = len(server.asked)
         server.failing = None
         async with asyncio.timeout(5):
             await stays.wait()
         assert registry.trouble_with(8) is None
         assert set(server.asked[asked:]) == {7}
-        assert not goes.is_set()
 
 
 def waiting() -> Iterator[CommandRecord]:

@@ -8,6 +8,7 @@ certificates  until when a certificate is valid, and whom it names
 tokens        OAUTHBEARER: tokens for client credentials
 arguments     a cluster and its security, as aiokafka takes them
 librdkafka    the same for librdkafka
+registry      where the schema registry is, and its login
 principal     who one is in ACLs
 diagnosis     why a connection fails, in plain words
 redaction     what the clients may not log

@@ -81,17 +81,18 @@ def connection_to(address: Address) -> Connection:
 
 def password(security: KafkaSecurity) -> str:
     """Return the password of the login. Raises ConfigurationError if its file cannot be read."""
-    return _secret("sasl_password", security.sasl_password, security.sasl_password_file)
+    return secret_of("sasl_password", security.sasl_password, security.sasl_password_file)
 
 
 def client_secret(security: KafkaSecurity) -> str:
     """Return what tokens are issued for. Raises ConfigurationError if its file cannot be read."""
-    return _secret(
+    return secret_of(
         "sasl_oauth_client_secret", security.sasl_oauth_client_secret, security.sasl_oauth_client_secret_file
     )
 
 
-def _secret(setting: str, value: Secret | None, file: Path | None) -> str:
+def secret_of(setting: str, value: Secret | None, file: Path | None) -> str:
+    """Return a secret that is given, or in a file. Raises ConfigurationError if the file cannot be read."""
     if file is not None:
         return _secret_file(f"{setting}_file", file).read().reveal()
     assert value is not None, "checked with the settings"

@@ -25,7 +25,7 @@ from light_scheduler.model.place import Place
 
 from .outages import WHOLE_TOPIC, Outages
 from .probe import Probe
-from .promptness import Promptness
+from .promptness import ANSWER_S, Promptness
 from .topic_facts import (
     CONFIGS,
     TargetTopic,
@@ -48,8 +48,10 @@ GONE_S = 300.0
 """How long firings wait for a topic that was deleted to be made again; after that it is one that does not exist."""
 WATCH_S = 0.5
 """How often topics are looked at that cannot be written to."""
-TIMEOUT_S, ATTEMPT_S, ANSWER_S = 5.0, 2.0, 1.0
-"""For an answer, for an attempt, and for one broker to give it: another one may."""
+TIMEOUT_S = 5.0
+"""For brokers to answer a question: one that does not is given up for another one."""
+MOST_ASKED = 500
+"""Topics in a question, so that no broker takes long for its answer."""
 REFUSED = (
     InvalidTopicError,
     TopicAuthorizationFailedError,
@@ -210,12 +212,13 @@ class Targets:
 
     async def _look_at(self, topics: list[str]) -> None:
         """Ask for topics, and take in what comes back."""
-        async with asyncio.timeout(TIMEOUT_S):
-            described, configs = await self._ask(topics)
-        now = time.monotonic()
-        self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
-        for topic in described:
-            self._take_in(topic, configs.get(topic["topic"], {}), now)
+        for first in range(0, len(topics), MOST_ASKED):
+            async with asyncio.timeout(TIMEOUT_S):
+                described, configs = await self._ask(topics[first : first + MOST_ASKED])
+            now = time.monotonic()
+            self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
+            for topic in described:
+                self._take_in(topic, configs.get(topic["topic"], {}), now)
 
     def _take_in(self, described: dict[str, Any], config: dict[str, str], now: float) -> None:
         name, known = described["topic"], self._known.get(described["topic"])
@@ -260,11 +263,10 @@ class Targets:
         """Return metadata and configuration; a broker that does not answer is given up for another one."""
         while True:
             try:
-                async with asyncio.timeout(ATTEMPT_S):
-                    admin = await self._connected()
-                    described = await admin.describe_topics(topics)
-                    present = [topic["topic"] for topic in described if is_there(topic)]
-                    return described, await _configs(admin, present) if present else {}
+                admin = await self._connected()
+                described = await admin.describe_topics(topics)
+                present = [topic["topic"] for topic in described if is_there(topic)]
+                return described, await _configs(admin, present) if present else {}
             except (KafkaError, OSError, TimeoutError) as error:
                 log.debug("a broker was asked for topics: %r", error)
             await asyncio.sleep(0.05)

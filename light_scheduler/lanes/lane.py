@@ -120,6 +120,7 @@ class Lane:
         """Stop taking commands, let the open cycle end within a bound, then let go of the producer and the table."""
         self._move(LaneState.CLOSING)
         self.intake.close()
+        self.readable.close()
         self._timer.cancel()
         self._wake.set()
         await self._supervision.end()

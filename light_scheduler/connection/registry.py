@@ -8,7 +8,7 @@ from pathlib import Path
 
 from light_scheduler.errors import ConfigurationError
 
-from .arguments import secret_of
+from .logins import secret_of
 from .secret import Secret
 
 _PASSWORD = "schema_registry_password"

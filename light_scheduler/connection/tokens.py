@@ -18,7 +18,7 @@ import msgspec
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError
 
-from .arguments import client_secret
+from .logins import client_secret
 from .security import KafkaSecurity
 
 TIMEOUT_S = 10.0

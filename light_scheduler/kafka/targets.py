@@ -30,6 +30,7 @@ from .topic_facts import (
     CONFIGS,
     TargetTopic,
     faults_of,
+    is_denied,
     is_missing,
     is_there,
     refusal_in,
@@ -226,11 +227,11 @@ class Targets:
         faults: dict[int, str] = {}
         if name in self._denied:
             refusal, until = self._denied[name]
-            self._known[name] = refused(refusal, min(now, until - ABSENT_FRESH_S))
+            self._known[name] = refused(refusal, min(now, until - ABSENT_FRESH_S), is_denied=True)
         elif is_missing(described) and self._is_awaited(name, known, now):
             faults = {WHOLE_TOPIC: "it was deleted"}
         elif (refusal_found := refusal_in(described)) is not None:
-            self._known[name] = refused(refusal_found, now)
+            self._known[name] = refused(refusal_found, now, is_denied=is_denied(described))
         else:
             faults = faults_of(described, config)
             if is_there(described):

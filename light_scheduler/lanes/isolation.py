@@ -6,6 +6,8 @@ import logging
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from aiokafka.errors import KafkaError
+
 from light_scheduler.engine import next_try
 from light_scheduler.kafka.batches import RecordsRefusedError
 from light_scheduler.kafka.targets import Targets, refusal_of
@@ -69,12 +71,19 @@ class Isolation:
         keys = {origin_key(origin) for origin in refused.culprits}
         reason = refusal_of(refused.topic, refused.cause)
         if refused.is_of_topic:
-            # Each try fails for all. The denial ends before what was refused is tried again, whichever clock is faster.
-            self._targets.deny(refused.topic, reason, max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000)
+            self.deny(refused.topic, refused.cause, now)
         if refused.is_certain:
             self.refuse(keys, reason, now, refused.place)
         else:
             self._suspects[refused.topic] = self._suspects.get(refused.topic, set()) | keys
+
+    def deny(self, topic: str, error: KafkaError, now: int) -> None:
+        """Have all that is for a topic refused, from an instant (UTC epoch ms) on: each try fails for everybody.
+
+        That ends before what was refused is tried again, whichever clock is faster.
+        """
+        seconds = max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000
+        self._targets.deny(topic, refusal_of(topic, error), seconds)
 
     def refuse(self, keys: Collection[OriginKey], reason: str, now: int, place: Place | None) -> None:
         """Have what records would deliver refused when it is met next, from an instant (UTC epoch ms) on.

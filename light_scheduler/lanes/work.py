@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 
-from light_scheduler.errors import BrokerError, LaneError, TransactionStuck
+from light_scheduler.errors import BrokerError, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
 from light_scheduler.tables import Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
-from light_scheduler.tables.recovery import reading
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.wire.state import identity_of
 
@@ -32,16 +32,16 @@ from .holding import Holding
 from .input_position import InputPosition
 from .intake import Intake
 from .isolation import Isolation
+from .markers import Markers
 from .readable import Readable
 from .skew import ClockSkew
+from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
 """Per cycle: bytes of firings, and schedules that a bulk command is carried out on. Else see `budget`."""
-
-LOOK_UP_TIMEOUT_S = 2.0
 
 PASSING_REFUSALS = 3
 """How often a partition that refuses without saying why is given time, before the records are to blame."""
@@ -81,7 +81,7 @@ class LaneWork:
         self._reason = reason
         self._isolation = Isolation(name, context.targets)
         self._caution = Caution()
-        self._holding = Holding(context, self._last_stable)
+        self._holding = Holding(context, Markers(context, self._stable_ends, self._deny))
         self._budget = Budget(context, intake, self._isolation, self._waits)
         self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
         self._attempt = Attempt()
@@ -216,15 +216,11 @@ class LaneWork:
             place = self._failed_places[0] if len(self._failed_places) == 1 else None
             self._isolation.refuse([work.key], reason, self._services.clock.now(), place)
 
-    async def _last_stable(self, places: list[Place]) -> dict[Place, int]:
-        """Return where what is committed in partitions of targets ends. Raises LaneError if they do not say."""
-        try:
-            async with asyncio.timeout(LOOK_UP_TIMEOUT_S), reading(self._services.clients) as reader:
-                ends = await reader.end_offsets([TopicPartition(*place) for place in places])
-        except TimeoutError as error:
-            await self._context.targets.suspect(places, "it does not say where it ends")
-            raise LaneError("targets that were unavailable do not answer yet") from error
-        return {(tp.topic, tp.partition): end for tp, end in ends.items()}
+    async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
+        return await stable_ends(places, self._services.clients, self._context.targets)
+
+    def _deny(self, topic: str, error: KafkaError) -> None:
+        self._isolation.deny(topic, error, self._services.clock.now())
 
     async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
         """Sleep until there is something to fire; or, if that is in a moment, prepare it."""

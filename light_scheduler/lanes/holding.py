@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from light_scheduler.kafka.batches import TargetsStalledError
 from light_scheduler.kafka.outages import Outages
 from light_scheduler.kafka.producer import LaneProducer
-from light_scheduler.model import Entry
+from light_scheduler.kafka.trials import Rank
+from light_scheduler.model import Entry, Schedule
 from light_scheduler.model.place import Place
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
-from .context import LaneContext, origin_key
-from .isolation import Isolation
+from .context import LaneContext, Refusals, origin_key
 from .markers import Markers
 
 
@@ -26,24 +26,50 @@ class Holding:
         self._markers = markers
         self._slow_answers: set[Place] = set()
 
-    def waits(self, isolation: Isolation) -> Waits | None:
-        """Return what tells which place a schedule waits for; None: none waits.
+    def waits(self, refusals: Refusals) -> Waits | None:
+        """Return what tells the due scan which place a schedule waits for; None: none waits.
 
-        What is refused does not wait. A place on trial gets the first that asks for it, the others wait.
+        What is refused does not wait. Of what is for a place on trial, the scan takes those that `sends` may choose.
         """
-        outages, place_of, on_trial, refusals = (
-            self._outages,
-            self._context.place_of,
-            isolation.on_trial,
-            isolation.refusals,
-        )
-        markers = self._markers
-        if not (outages or on_trial or markers):
+        trials = self._context.targets.trials
+        foremost: dict[tuple[Place, str], Rank] = {}
+
+        def may_be_chosen(place: Place, schedule: Schedule) -> bool:
+            rank = trials.rank(place, schedule.tenant, schedule.id)
+            known = foremost.get((place, schedule.tenant))
+            if known is None or rank < known:
+                foremost[place, schedule.tenant] = rank
+                return True
+            return False
+
+        return self._waits(refusals, may_be_chosen)
+
+    def sends(self, refusals: Refusals, due: Collection[Entry]) -> Waits | None:
+        """Return the same for what the scan has taken: to each place on trial one is sent, and the others wait."""
+        trials = self._context.targets.trials
+        chosen: dict[Place, Schedule] = {}
+
+        def choose(place: Place, schedule: Schedule) -> bool:
+            foremost = chosen.setdefault(place, schedule)
+            if trials.rank(place, schedule.tenant, schedule.id) < trials.rank(place, foremost.tenant, foremost.id):
+                chosen[place] = schedule
+            return True
+
+        choosing = self._waits(refusals, choose)
+        if choosing is None or not trials.places:
+            return choosing
+        for entry in due:
+            choosing(entry)
+        return self._waits(refusals, lambda place, schedule: chosen.get(place) is schedule)
+
+    def _waits(self, refusals: Refusals, may_try: Callable[[Place, Schedule], bool]) -> Waits | None:
+        """Return what tells which place a schedule waits for, if any does; at one on trial not those that `may_try`."""
+        targets, markers, place_of = self._context.targets, self._markers, self._context.place_of
+        on_trial = targets.trials.places
+        if not (self._outages or on_trial or markers):
             return None
         markers.distrust()
-        topics = outages.topics | markers.topics | {topic for topic, _ in on_trial}
-        targets = self._context.targets
-        tried: set[Place] = set()
+        topics = self._outages.topics | markers.topics | {topic for topic, _ in on_trial}
 
         def waits(entry: Entry) -> Place | None:
             schedule = entry.schedule
@@ -54,10 +80,11 @@ class Holding:
                 return None
             place = place_of(schedule)
             held = self._held(place)
-            if held is None and place in on_trial:
-                if place in tried:
+            if place in on_trial:
+                if held is not None:
+                    targets.trials.waits(place, schedule.tenant)
+                elif not may_try(place, schedule):
                     return place
-                tried.add(place)
             return held
 
         return waits
@@ -77,7 +104,8 @@ class Holding:
         return [*error.places, *again]
 
     def committed(self, ends: Mapping[Place, int], transactional_id: str) -> None:
-        """Remember what a transaction ended in users' topics."""
+        """Remember what a transaction ended in users' topics: places that took something."""
+        self._context.targets.trials.took(ends)
         if self._slow_answers:
             self._slow_answers -= ends.keys()
         self._markers.committed(ends, transactional_id)

@@ -17,7 +17,7 @@ from light_scheduler.errors import BrokerError, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
-from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.wire.state import identity_of
@@ -168,7 +168,7 @@ class LaneWork:
         due = self._budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
         is_traced = isolation.is_under_way or self._caution.is_active
-        cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._waits())  # 2.
+        cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._sends(due))  # 2.
         lost_results = cycle.answer(isolation.refusals, self._holding)
         if position is None and not is_bulk_at_work and not batches.places:
             overlay.settle_floors()
@@ -200,9 +200,9 @@ class LaneWork:
         self._count(cycle, lost_results, now)
         self._budget.next_turn(due, now)
         self._budget.observe(max(read, len(due.entries)), self._services.clock.now() - now)
-        isolation.took(ends)
         if isolation.is_under_way:
-            isolation.clear(cycle.tried | {origin_key(result) for result in cycle.results})
+            done = cycle.tried | {origin_key(result) for result in cycle.results}
+            isolation.clear(done, has_looked=due is not NOTHING_DUE)
 
     def _blame(self, work: Work | None) -> None:
         """Refuse a piece of work that fails by itself, while cycles without it pass."""
@@ -250,7 +250,7 @@ class LaneWork:
         await self._context.targets.resolve(topics)
         if any(self._context.targets[topic].stamps_appends for topic in topics):
             return False
-        cycle.fire_due(due, {}, most, MAX_FIRING_BYTES, waits=self._waits())  # 2.
+        cycle.fire_due(due, {}, most, MAX_FIRING_BYTES, waits=self._sends(due))  # 2.
         if not batches.places:
             return False
         staged = frozenset(identity_of(entry) for entry in due.entries)
@@ -279,7 +279,10 @@ class LaneWork:
                 raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
 
     def _waits(self) -> Waits | None:
-        return self._holding.waits(self._isolation)
+        return self._holding.waits(self._isolation.refusals)
+
+    def _sends(self, due: DueScan) -> Waits | None:
+        return self._holding.sends(self._isolation.refusals, due.entries)
 
     def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
         throttled = self._budget.charge(cycle.delivered, now)

@@ -23,6 +23,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.outages import Outages
 from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.kafka.topic_ids import TopicIds
+from light_scheduler.kafka.trials import Trials
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
@@ -174,6 +175,7 @@ class KnownTopics:
         self._asked: set[str] = set()
         self._denied: dict[str, tuple[str, float]] = {}
         self.outages = Outages(asyncio.get_running_loop().time)
+        self.trials = Trials(self.outages)
 
     async def suspect(self, places: Iterable[Place], reason: str) -> None:
         """The metadata explain nothing, if there is anybody to ask; but where answers go is never at fault here.
@@ -186,6 +188,10 @@ class KnownTopics:
             suspects = [(topic, number) for topic in topics for number in range(TARGET_PARTITIONS)]
             self.outages.suspect(suspects, reason, self._node.world.kafka.now_ms())
             asyncio.get_running_loop().call_later(PROBE_S, self._probe)
+
+    def leave_alone(self, place: Place, reason: str, times: int) -> None:
+        self.outages.suspect([place], reason, self._node.world.kafka.now_ms(), times)
+        asyncio.get_running_loop().call_later(PROBE_S, self._probe)
 
     def _probe(self) -> None:
         """Find out what answers by now."""

@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.kafka.outages import Outages
 from light_scheduler.kafka.topic_facts import refused
+from light_scheduler.kafka.trials import MANY_REFUSED, Trials
 from light_scheduler.lanes.context import Refusals
 from light_scheduler.lanes.holding import Holding
 from light_scheduler.lanes.markers import Markers
@@ -50,6 +51,7 @@ class Topics(dict[str, Any]):
     def __init__(self, known: dict[str, Any], outages: Outages) -> None:
         super().__init__(known)
         self.outages = outages
+        self.trials = Trials(outages)
         self.denied: dict[str, str] = {}
         self.forgotten: dict[str, Any] = {}
         self._lifted: dict[str, Any] = {}
@@ -64,16 +66,8 @@ class Topics(dict[str, Any]):
             elif topic in self._lifted:
                 self[topic] = self._lifted.pop(topic)
 
-    def leave_alone(self, place: Place, reason: str) -> None:
-        self.outages.suspect([place], reason, AT)
-
-
-class Refused:
-    """Takes the place of isolation."""
-
-    def __init__(self) -> None:
-        self.refusals: Refusals = {}
-        self.on_trial: set[Place] = set()
+    def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
+        self.outages.suspect([place], reason, AT, times)
 
 
 class HoldingLane:
@@ -88,7 +82,7 @@ class HoldingLane:
         self.ends: dict[Place, int | KafkaError] = {}
         self.asked: list[list[Place]] = []
         self.holding = Holding(self.context, Markers(self.context, self._last_stable, self._deny))
-        self.isolation: Any = Refused()
+        self.refusals: Refusals = {}
         self.producer: Any = Settling("id")
         self.table = ScheduleTable(MemoryStore())
 
@@ -100,7 +94,19 @@ class HoldingLane:
         self.topics.denied[topic] = repr(error)
 
     def waits(self) -> Waits | None:
-        return self.holding.waits(self.isolation)
+        return self.holding.waits(self.refusals)
+
+    def put_on_trial(self, place: Place = A, *origins: tuple[str, str]) -> None:
+        """Have a place refuse one record after the other, those of tenants' schedules in turn; it may be tried."""
+        for number in range(max(MANY_REFUSED, len(origins))):
+            self.topics.trials.refused(place, origins[number : number + 1])
+
+    def sent(self, *entries: Entry) -> list[str]:
+        """Return the ids of what would be sent of what is due."""
+        waits = self.waits()
+        taken = [entry for entry in entries if waits is None or waits(entry) is None]
+        waits = self.holding.sends(self.refusals, taken)
+        return [entry.schedule.id for entry in taken if waits is None or waits(entry) is None]
 
     def waits_for(self, id: str, topic: str = "reminders", partition: int = 0) -> Place | None:
         """Return which place a schedule would wait for."""

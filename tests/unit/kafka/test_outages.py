@@ -165,6 +165,31 @@ def test_a_place_that_answers_probes_and_fails_again_waits_twice_as_long_each_ti
     assert outages.failures(A) == 9
 
 
+def test_a_place_that_fails_for_days_waits_no_longer_than_that(outages: Outages, time: Time) -> None:
+    waits = [fail_again(outages, time, A) for _ in range(2_000)]
+    assert waits[-1] == pytest.approx(LAST_WAIT_S)
+
+
+def test_a_place_is_probed_sooner_if_there_is_reason_to_and_never_later(outages: Outages, time: Time) -> None:
+    outages.suspect([A], "silent", AT, 5)
+    outages.suspect([B], "silent", AT, 0)
+    time.seconds += FIRST_WAIT_S / 2
+    for place in (A, B, OTHER):
+        outages.hasten(place)
+    time.seconds += FIRST_WAIT_S / 2
+    assert outages.to_probe() == [B]
+    time.seconds += FIRST_WAIT_S / 2
+    assert outages.to_probe() == [A]
+
+
+def test_how_often_it_failed_may_be_told(outages: Outages, time: Time) -> None:
+    for _ in range(3):
+        fail_again(outages, time, A)
+    outages.suspect([A], "it refuses", AT, 1)
+    ((_, outage),) = outages
+    assert outage.probe_at - time.seconds == 2 * FIRST_WAIT_S
+
+
 @pytest.mark.parametrize(("well_s", "failures"), [(FORGET_S - EPSILON_S, 3), (FORGET_S, 1)])
 def test_a_place_that_was_well_for_a_minute_is_like_any_other(
     outages: Outages, time: Time, well_s: float, failures: int

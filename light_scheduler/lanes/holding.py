@@ -122,5 +122,5 @@ class Holding:
         if self._markers:
             await self._markers.settle(producer)
         for place in table.held.places:
-            if not (place in self._outages or self._markers.holds(place)):
+            if place not in self._outages:
                 table.release(place)

@@ -159,6 +159,8 @@ async def test_without_the_right_to_write_nothing_is_settled_and_the_producer_go
     with pytest.raises(TopicAuthorizationFailedError):
         await producer.settle([PLACE], commits=True)
     assert kafka.steps == ["track", "begin", "add 0", "abort"]
+    await producer.discard()
+    assert kafka.steps[4:] == ["stop"], "nothing is open"
     kafka.refusal, kafka.ended = None, asyncio.get_running_loop().create_future()
     kafka.steps.clear()
     await producer.settle([PLACE], commits=True)

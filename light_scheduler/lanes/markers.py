@@ -72,7 +72,11 @@ class Markers:
             if place[0] not in own:
                 self._committed[place] = _Ended(transactional_id, now, end)
         if len(self._committed) > MOST_REMEMBERED:
-            self._committed = {place: ended for place, ended in self._committed.items() if now - ended.at < RECENT_S}
+            self._committed = {
+                place: ended
+                for place, ended in self._committed.items()
+                if now - ended.at < RECENT_S or place in self._missing
+            }
 
     def failed(self, places: Collection[Place], transactional_id: str) -> None:
         """Remember the users' places of a transaction that will be aborted."""

@@ -17,7 +17,7 @@ from support.holding import NO_LEADER, A, B, HoldingLane, entry
 from support.partition import AT, NAMES
 
 from light_scheduler.errors import CycleTimeout
-from light_scheduler.lanes.markers import RECENT_S
+from light_scheduler.lanes.markers import MOST_REMEMBERED, RECENT_S
 from light_scheduler.tables import layout
 from light_scheduler.wire.state import identity_of
 
@@ -241,3 +241,15 @@ async def test_in_a_place_that_is_gone_there_is_nothing_to_settle(lane: HoldingL
     )
     assert (await lane.release(), lane.producer.tried) == ([], [])
     assert not lane.holding.loses(B)
+
+
+async def test_what_was_committed_is_not_forgotten_while_it_cannot_be_settled(lane: HoldingLane) -> None:
+    lane.leave_open(0)
+    lane.producer.errors[A] = TopicAuthorizationFailedError({"reminders"})
+    await lane.release()
+    lane.seconds += RECENT_S
+    lane.holding.committed({("answers", partition): 5 for partition in range(MOST_REMEMBERED + 1)}, "id")
+    lane.producer.errors.clear()
+    lane.topics.denied.clear()
+    await lane.topics.resolve({"reminders"})
+    assert await lane.release() == [([A], True)]

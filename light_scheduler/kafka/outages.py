@@ -56,6 +56,7 @@ class Outages:
     changed: list[Callable[[], None]] = field(default_factory=list)
     _open: dict[Place, Outage] = field(default_factory=dict)
     _past: dict[Place, _Past] = field(default_factory=dict)
+    _mended: dict[Place, float] = field(default_factory=dict)  # when (monotonic, s) a known fault was over
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -75,6 +76,14 @@ class Outages:
     def topics(self) -> set[str]:
         """Topics with something open: those whose metadata are to be watched."""
         return {topic for topic, _ in self._open}
+
+    def known_faults(self) -> dict[Place, float]:
+        """Return where the metadata knew a fault in the last minute, and until when (monotonic, s)."""
+        if not (self._open or self._mended):
+            return {}
+        now = self.time()
+        self._mended = {place: at for place, at in self._mended.items() if now - at < FORGET_S}
+        return self._mended | {place: now for place, outage in self._open.items() if outage.has_known_fault}
 
     def place_held(self, topic: str, partition: int) -> Place | None:
         """Return the place that a firing for a partition waits for; None: it may be sent."""
@@ -115,9 +124,11 @@ class Outages:
         for partition, reason in faults.items():
             outage = self._open.setdefault((topic, partition), Outage(now, reason, has_known_fault=True, probe_at=0.0))
             outage.reason, outage.has_known_fault = reason, True
-        self.close(
+        mended = [
             place for place, outage in self if place[0] == topic and place[1] not in faults and outage.has_known_fault
-        )
+        ]
+        self._mended.update(dict.fromkeys(mended, self.time()))
+        self.close(mended)
 
     def to_probe(self) -> list[Place]:
         """Return the places that are to be probed; each once, until `probed` tells of it."""

@@ -66,9 +66,9 @@ class Holding:
         """Return what tells which place a schedule waits for, if any does; at one on trial not those that `may_try`."""
         targets, markers, place_of = self._context.targets, self._markers, self._context.place_of
         on_trial = targets.trials.places
+        markers.distrust()
         if not (self._outages or on_trial or markers):
             return None
-        markers.distrust()
         topics = self._outages.topics | markers.topics | {topic for topic, _ in on_trial}
 
         def waits(entry: Entry) -> Place | None:
@@ -119,6 +119,7 @@ class Holding:
 
         Raises what looking places up, or ending what is open there, does.
         """
+        self._markers.distrust()
         if self._markers:
             await self._markers.settle(producer)
         for place in table.held.places:

@@ -85,13 +85,14 @@ class Markers:
         self._aborted.update((place, _Ended(transactional_id, now)) for place in places if place[0] not in own)
 
     def distrust(self) -> None:
-        """Note where the markers of a transaction that has just ended may have been lost with the leader."""
-        long_ago = self._outages.time() - RECENT_S
-        for place, outage in self._outages:
-            if outage.has_known_fault:
-                for ended in (self._committed.get(place), self._aborted.pop(place, None)):
-                    if ended is not None and ended.at > long_ago:
-                        self._missing[place] = ended.transactional_id
+        """Note where the markers of a transaction that has just ended may have been lost with the leader.
+
+        The leader may be back by now: a lane that sleeps, or waits for an answer, sees nothing of a short outage.
+        """
+        for place, until in self._outages.known_faults().items():
+            for ended in (self._committed.get(place), self._aborted.get(place)):
+                if ended is not None and until - RECENT_S < ended.at <= until:
+                    self._missing[place] = ended.transactional_id
 
     async def settle(self, producer: LaneProducer) -> None:
         """Write what may be missing, where that is possible by now.
@@ -167,5 +168,6 @@ class Markers:
             self._context.targets.leave_alone(place, reason)
 
     def _done(self, place: Place) -> None:
-        del self._missing[place]
+        for forgotten in (self._missing, self._committed, self._aborted):
+            forgotten.pop(place, None)
         self._alone.discard(place)

@@ -88,6 +88,20 @@ def test_a_fault_that_the_metadata_know_is_over_as_soon_as_they_know_it_no_more(
     assert outages.to_probe() == [], "there is nothing to find out"
 
 
+def test_a_fault_that_the_metadata_knew_is_remembered_for_a_minute(outages: Outages, time: Time) -> None:
+    outages.observe("t", {0: "x"}, AT)
+    outages.suspect([B], "silent", AT)
+    time.seconds += 5
+    assert outages.known_faults() == {A: time.seconds}
+    outages.observe("t", {}, AT)
+    outages.close([B])
+    mended_at = time.seconds
+    time.seconds += FORGET_S - EPSILON_S
+    assert outages.known_faults() == {A: mended_at}
+    time.seconds += EPSILON_S
+    assert outages.known_faults() == {}
+
+
 def test_an_outage_has_begun_when_it_was_first_seen_and_has_the_last_reason(outages: Outages) -> None:
     outages.observe("t", {0: "no leader"}, AT)
     outages.observe("t", {0: "too few replicas"}, AT + 5_000)

@@ -49,6 +49,24 @@ async def test_what_was_committed_before_a_leader_was_lost_is_settled_as_committ
     assert await lane.release() == [], "once"
 
 
+async def test_a_leader_that_was_lost_and_back_while_the_lane_slept_is_noticed_all_the_same(lane: HoldingLane) -> None:
+    lane.ends = {A: 3}
+    lane.holding.committed({A: 5}, "id")
+    lane.outages.observe("reminders", {0: NO_LEADER}, AT)
+    lane.come_back()
+    lane.seconds += 1
+    assert await lane.release() == [([A], True)]
+    assert await lane.release() == [], "once"
+
+
+async def test_a_transaction_that_began_after_the_leader_was_back_has_its_markers(lane: HoldingLane) -> None:
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.seconds += 1
+    lane.holding.committed({A: 5}, "id")
+    assert await lane.release() == []
+
+
 async def test_what_was_aborted_before_a_leader_was_lost_is_settled_as_aborted(lane: HoldingLane) -> None:
     lane.holding.failed([A], "id")
     lane.lose_leader(0)

@@ -16,6 +16,7 @@ from light_scheduler.model.place import Place
 
 from .batches import RecordBatches, TargetsStalledError
 from .clients import LaneClients
+from .continuity import Continuity
 
 FENCE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 2.0
@@ -27,10 +28,11 @@ log = logging.getLogger(__name__)
 
 
 class LaneProducer:
-    """One transactional id, one transaction at a time."""
+    """One transactional id, one transaction at a time. Before each commit `continuity`, if there is one, is asked."""
 
     def __init__(self, clients: LaneClients, transactional_id: str) -> None:
         self.transactional_id = transactional_id
+        self.continuity: Continuity | None = None
         self._in_transaction = self._must_commit = self.is_committing = False
         self._tracked: set[str] = set()
         self._deadline_s = 0.8 * clients.transaction_timeout_ms / 1_000
@@ -55,7 +57,8 @@ class LaneProducer:
 
         Raises CycleTimeout when it does not finish at 80 % of the transaction time-out: the broker may abort it from
         then on, and idempotent batches would be tried for ever. Raises TargetsStalledError when users' partitions do
-        not answer for `patience_s`, and TransactionStuck when that is because the transactional id does not.
+        not answer for `patience_s`, TransactionStuck when that is because the transactional id does not, and Overtaken
+        as `continuity` does.
         """
         async with self._transaction(batches.topics):
             ends = await self._send(batches, patience_s)  # 3. every send future
@@ -133,11 +136,14 @@ class LaneProducer:
 
     async def _send(self, batches: RecordBatches, patience_s: float) -> dict[tuple[str, int], int]:
         try:
-            return await batches.send(self._kafka, patience_s, self._is_blocked)
+            ends = await batches.send(self._kafka, patience_s, self._is_blocked)
         except TargetsStalledError as error:
             if self._is_blocked():
                 raise TransactionStuck(f"{self.transactional_id} begins no transaction: {error}") from error
             raise
+        if self.continuity is not None:
+            await self.continuity.check(batches)
+        return ends
 
     def _is_blocked(self) -> bool:
         """Tell whether the coordinator has not taken the transaction's partitions yet."""

@@ -99,10 +99,6 @@ class Targets:
         """Return what was resolved last. Raises KeyError for a topic that never was."""
         return self._known[topic]
 
-    def limit(self, topic: str) -> int:
-        """Return the largest batch (bytes) that a resolved topic takes."""
-        return self._known[topic].max_message_bytes
-
     def forget_all(self) -> None:
         """Ask again about every topic when it is needed next."""
         self._known = {name: topic._replace(asked_at=-FRESH_S) for name, topic in self._known.items()}

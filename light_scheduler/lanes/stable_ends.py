@@ -11,7 +11,7 @@ from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import StateConsumer
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.model.place import Place
-from light_scheduler.tables.recovery import reading
+from light_scheduler.tables.changelog import reading
 
 TIMEOUT_S = 2.0
 

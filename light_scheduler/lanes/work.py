@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
-from light_scheduler.errors import BrokerError, TransactionStuck
+from light_scheduler.errors import BrokerError, Overtaken, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
@@ -45,6 +45,8 @@ MAX_BULK = 500
 
 PASSING_REFUSALS = 3
 """How often a partition that refuses without saying why is given time, before the records are to blame."""
+
+BREAKS_OF_CONNECTIONS = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
 
 CHECKPOINT_MS = 3_600_000
 """So often a lane with nothing to do commits that nothing happened: its local copy would count as too old otherwise."""
@@ -106,8 +108,8 @@ class LaneWork:
         """
         attempt, self._attempt = self._attempt, Attempt()
         if attempt.is_begun:
-            if not isinstance(error, TransactionStuck):
-                self._caution.failed(attempt.size, attempt.works)
+            if not isinstance(error, TransactionStuck | Overtaken):
+                self._caution.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
                     own = self._context.own_topics
                     self._failed_places = [place for place in attempt.places if place[0] not in own]

@@ -14,15 +14,16 @@ from unittest.mock import patch
 import pytest
 
 from light_scheduler.kafka.supervision import FIRST_RETRY_S
+from light_scheduler.kafka.targets import Targets
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.model import OTHERS, Shares
 from light_scheduler.wire import partition_for
 from simulation import loop as simulated
 from simulation.campaign import campaign
-from simulation.history import History, Send, World, draw, draw_frozen_standby, draw_trouble, play
+from simulation.history import History, Send, World, draw, draw_doubt, draw_frozen_standby, draw_trouble, play
 from simulation.kafka import POISON, Reader
 from simulation.mutants import MUTANTS
-from simulation.node import COMMANDS, TARGET, TARGET_PARTITIONS, Fault, Node
+from simulation.node import COMMANDS, TARGET, TARGET_PARTITIONS, Fault, KnownTopics, Node
 
 POINTS = {
     "0.fence sent",
@@ -93,6 +94,19 @@ def steps_of(history: History) -> dict[str, int]:
         if reached[3] is None:
             steps.setdefault(reached[2], int(reached[1]))
     return steps
+
+
+@pytest.mark.timeout(1_800)
+def test_answers_are_lost_and_markers_are_late_and_no_harm_is_done(pytestconfig: pytest.Config) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_doubt(seed)).violation)}
+
+    assert violations == {}
+
+
+def test_what_lanes_ask_of_topics_is_there_in_the_simulation_too() -> None:
+    asked = {name for name in vars(Targets) if not name.startswith("_")}
+    assert asked <= vars(KnownTopics).keys()
 
 
 @pytest.mark.timeout(1_800)

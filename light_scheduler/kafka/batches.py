@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
     BrokerResponseError,
     InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     InvalidTimestampError,
     InvalidTopicError,
     InvalidTxnState,
@@ -46,8 +47,9 @@ _REFUSED = (
 _WHOLE_TOPIC = (InvalidTopicError, TopicAuthorizationFailedError)
 _OF_RECORDS = tuple(set(_REFUSED) - {UnknownError})
 
-_OF_PRODUCER = (
+OF_PRODUCER = (
     InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     InvalidTxnState,
     OutOfOrderSequenceNumber,
     ProducerFenced,
@@ -324,7 +326,7 @@ async def _send_in_order(producer: AIOKafkaProducer, sending: _Sending, batches:
             except _REFUSED as error:
                 raise RecordsRefusedError(topic, error, origins, partition) from error
             except BrokerResponseError as error:
-                if not sending.is_users or isinstance(error, _OF_PRODUCER):
+                if not sending.is_users or isinstance(error, OF_PRODUCER):
                     raise
                 raise RecordsRefusedError(topic, error, origins, partition) from error
             sending.answered_at = asyncio.get_running_loop().time()

@@ -30,6 +30,7 @@ from .topic_facts import (
     CONFIGS,
     TargetTopic,
     faults_of,
+    is_denied,
     is_missing,
     is_there,
     refusal_in,
@@ -38,6 +39,7 @@ from .topic_facts import (
     topic_of,
     unknown,
 )
+from .trials import Trials
 
 __all__ = ["TargetTopic", "Targets", "refusal_of"]
 
@@ -68,8 +70,8 @@ class Targets:
     """A cache of topics, shared by the lanes of a worker; asks the broker for those it does not know.
 
     `own` names the application's topics, without which nothing works: of any other, nothing that goes wrong concerns
-    more than what is due for it. `outages` says which partitions cannot be written to just now, and
-    `probe` finds out whether one can.
+    more than what is due for it. `outages` says which partitions cannot be written to just now, `trials` which of
+    them refuse what they are sent, and `probe` finds out whether one can be written to.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Targets:
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
         self.outages = Outages(time.monotonic)
+        self.trials = Trials(self.outages)
 
     def __getitem__(self, topic: str) -> TargetTopic:
         """Return what was resolved last. Raises KeyError for a topic that never was."""
@@ -155,9 +158,9 @@ class Targets:
                 alike = [(topic, other) for other in known.led_like(partition)]
                 self.outages.suspect(alike, reason, self._clock.now())
 
-    def leave_alone(self, place: Place, reason: str) -> None:
-        """Let what is due for a place wait, longer each time that this is said of it."""
-        self.outages.suspect([place], reason, self._clock.now())
+    def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
+        """Let what is due for a place wait, longer each time that this is said of it, or as after so many `times`."""
+        self.outages.suspect([place], reason, self._clock.now(), times)
         self._watch_outages()
 
     async def close(self) -> None:
@@ -225,11 +228,11 @@ class Targets:
         faults: dict[int, str] = {}
         if name in self._denied:
             refusal, until = self._denied[name]
-            self._known[name] = refused(refusal, min(now, until - ABSENT_FRESH_S))
+            self._known[name] = refused(refusal, min(now, until - ABSENT_FRESH_S), is_denied=True)
         elif is_missing(described) and self._is_awaited(name, known, now):
             faults = {WHOLE_TOPIC: "it was deleted"}
         elif (refusal_found := refusal_in(described)) is not None:
-            self._known[name] = refused(refusal_found, now)
+            self._known[name] = refused(refusal_found, now, is_denied=is_denied(described))
         else:
             faults = faults_of(described, config)
             if is_there(described):
@@ -255,7 +258,8 @@ class Targets:
     def _make_room(self, needed: set[str]) -> None:
         if len(self._known) > MOST_KNOWN:
             kept = sorted(self._known.items(), key=lambda item: item[1].asked_at)[len(self._known) - MOST_KNOWN // 2 :]
-            always = self._own | needed | self.outages.topics  # schedules that wait are placed by what is known
+            waiting = self.outages.topics | {topic for topic, _ in self.trials.places}
+            always = self._own | needed | waiting  # schedules that wait are placed by what is known
             self._known = dict(kept) | {name: topic for name, topic in self._known.items() if name in always}
             self._gone = {name: since for name, since in self._gone.items() if name in self._known}
 

@@ -23,6 +23,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.outages import Outages
 from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.kafka.topic_ids import TopicIds
+from light_scheduler.kafka.trials import Trials
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
@@ -170,6 +171,7 @@ class KnownTopics:
         self._asked: set[str] = set()
         self._denied: dict[str, tuple[str, float]] = {}
         self.outages = Outages(asyncio.get_running_loop().time)
+        self.trials = Trials(self.outages)
 
     async def suspect(self, places: Iterable[Place], reason: str) -> None:
         """The metadata explain nothing, if there is anybody to ask; but where answers go is never at fault here.
@@ -181,12 +183,12 @@ class KnownTopics:
             topics = {topic for topic, _ in places} - {REPLIES}
             self._open(((topic, number) for topic in topics for number in range(TARGET_PARTITIONS)), reason)
 
-    def leave_alone(self, place: Place, reason: str) -> None:
+    def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
         """As `suspect`, without asking anybody."""
-        self._open([place], reason)
+        self._open([place], reason, times)
 
-    def _open(self, places: Iterable[Place], reason: str) -> None:
-        self.outages.suspect(places, reason, self._node.world.kafka.now_ms())
+    def _open(self, places: Iterable[Place], reason: str, times: int | None = None) -> None:
+        self.outages.suspect(places, reason, self._node.world.kafka.now_ms(), times)
         asyncio.get_running_loop().call_later(PROBE_S, self._probe)
 
     def _probe(self) -> None:

@@ -115,6 +115,12 @@ async def test_a_denial_holds_for_its_time_and_not_longer_whenever_it_was_looked
     assert targets["plain"].refusal is None
 
 
+async def test_a_topic_without_the_right_to_write_is_told_from_one_that_is_not_there(targets: Targets) -> None:
+    targets.deny("plain", "may not", 9.0)
+    await targets.resolve({"plain", "latest", "missing"})
+    assert [targets[topic].is_denied for topic in ("plain", "latest", "missing")] == [True, False, False]
+
+
 def test_a_refusal_says_what_is_missing() -> None:
     assert refusal_of("t", TopicAuthorizationFailedError("t")) == "the scheduler is not authorised to write to topic t"
     assert refusal_of("t", UnknownError()).startswith("topic t refused it: UnknownError")

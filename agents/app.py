@@ -132,7 +132,8 @@ def create_app(
     prober = Prober(settings.app_id, clients.coordinator)
     targets = Targets(connection, own, clock, prober, clients.promptness)
     commands_ids = TopicIds(TopicIdLookUp(connection), time.monotonic)
-    registry = None if settings.schema_registry is None else SchemaRegistry(settings.schema_registry, Schemas())
+    access = settings.registry
+    registry = None if access is None else SchemaRegistry(access, Schemas())
     new_lane, new_standby = _factories(app, targets, clients, new_timer, commands_ids, registry)
 
     async def release() -> None:

@@ -37,7 +37,8 @@ from faust.types import TP, ConsumerMessage
 
 from light_scheduler.kafka.connection import end_fetches
 from light_scheduler.kafka.fetching import fetched_commands
-from light_scheduler.kafka.promptness import FETCH_ANSWER_S, Promptness, bound_heartbeats
+from light_scheduler.kafka.heartbeats import bound_heartbeats, is_member
+from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.wire import CommandRecord
@@ -100,7 +101,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
 
         client.force_metadata_update = doubt_and_update
         promptness = cast(LaneTransport, self.transport).promptness
-        promptness.bound(client, FETCH_ANSWER_S, is_member=True, is_telling=True)
+        promptness.bound(client, ANSWER_S, is_member=True, is_telling=True)
         return consumer
 
     async def on_start(self) -> None:
@@ -159,13 +160,10 @@ class _Thread(driver.AIOKafkaConsumerThread):
 
     async def is_member(self) -> bool:
         """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
-        coordinator = self._ensure_consumer()._coordinator
-        generation = coordinator.generation
         try:
-            is_accepted = bool(await coordinator._do_heartbeat())
+            return await is_member(self._ensure_consumer())
         except KafkaError:  # an answer that aiokafka does not know what to do about: its own heartbeat will see to it
             return False
-        return is_accepted and coordinator.generation == generation
 
 
 class LaneConsumer(driver.Consumer):

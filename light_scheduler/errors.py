@@ -115,6 +115,10 @@ class CycleTimeout(LaneError):
     """A transaction did not finish before its deadline."""
 
 
+class Overtaken(LaneError):
+    """Somebody else has written to the state of a partition since its lane read it."""
+
+
 class TransactionStuck(LaneError):
     """A transactional id begins no transaction: the one before it has not ended in all partitions that it touched."""
 

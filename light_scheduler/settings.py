@@ -19,6 +19,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from light_scheduler.connection import Connection, KafkaSecurity, Secret
+from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.connection.security import MECHANISMS, PROTOCOLS
 from light_scheduler.durations import format_duration, parse_typed_duration
 from light_scheduler.errors import ConfigurationError
@@ -188,10 +189,15 @@ def _registry(value: Any) -> str | None:
     try:
         parts = urlsplit(address)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        has_login = "@" in parts.netloc
     except ValueError:
-        is_address = False
+        is_address = has_login = False
     if not is_address:
-        raise ValueError("must be the address of a schema registry: http[s]://HOST:PORT")  # its password is not shown
+        raise ValueError(
+            "must be the address of a schema registry: http[s]://HOST:PORT"
+        )  # a password in it is not shown
+    if has_login:
+        raise ValueError("must not have a login in it: set schema_registry_username and schema_registry_password")
     return address.rstrip("/")
 
 
@@ -454,7 +460,17 @@ class Settings:
         _registry,
         "Schema registry with the schemas of Avro commands (dialects skyuk and light4j). Default: use the schemas that "
         "these projects publish.",
-        "http[s]://[USER:PASSWORD@]HOST:PORT",
+        "http[s]://HOST:PORT",
+    )
+    schema_registry_username: str | None = _setting(None, _optional(_text), "User of the schema registry.", "TEXT")
+    schema_registry_password: Secret | None = _setting(
+        None, _optional(_secret), "Password for the schema registry.", SECRET
+    )
+    schema_registry_password_file: Path | None = _setting(
+        None,
+        _optional(_path),
+        "File that holds the password for the schema registry. It is read again when it changes.",
+        "PATH",
     )
     standby_replicas: int = _setting(
         0,
@@ -540,6 +556,16 @@ class Settings:
         return Connection(self.bootstrap_servers, self.security)
 
     @property
+    def registry(self) -> RegistryAccess | None:
+        """The schema registry, if there is one. Raises ConfigurationError if the settings of its login do not fit."""
+        login = (self.schema_registry_username, self.schema_registry_password, self.schema_registry_password_file)
+        if self.schema_registry is not None:
+            return RegistryAccess(self.schema_registry, *login)
+        if any(part is not None for part in login):
+            raise ConfigurationError("schema_registry", "is not set, but the login of a schema registry is")
+        return None
+
+    @property
     def web_url(self) -> str:
         """The address of the HTTP server: `http://host:port`, with brackets around an IPv6 address."""
         host = f"[{self.web_host}]" if ":" in self.web_host else self.web_host
@@ -604,7 +630,7 @@ def load_settings(
         if value is not None:
             values[name] = _parse(known, name, value, origin=option_name(name))
     settings = Settings(**values)
-    _ = settings.security  # its error names the setting at fault
+    _ = settings.security, settings.registry  # their errors name the setting at fault
     for source in settings.inputs:
         if source.name in settings.internal_topics | settings.answer_topics:
             raise ConfigurationError(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from aiokafka import TopicPartition
 
+from .changelog import committed_end, decided_end, length, reading
 from .rebuilding import MANY_OFFSETS
-from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, length, open_table, reading, restore
+from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, open_table, restore
 from .services import LaneServices
 from .table import ScheduleTable
 
@@ -68,11 +70,12 @@ class LocalCopy:
         """Have what is in the folder, which is damaged, removed before it is opened again; the table must be closed."""
         self._is_condemned = True
 
-    async def bring_up(self) -> tuple[ScheduleTable, Restored]:
+    async def bring_up(self, *, are_markers_late: bool = False) -> tuple[ScheduleTable, Restored]:
         """Open the copy unless it is open, throw it away if it may not be used, and apply what the changelog has more.
 
-        For a lane, to be called after fencing (see `recovery.restore`, which says what is raised). Raises StateError if
-        a copy that may not be used cannot be removed.
+        For a lane, to be called after fencing, with whether that left markers to be written (see
+        `changelog.decided_end`; `recovery.restore` says what is raised). Raises StateError if a copy that may not
+        be used cannot be removed.
         """
         services = self._services
         if self._is_lane:
@@ -106,6 +109,7 @@ class LocalCopy:
                 self._stopping,
                 self._watch,
                 begun,
+                partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end,
             )
         services.loads.withdraw(self)
         return table, restored

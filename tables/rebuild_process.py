@@ -26,8 +26,9 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 from light_scheduler.logs import logging_config
 
+from .changelog import reading
 from .rebuilding import Job, Reached, decoded
-from .recovery import Restoration, open_table, reading, restore
+from .recovery import Restoration, open_table, restore
 from .rocks import RocksStore
 
 TELL_S = 0.2

@@ -26,7 +26,8 @@ from aiokafka import TopicPartition
 from light_scheduler.connection import Secret
 from light_scheduler.kafka.clients import KafkaClients
 
-from .recovery import STALL_TIMEOUT_S, ChangelogFacts, Restoration
+from .changelog import STALL_TIMEOUT_S
+from .recovery import ChangelogFacts, Restoration
 
 MANY_OFFSETS = 200_000
 """A changelog this long is worth a process: it takes about a second to fill a table from, and half of one to start."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +13,9 @@ from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt, StateStale
-from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.kafka.fetching import StateConsumer
 
+from .changelog import STALL_TIMEOUT_S, EndOf, committed_end
 from .loading import STEP_RECORDS, BulkLoad, ChangelogRecord
 from .overlay import Overlay
 from .status import RestoreStatus
@@ -25,7 +24,6 @@ from .table import ScheduleTable
 
 log = logging.getLogger(__name__)
 
-STALL_TIMEOUT_S = 30.0
 LOG_INTERVAL_S = 5.0
 
 
@@ -84,9 +82,10 @@ class Restoration:
 
 
 class Restored(NamedTuple):
-    """What a restore did: records applied, and where the commands began and ended (offsets) when it was done."""
+    """What a restore did: records applied, up to which offset, and from where to where the commands went then."""
 
     records: int
+    end: int
     backlog_end: int
     backlog_begin: int = 0
 
@@ -154,27 +153,6 @@ def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
         raise StateStale(f"the local copy cannot be brought up to date: {flaw}")
 
 
-@asynccontextmanager
-async def reading(clients: LaneClients) -> AsyncIterator[StateConsumer]:
-    """Give a started reader, and stop it. Raises BrokerError if the broker does not answer."""
-    reader = clients.reader()
-    try:
-        try:
-            async with asyncio.timeout(STALL_TIMEOUT_S):
-                await reader.start()
-        except TimeoutError as error:
-            raise BrokerError(f"the broker did not answer for {STALL_TIMEOUT_S:.0f} s") from error
-        yield reader
-    finally:
-        await reader.stop()
-
-
-async def length(changelog: TopicPartition, reader: StateConsumer) -> int:
-    """Return how many offsets a changelog has. Raises KafkaError."""
-    begins, ends = await reader.beginning_offsets([changelog]), await reader.end_offsets([changelog])
-    return int(ends[changelog] - begins[changelog])
-
-
 async def restore(
     table: ScheduleTable,
     facts: ChangelogFacts,
@@ -185,30 +163,23 @@ async def restore(
     stopping: Callable[[], bool],
     watch: Callable[[Restoration], None],
     begun: Restoration | None = None,
+    end_of: EndOf = committed_end,
 ) -> Restored:
-    """Apply the changelog from the table's checkpoint to its last stable offset, and look where the commands end.
+    """Apply the changelog from the table's checkpoint to its end, and look where the commands end.
 
-    To be called after fencing: only then are the markers of the former owner's last transaction certain to be written.
-    A table that is ahead of that offset has all there is if the log ends where it does. `watch` is given the
-    restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog stops answering, or ends
-    before the offset that the table has; StateStale if the table is too old before it is done.
+    To be called after fencing by the partition's owner, with an `end_of` that waits for what fencing has decided.
+    `watch` is given the restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog
+    stops answering, or as `end_of` does; StateStale if the table is too old before it is done.
     """
     loop = asyncio.get_running_loop()
     to_table = _Loading(table) if table.is_new else Replaying(table)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:
             began = clock.now()
-            ends = await reader.end_offsets([changelog, commands])
+            at = table.checkpoint.changelog_offset
+            end = await end_of(reader, changelog, at)
+            ends = await reader.end_offsets([commands])
             begins = await reader.beginning_offsets([commands])
-            end, at = ends[changelog], table.checkpoint.changelog_offset
-            if at > end and at == await reader.log_end(changelog):
-                end = at  # the last transaction counts, as its commit was answered; its marker is on its way
-            if at > end:
-                raise BrokerError(
-                    f"what is committed in {changelog.topic}-{changelog.partition} ends at {end}, before the offset "
-                    f"{at} that the local copy has reached: it has lost records, or a transaction hangs in it "
-                    "(kafka-transactions.sh find-hanging)"
-                )
             if at == 0:  # it has nothing yet, so it has nothing that is out of date
                 table.checkpoint = msgspec.structs.replace(table.checkpoint, complete_at=began)
             restoration = begun or Restoration(at, end, loop.time)
@@ -235,7 +206,7 @@ async def restore(
         raise BrokerError(
             f"{changelog.topic}-{changelog.partition} did not answer for {STALL_TIMEOUT_S:.0f} s"
         ) from error
-    return Restored(restoration.records, ends[commands], begins[commands])
+    return Restored(restoration.records, end, ends[commands], begins[commands])
 
 
 class Replaying:

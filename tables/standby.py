@@ -19,8 +19,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from light_scheduler.errors import FormatError, StateCorrupt, StateFull
 from light_scheduler.kafka.supervision import Supervision
 
+from .changelog import reading
 from .local_copy import LocalCopy
-from .recovery import Replaying, check_fresh, reading
+from .recovery import Replaying, check_fresh
 from .services import LaneServices
 from .status import StandbyStatus
 from .table import ScheduleTable

@@ -11,10 +11,15 @@ import os
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from light_scheduler.testing import BOOTSTRAP_VARIABLE, OPTION, Kafka
 
 NEEDS_SPARK = "tests/pipeline/"
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,9 +5,11 @@ security      the settings, and whether they fit together
 files         secrets and certificates in files, read again when they change
 tls           an SSL context that takes renewed files for its new connections
 certificates  until when a certificate is valid, and whom it names
+logins        the secrets of a login, from settings or files
 tokens        OAUTHBEARER: tokens for client credentials
 arguments     a cluster and its security, as aiokafka takes them
 librdkafka    the same for librdkafka
+registry      where the schema registry is, and its login
 principal     who one is in ACLs
 diagnosis     why a connection fails, in plain words
 redaction     what the clients may not log

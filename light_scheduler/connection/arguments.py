@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .files import SecretFile, stamps
+from .files import stamps
+from .logins import client_secret, password
 from .redaction import keep_logins_out_of_logs
-from .secret import Secret
 from .security import PLAINTEXT, KafkaSecurity
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Connection:
 
     @property
     def is_secured(self) -> bool:
-        return self.security.security_protocol != "PLAINTEXT"
+        return self.security.is_secured
 
     def aiokafka(self) -> dict[str, Any]:
         """Return the arguments of an aiokafka client. Raises ConfigurationError naming the setting at fault."""
@@ -45,9 +44,7 @@ class Connection:
             keep_logins_out_of_logs()
             arguments["sasl_mechanism"] = security.sasl_mechanism
             if security.sasl_mechanism == "OAUTHBEARER":
-                client_secret(
-                    security
-                )  # a file that cannot be read is an error here, and none while tokens are renewed
+                client_secret(security)  # a file that cannot be read is an error here, and none at a renewal
                 arguments["sasl_oauth_token_provider"] = _tokens(security)
             else:
                 arguments["sasl_plain_username"] = security.sasl_username
@@ -58,7 +55,7 @@ class Connection:
         """Return the configuration of a confluent-kafka client. Raises ConfigurationError likewise."""
         from .librdkafka import configuration
 
-        return configuration(self)
+        return configuration(self.bootstrap_servers, self.security)
 
     def stamp(self) -> object:
         """Return what changes when a file of the settings does: a client made before does not know of that."""
@@ -79,25 +76,6 @@ def connection_to(address: Address) -> Connection:
     return Connection(address) if isinstance(address, str) else address
 
 
-def password(security: KafkaSecurity) -> str:
-    """Return the password of the login. Raises ConfigurationError if its file cannot be read."""
-    return _secret("sasl_password", security.sasl_password, security.sasl_password_file)
-
-
-def client_secret(security: KafkaSecurity) -> str:
-    """Return what tokens are issued for. Raises ConfigurationError if its file cannot be read."""
-    return _secret(
-        "sasl_oauth_client_secret", security.sasl_oauth_client_secret, security.sasl_oauth_client_secret_file
-    )
-
-
-def _secret(setting: str, value: Secret | None, file: Path | None) -> str:
-    if file is not None:
-        return _secret_file(f"{setting}_file", file).read().reveal()
-    assert value is not None, "checked with the settings"
-    return value.reveal()
-
-
 # One for all clients of a process: each would read its files, and ask for its tokens, anew.
 
 
@@ -113,8 +91,3 @@ def _tokens(security: KafkaSecurity) -> ClientCredentials:
     from .tokens import ClientCredentials
 
     return ClientCredentials(security)
-
-
-@lru_cache
-def _secret_file(setting: str, path: Path) -> SecretFile:
-    return SecretFile(setting, path)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .logins import client_secret, password
+from .security import KafkaSecurity
 from .tls import key_password, tls_context
 
-if TYPE_CHECKING:
-    from .arguments import Connection
 
-
-def configuration(connection: Connection) -> dict[str, Any]:
+def configuration(bootstrap_servers: str, security: KafkaSecurity) -> dict[str, Any]:
     """Return the configuration of a client. Raises ConfigurationError naming the setting at fault."""
-    found: dict[str, Any] = {"bootstrap.servers": connection.bootstrap_servers}
-    if connection.is_secured:
-        found |= _secured(connection)
+    found: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+    if security.is_secured:
+        found |= _secured(security)
     return found
 
 
-def _secured(connection: Connection) -> Iterator[tuple[str, str]]:
-    from .arguments import client_secret, password
-
-    security = connection.security
+def _secured(security: KafkaSecurity) -> Iterator[tuple[str, str]]:
     yield "security.protocol", security.security_protocol
     if security.uses_tls:
         tls_context(security)  # its errors name the setting; librdkafka's do not

@@ -67,6 +67,10 @@ class KafkaSecurity:
             raise ConfigurationError(*problem)
 
     @property
+    def is_secured(self) -> bool:
+        return self.security_protocol != "PLAINTEXT"
+
+    @property
     def uses_tls(self) -> bool:
         return self.security_protocol in ("SSL", "SASL_SSL")
 

@@ -6,16 +6,19 @@ was made with expires, if the broker is set up so; the clients connect anew, wit
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import aiohttp
 import msgspec
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError
 
-from .arguments import client_secret
+from .logins import client_secret
 from .security import KafkaSecurity
 
 TIMEOUT_S = 10.0
@@ -41,21 +44,45 @@ class _Answer(msgspec.Struct):
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
-    """Gets tokens from the server that the settings name, from any event loop."""
+    """Gets tokens from the server that the settings name, from any event loop; one is asked for at a time."""
 
     def __init__(self, security: KafkaSecurity, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._security = security
         self._monotonic = monotonic
         self._token = ""
         self._use_until = 0.0
+        self._renewal: Future[str | None] | None = None
+        self._lock = threading.Lock()
 
     async def token(self) -> str:
         """Return a token. Raises TokenRefused, TokenServerFailed."""
-        if self._monotonic() >= self._use_until:
-            asked_at = self._monotonic()
+        while self._monotonic() >= self._use_until:
+            mine: Future[str | None] = Future()
+            with self._lock:
+                awaited = self._renewal
+                self._renewal = awaited or mine
+            if awaited is None:
+                return await self._renew(mine)
+            token = await asyncio.shield(asyncio.wrap_future(awaited))
+            if token is not None:
+                return token
+        return self._token
+
+    async def _renew(self, renewal: Future[str | None]) -> str:
+        """Ask for a token, for those who wait for the renewal too."""
+        asked_at = self._monotonic()
+        try:
             token, life_s = await self._ask()
             self._token, self._use_until = token, asked_at + USED_OF_LIFE * life_s
-        return self._token
+            renewal.set_result(token)
+            return token
+        except Exception as error:
+            renewal.set_exception(error)
+            raise
+        finally:
+            self._renewal = None
+            if not renewal.done():  # this task was cancelled: one of those who wait asks
+                renewal.set_result(None)
 
     async def _ask(self) -> tuple[str, float]:
         security, url = self._security, self._security.sasl_oauth_token_url or ""

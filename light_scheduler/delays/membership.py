@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
 from light_scheduler.kafka.connection import HEARTBEAT_S, stop_consumer
-from light_scheduler.kafka.promptness import FETCH_ANSWER_S, Promptness, bound_heartbeats
+from light_scheduler.kafka.heartbeats import bound_heartbeats, is_member
+from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.settings import Settings
 
 NEVER_MS = 2**31 - 1
@@ -53,16 +54,16 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
         self._changed()
 
     async def confirm(self, tp: TopicPartition) -> bool:
-        """Send a heartbeat; tell whether it was accepted, and the partition is ours after it."""
+        """Send a heartbeat; tell whether it was accepted, and the partition is ours after it. False during a join."""
         consumer = self._consumer
         if consumer is None or tp not in self.assigned:
             return False
         try:
-            is_member = await self._is_member(consumer)
+            is_accepted = await is_member(consumer)
         except (KafkaError, OSError):
             return False
         is_ours = self._consumer is consumer and tp in self.assigned
-        return is_member and is_ours and tp in consumer.assignment()
+        return is_accepted and is_ours and tp in consumer.assignment()
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
         """Do nothing: every rebalance revokes everything, and most of it comes back."""
@@ -85,7 +86,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
             enable_auto_commit=False,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
-        Promptness().bound(consumer._client, FETCH_ANSWER_S, is_member=True)
+        Promptness().bound(consumer._client, ANSWER_S, is_member=True)
         try:
             await consumer.start()
             bound_heartbeats(consumer)
@@ -93,8 +94,3 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka i
             await stop_consumer(consumer)
             raise
         return consumer
-
-    async def _is_member(self, consumer: AIOKafkaConsumer) -> bool:
-        coordinator = consumer._coordinator
-        generation = coordinator.generation
-        return bool(await coordinator._do_heartbeat()) and coordinator.generation == generation

@@ -29,7 +29,8 @@ class EmbeddedCluster(Enclosed):
     stand still for good, or see what was aborted.
 
     `data_dir`: a folder that keeps topics between runs, or None for a temporary one that `close` removes.
-    `side_doors`: those of each node. `start_timeout`, `heap_megabytes` and `properties` are each node's.
+    `side_doors`: those of each node. `start_timeout` and `heap_megabytes` are each node's, `properties` the
+    controller's too.
 
     A context manager: entering starts, leaving closes. If this process is killed, the cluster ends with it.
     """
@@ -49,7 +50,9 @@ class EmbeddedCluster(Enclosed):
         orphaned = root if self._temporary else None
         self.copies = min(nodes, 3)
         """How many copies topics have."""
-        self._controller = Controller(root / "controller", self.copies, remove_when_orphaned=orphaned)
+        self._controller = Controller(
+            root / "controller", self.copies, remove_when_orphaned=orphaned, properties=properties
+        )
         self.nodes = [
             EmbeddedBroker(
                 data_dir=root / f"node-{number + 1}",

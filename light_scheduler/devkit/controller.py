@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +19,21 @@ class Controller:
     """A KRaft controller on 127.0.0.1, in a folder of its own. It is up when the first broker that asks it is.
 
     Topics have so many `copies`. `remove_when_orphaned` is a folder that is deleted if this process is killed.
+    `properties` are as for `EmbeddedBroker`.
     """
 
-    def __init__(self, folder: Path, copies: int, *, remove_when_orphaned: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        copies: int,
+        *,
+        remove_when_orphaned: Path | None = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> None:
         self._folder = BrokerFolder(folder)
         self.copies = copies
         self._remove_when_orphaned = remove_when_orphaned
+        self._properties = properties or {}
         self._process: Leash | None = None
         self.port = free_port()
         self.cluster_id = new_cluster_id()
@@ -35,9 +45,10 @@ class Controller:
         folder = self._folder
         with folder.locked() as lock:
             folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
-            folder.server_properties.write_text(
-                controller_properties(port=self.port, log_dir=folder.kafka_data, copies=self.copies), encoding="utf-8"
+            text = controller_properties(
+                port=self.port, log_dir=folder.kafka_data, copies=self.copies, others=self._properties
             )
+            folder.server_properties.write_text(text, encoding="utf-8")
             command = folder.java_command(java, jars)
             if not folder.is_formatted:
                 folder.format(command, self.cluster_id)

@@ -85,8 +85,11 @@ def server_properties(
     return _text(settings)
 
 
-def controller_properties(*, port: int, log_dir: Path, copies: int) -> str:
-    """Return the properties of a process that is the controller of nodes without one: it places new topics' copies."""
+def controller_properties(*, port: int, log_dir: Path, copies: int, others: Mapping[str, object] = {}) -> str:
+    """Return the properties of a process that is the controller of nodes without one: it places new topics' copies.
+
+    `others` are as in `server_properties`.
+    """
     return _text(
         {
             "process.roles": "controller",
@@ -98,6 +101,7 @@ def controller_properties(*, port: int, log_dir: Path, copies: int) -> str:
             "log.dirs": log_dir,
             **_copies(copies),
             **_SESSION,
+            **others,
         }
     )
 

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
     BrokerResponseError,
     InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     InvalidTimestampError,
     InvalidTopicError,
     InvalidTxnState,
@@ -46,8 +47,9 @@ _REFUSED = (
 _WHOLE_TOPIC = (InvalidTopicError, TopicAuthorizationFailedError)
 _OF_RECORDS = tuple(set(_REFUSED) - {UnknownError})
 
-_OF_PRODUCER = (
+OF_PRODUCER = (
     InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     InvalidTxnState,
     OutOfOrderSequenceNumber,
     ProducerFenced,
@@ -152,7 +154,7 @@ class RecordBatches:
     Topics in `one_by_one` get a batch for each record, so that a refusal names its record; `limit_of` says the largest
     batch (bytes) that a topic takes. `timestamp` (UTC epoch ms)
     is that of the records added from then on. `appended_at` is the broker's clock (UTC epoch ms) when it took the last
-    batch for a topic that has the time of appending as its timestamps.
+    batch for a topic that has the time of appending as its timestamps, and `written` what each partition took.
     """
 
     def __init__(
@@ -164,6 +166,7 @@ class RecordBatches:
         self.timestamp = timestamp
         self._limit_of = limit_of
         self.appended_at: int | None = None
+        self.written: dict[tuple[str, int], Written] = {}
         self._one_by_one = one_by_one
         self._open: dict[tuple[str, int], _Batch] = {}
         self._full: list[tuple[tuple[str, int], _Batch]] = []
@@ -257,14 +260,23 @@ class RecordBatches:
             if not isinstance(failure, RecordsRefusedError):
                 raise failure  # the producer or the broker failed: what it said of records does not count
         taken = {target: answer for target, answer in zip(queues, sent, strict=True) if isinstance(answer, _Taken)}
-        for answer in taken.values():
+        for target, answer in taken.items():
             self.appended_at = answer.appended_at or self.appended_at
+            self.written[target] = Written(answer.records, answer.end)
         return {target: answer.end for target, answer in taken.items()}
+
+
+class Written(NamedTuple):
+    """How many records a partition took, and the offset after the last one."""
+
+    records: int
+    end: int
 
 
 class _Taken(NamedTuple):
     """What the broker said last: the offset after what it took, and when it did if it is the topic's timestamps."""
 
+    records: int
     end: int
     appended_at: int | None
 
@@ -303,7 +315,7 @@ async def _answered(
 
 async def _send_in_order(producer: AIOKafkaProducer, sending: _Sending, batches: list[_Batch]) -> _Taken:
     topic, partition = sending.target
-    taken = _Taken(0, None)
+    taken = _Taken(0, 0, None)
     try:
         for builder, origins in batches:  # the producer holds one batch of a partition at a time
             count = builder.record_count()
@@ -314,12 +326,12 @@ async def _send_in_order(producer: AIOKafkaProducer, sending: _Sending, batches:
             except _REFUSED as error:
                 raise RecordsRefusedError(topic, error, origins, partition) from error
             except BrokerResponseError as error:
-                if not sending.is_users or isinstance(error, _OF_PRODUCER):
+                if not sending.is_users or isinstance(error, OF_PRODUCER):
                     raise
                 raise RecordsRefusedError(topic, error, origins, partition) from error
             sending.answered_at = asyncio.get_running_loop().time()
             appended_at = answer.timestamp if answer.timestamp_type == LOG_APPEND_TIME else None
-            taken = _Taken(answer.offset + count, appended_at)
+            taken = _Taken(taken.records + count, answer.offset + count, appended_at)
     finally:
         sending.is_done = True
     return taken

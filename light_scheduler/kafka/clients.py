@@ -17,14 +17,11 @@ from light_scheduler.errors import BrokerError
 from .batches import MAX_BATCH_BYTES
 from .coordinator import Coordinator
 from .fetching import StateConsumer
-from .promptness import PRODUCE_ANSWER_S, Promptness
+from .promptness import ANSWER_S, PRODUCE_ANSWER_S, Promptness
 from .quiet_producer import QuietProducer
 
 RESTORE_FETCH_BYTES = 8 << 20
 RESTORE_ANSWER_S = 5.0
-
-COORDINATOR_ANSWER_S = 1.5
-"""For one broker to say who coordinates an id: another one may."""
 
 
 class LaneClients(Protocol):
@@ -91,7 +88,7 @@ class KafkaClients:
 
     def _connect(self) -> AIOKafkaClient:
         client = AIOKafkaClient(**self.promptness.arguments(connection_to(self.connection)))
-        self.promptness.bound(client, COORDINATOR_ANSWER_S, is_telling=True)
+        self.promptness.bound(client, ANSWER_S, is_telling=True)
         return client
 
 

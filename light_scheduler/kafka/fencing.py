@@ -34,12 +34,15 @@ class Fencing:
         self._ids = ids_of(transactional_id)
         self._fence = fence
         self._refencing: asyncio.Task[None] | None = None
+        self.found_stuck = False
+        """Whether some id was stuck when the lane was taken over: markers of its last transaction may be missing."""
 
     async def take_over(self) -> str:
         """Fence all ids; return the one to work under. Raises LaneError if all are stuck, or KafkaError."""
         await self.close()
         answers = await asyncio.gather(*(self._fence(each) for each in self._ids))
         stuck = [each for each, is_fenced in zip(self._ids, answers, strict=True) if not is_fenced]
+        self.found_stuck = bool(stuck)
         if len(stuck) == len(self._ids):
             raise LaneError(f"all transactional ids of {self._ids[0]} are stuck")
         if stuck:

@@ -22,6 +22,9 @@ WHOLE_TOPIC = -1
 FIRST_WAIT_S, LAST_WAIT_S = 0.5, 30.0
 """How long a partition without a known fault is left alone, and at most when it fails again and again."""
 
+MOST_DOUBLINGS = 6
+"""Of the first wait; the last one is not as long."""
+
 FORGET_S = 60.0
 """A partition that has been well for so long is like any other."""
 
@@ -47,12 +50,13 @@ class _Past:
 
 @dataclass
 class Outages:
-    """All that is open, for the lanes of a worker. `changed` is called when something is closed."""
+    """All that is open, for the lanes of a worker. `changed` is called when something is closed, or may be sent."""
 
     time: Callable[[], float]
     changed: list[Callable[[], None]] = field(default_factory=list)
     _open: dict[Place, Outage] = field(default_factory=dict)
     _past: dict[Place, _Past] = field(default_factory=dict)
+    _mended: dict[Place, float] = field(default_factory=dict)  # when (monotonic, s) a known fault was over
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -73,6 +77,14 @@ class Outages:
         """Topics with something open: those whose metadata are to be watched."""
         return {topic for topic, _ in self._open}
 
+    def known_faults(self) -> dict[Place, float]:
+        """Return where the metadata knew a fault in the last minute, and until when (monotonic, s)."""
+        if not (self._open or self._mended):
+            return {}
+        now = self.time()
+        self._mended = {place: at for place, at in self._mended.items() if now - at < FORGET_S}
+        return self._mended | {place: now for place, outage in self._open.items() if outage.has_known_fault}
+
     def place_held(self, topic: str, partition: int) -> Place | None:
         """Return the place that a firing for a partition waits for; None: it may be sent."""
         if (topic, WHOLE_TOPIC) in self._open:
@@ -84,16 +96,25 @@ class Outages:
         past = self._past.get(place)
         return past.failures if past is not None and self.time() - past.at < FORGET_S else 0
 
-    def suspect(self, places: Iterable[Place], reason: str, now: int) -> None:
-        """Open what did not answer, at an instant (UTC epoch ms)."""
+    def suspect(self, places: Iterable[Place], reason: str, now: int, times: int | None = None) -> None:
+        """Open what did not answer, at an instant (UTC epoch ms); it waits for as long as after so many `times` before.
+
+        That is how often it has failed in the last time, unless somebody knows better.
+        """
         time = self.time()
         self._past = {place: past for place, past in self._past.items() if time - past.at < FORGET_S}
         for place in places:
             if place not in self._open:
                 failures = self.failures(place)
-                wait_s = min(FIRST_WAIT_S * 2**failures, LAST_WAIT_S)
+                doublings = min(failures if times is None else times, MOST_DOUBLINGS)
+                wait_s = min(FIRST_WAIT_S * 2**doublings, LAST_WAIT_S)
                 self._past[place] = _Past(failures + 1, time + wait_s)
                 self._open[place] = Outage(now, reason, has_known_fault=False, probe_at=time + wait_s)
+
+    def hasten(self, place: Place) -> None:
+        """Have a place probed soon, however long it was to be left alone."""
+        if (outage := self._open.get(place)) is not None:
+            outage.probe_at = min(outage.probe_at, self.time() + FIRST_WAIT_S)
 
     def observe(self, topic: str, faults: Mapping[int, str], now: int) -> None:
         """Take in what the metadata say of a topic: its partitions at fault, and why (`WHOLE_TOPIC`: the topic).
@@ -103,9 +124,11 @@ class Outages:
         for partition, reason in faults.items():
             outage = self._open.setdefault((topic, partition), Outage(now, reason, has_known_fault=True, probe_at=0.0))
             outage.reason, outage.has_known_fault = reason, True
-        self.close(
+        mended = [
             place for place, outage in self if place[0] == topic and place[1] not in faults and outage.has_known_fault
-        )
+        ]
+        self._mended.update(dict.fromkeys(mended, self.time()))
+        self.close(mended)
 
     def to_probe(self) -> list[Place]:
         """Return the places that are to be probed; each once, until `probed` tells of it."""
@@ -137,5 +160,9 @@ class Outages:
         """Have places be written to again."""
         closed = [place for place in places if self._open.pop(place, None) is not None]
         if closed:
-            for listener in self.changed:
-                listener()
+            self.tell()
+
+    def tell(self) -> None:
+        """Have lanes look again at what waits."""
+        for listener in self.changed:
+            listener()

@@ -1,6 +1,6 @@
-"""Every private field of aiokafka and Faust that this package relies on, by the class that has it, and what for.
+"""Every private field of aiokafka, Faust and asyncio that is relied on, by the class that has it, and what for.
 
-Private fields change without notice: both libraries are pinned, and a contract test holds each entry against the
+Private fields change without notice: the libraries are pinned, and a contract test holds each entry against the
 installed versions. Another test finds fields that are used and do not stand here.
 """
 
@@ -13,11 +13,14 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
         "_loop": "another thread's clients are told in their own loop",
         "_on_connection_closed": "tells which broker did not answer",
         "_request_timeout_ms": "how long connecting may take",
+        "_sasl_oauth_token_provider": "asked before a connection is made, whose time is bounded",
     },
     "aiokafka.conn:AIOKafkaConnection": {
         "_closed_fut": "closed to the last before the event loop may end",
         "_protocol": "whether there is anything to close",
-        "_request_timeout": "how long an answer may take",
+        "_reader": "whether bytes have come",
+        "_request_timeout": "how long an answer may take, if it is not silence that is bounded",
+        "_requests": "whether an answer is due",
     },
     "aiokafka.consumer.consumer:AIOKafkaConsumer": {
         "_auto_offset_reset": "commands: a place that the log does not have is told, not passed over",
@@ -30,6 +33,7 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
         "_subscription": "the assignment in force, and its fetch context",
     },
     "aiokafka.consumer.group_coordinator:GroupCoordinator": {
+        "_heartbeat_task": "is there unless the member joins its group",
         "_do_heartbeat": "tells whether the group still takes us for a member",
     },
     "aiokafka.consumer.subscription_state:TopicPartitionState": {
@@ -75,6 +79,9 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
         "_build": "lets go of the records when a batch is built",
         "_builder": "written to without a call per record",
         "_relative_offset": "counts the records",
+    },
+    "asyncio.streams:StreamReader": {
+        "_buffer": "how much of an answer is there",
     },
     "aiokafka.codec:": {
         "_detect_xerial_stream": "Snappy's framing, for the bounded decoders",

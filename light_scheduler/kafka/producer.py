@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import TopicPartition
+from aiokafka.errors import TopicAuthorizationFailedError
 
 from light_scheduler.errors import CycleTimeout, LaneError, TransactionStuck
 from light_scheduler.model.place import Place
 
 from .batches import RecordBatches, TargetsStalledError
 from .clients import LaneClients
+from .continuity import Continuity
 
 FENCE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 2.0
@@ -26,11 +28,12 @@ log = logging.getLogger(__name__)
 
 
 class LaneProducer:
-    """One transactional id, one transaction at a time."""
+    """One transactional id, one transaction at a time. Before each commit `continuity`, if there is one, is asked."""
 
     def __init__(self, clients: LaneClients, transactional_id: str) -> None:
         self.transactional_id = transactional_id
-        self._in_transaction = self.is_committing = False
+        self.continuity: Continuity | None = None
+        self._in_transaction = self._must_commit = self.is_committing = False
         self._tracked: set[str] = set()
         self._deadline_s = 0.8 * clients.transaction_timeout_ms / 1_000
         self._kafka = clients.producer(transactional_id)
@@ -54,7 +57,8 @@ class LaneProducer:
 
         Raises CycleTimeout when it does not finish at 80 % of the transaction time-out: the broker may abort it from
         then on, and idempotent batches would be tried for ever. Raises TargetsStalledError when users' partitions do
-        not answer for `patience_s`, and TransactionStuck when that is because the transactional id does not.
+        not answer for `patience_s`, TransactionStuck when that is because the transactional id does not, and Overtaken
+        as `continuity` does.
         """
         async with self._transaction(batches.topics):
             ends = await self._send(batches, patience_s)  # 3. every send future
@@ -84,23 +88,42 @@ class LaneProducer:
 
         Brokers of Kafka 4.3 do not write the markers of a transaction in a partition that has no leader just then
         (KAFKA-20734): readers would stand still there, and the next transaction would decide for both.
+
+        Raises TopicAuthorizationFailedError if a topic may not be written to: then nothing was done, and the producer
+        goes on. After any other error it is to be let go of: CycleTimeout if it takes longer than `PATIENCE_S`, or what
+        the producer failed with.
         """
-        manager = self._kafka._txn_manager
         wanted = {TopicPartition(*place) for place in places}
-        async with self._transaction({place.topic for place in wanted}, PATIENCE_S):
-            for place in wanted:
-                manager.maybe_add_partition_to_txn(place)
-            while not wanted <= manager.txn_partitions:  # noqa: ASYNC110 - the manager tells nobody
-                await asyncio.sleep(ADDED_POLL_S)
-            await (self._kafka.commit_transaction() if commits else self._kafka.abort_transaction())
+        try:
+            async with self._transaction({place.topic for place in wanted}, PATIENCE_S):
+                self._must_commit = commits
+                await self._add(wanted)
+                await (self._kafka.commit_transaction() if commits else self._kafka.abort_transaction())
+                self._must_commit = False
+        except TopicAuthorizationFailedError:  # of all topics: the coordinator has added none
+            await self._kafka.abort_transaction()
+            self._in_transaction = self._must_commit = False
+            raise
+
+    async def _add(self, places: set[TopicPartition]) -> None:
+        """Have the coordinator make partitions part of the transaction. Raises what the producer fails with."""
+        manager = self._kafka._txn_manager
+        failed = manager.wait_for_transaction_end()
+        for place in places:
+            manager.maybe_add_partition_to_txn(place)
+        while not places <= manager.txn_partitions:
+            if failed.done():
+                await failed
+            await asyncio.sleep(ADDED_POLL_S)
 
     async def discard(self) -> None:
         """Abort an open transaction if that still works, and let go of the producer, whatever state it is in.
 
-        What is left open holds back readers of its partitions until the next `fence` or the transaction time-out.
+        What is left open holds back readers of its partitions until the next `fence` or the transaction time-out. One
+        that was to settle as committed is committed: aborted, it would take back what an earlier one has committed.
         """
         if self._in_transaction:
-            await self._try(self._kafka.abort_transaction())
+            await self._try(self._kafka.commit_transaction() if self._must_commit else self._kafka.abort_transaction())
         await self.abandon()
 
     async def abandon(self) -> None:
@@ -113,11 +136,14 @@ class LaneProducer:
 
     async def _send(self, batches: RecordBatches, patience_s: float) -> dict[tuple[str, int], int]:
         try:
-            return await batches.send(self._kafka, patience_s, self._is_blocked)
+            ends = await batches.send(self._kafka, patience_s, self._is_blocked)
         except TargetsStalledError as error:
             if self._is_blocked():
                 raise TransactionStuck(f"{self.transactional_id} begins no transaction: {error}") from error
             raise
+        if self.continuity is not None:
+            await self.continuity.check(batches)
+        return ends
 
     def _is_blocked(self) -> bool:
         """Tell whether the coordinator has not taken the transaction's partitions yet."""

@@ -1,8 +1,8 @@
 """How long brokers may take to answer. One that hangs takes connections and says nothing: it must not hold up the rest.
 
-aiokafka has one time-out for everything, as long as the slowest answer may take. Here a connection has its own: when a
-request on it is not answered in time, aiokafka closes it, asks others who leads by now, and sends again. A broker that
-one client found silent is silent for all clients of the worker.
+aiokafka has one time-out for everything, as long as the slowest answer may take. Here a connection has its own, for
+silence: when an answer is due and nothing comes, aiokafka closes it, asks others who leads by now, and sends again. A
+broker that one client found silent is silent for all clients of the worker.
 """
 
 from __future__ import annotations
@@ -14,20 +14,26 @@ import math
 import random
 import threading
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
+from aiokafka.errors import KafkaError
 
 from light_scheduler.connection import Connection
 
+from .silence import Watch, patience
+
 CONNECT_S = 2.0
+LATE_S = 0.5
+"""How much longer connecting may take if the event loop is held up."""
+ANSWER_S = 2.0
+"""For a fetch or a look-up, which every broker that is well answers at once."""
 PRODUCE_ANSWER_S = 4.0
 """The answer to a batch waits for replicas, so its absence says nothing of the broker."""
-FETCH_ANSWER_S = 2.0
-HEARTBEAT_S = 2.0
 AVOID_S = 10.0
 """How long a broker that did not answer is left out where another will do."""
 RECONNECT_S = 2.0
@@ -62,19 +68,19 @@ class Promptness:
         client `is_telling` if what it asks is answered at once by every broker that is well.
         """
         waiting_s, connect, closed = client._request_timeout_ms / 1_000, client._get_conn, client._on_connection_closed
-        client._request_timeout_ms = CONNECT_S * 1_000
+        client._request_timeout_ms = (CONNECT_S + LATE_S) * 1_000
+        waits_for_members = {ConnectionGroup.COORDINATION} if is_member else set()
+        watch = Watch(client, lambda group: None if group in waits_for_members else answer_s)
+        connecting = asyncio.Lock()
 
         async def get_conn(node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, **options: Any) -> Any:
-            broker, begun = client.cluster.broker_metadata(node_id), time.monotonic()
-            if broker is not None and self._is_silent(_address(broker), RECONNECT_S):
-                client.force_metadata_update()
-                return None
-            conn = await connect(node_id, group=group, **options)
+            conn = client._conns.get((node_id, group))
+            if conn is None or not conn.connected():
+                async with connecting:  # aiokafka makes one connection at a time: waiting for that says nothing
+                    conn = await self._connected(client, node_id, partial(connect, node_id, group=group, **options))
             if conn is not None:
-                waits = is_member and group is ConnectionGroup.COORDINATION
-                conn._request_timeout = waiting_s if waits else answer_s
-            elif broker is not None and time.monotonic() - begun >= CONNECT_S:
-                self._found_silent(client, _address(broker))
+                conn._request_timeout = waiting_s
+                watch.begin()
             return conn
 
         def on_closed(conn: Any, reason: CloseReason) -> None:
@@ -93,6 +99,23 @@ class Promptness:
         with self._lock:
             self._clients.add(client)
 
+    async def _connected(self, client: AIOKafkaClient, node_id: Any, connect: Callable[[], Awaitable[Any]]) -> Any:
+        """Return a connection, or None as aiokafka does; find a broker silent with which it takes too long."""
+        broker = client.cluster.broker_metadata(node_id)
+        address = None if broker is None else _address(broker)
+        if address is None or not self._is_silent(address, RECONNECT_S):
+            try:
+                await _have_token(client)
+                async with patience(CONNECT_S):
+                    return await connect()
+            except KafkaError as error:
+                log.error("cannot log in to broker %s: %s", address, error)
+            except TimeoutError:
+                if address is not None:
+                    self._found_silent(client, address)
+        client.force_metadata_update()
+        return None
+
     def _is_silent(self, address: str, lately_s: float) -> bool:
         return time.monotonic() - self._silent.get(address, -math.inf) < lately_s
 
@@ -108,6 +131,15 @@ class Promptness:
                 each._loop.call_soon_threadsafe(_disconnect, each, address)
 
 
+async def _have_token(client: AIOKafkaClient) -> None:
+    """Have the token at hand that a login needs: what its server takes to answer says nothing of a broker.
+
+    Raises KafkaError.
+    """
+    if client._sasl_oauth_token_provider is not None:
+        await client._sasl_oauth_token_provider.token()
+
+
 def _address(broker: Any) -> str:
     return f"{broker.host}:{broker.port}"
 
@@ -116,24 +148,3 @@ def _disconnect(client: AIOKafkaClient, address: str) -> None:
     for conn in list(client._conns.values()):
         if _address(conn) == address:
             conn.close(reason=CloseReason.CONNECTION_BROKEN)
-
-
-def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
-    """Have a started member of a group look for another coordinator when a heartbeat is not answered."""
-    coordinator, client = consumer._coordinator, consumer._client
-    beat = coordinator._do_heartbeat
-
-    async def do_heartbeat() -> bool:
-        node = coordinator.coordinator_id
-        try:
-            async with asyncio.timeout(HEARTBEAT_S):
-                return bool(await beat())
-        except TimeoutError:
-            log.warning("the coordinator of group %s does not answer heartbeats", coordinator.group_id)
-        conn = client._conns.get((node, ConnectionGroup.COORDINATION))
-        if conn is not None:
-            conn.close()  # not for a time-out: the broker may be well, and wait for replicas
-        coordinator.coordinator_dead()
-        return False
-
-    coordinator._do_heartbeat = do_heartbeat

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 import msgspec
 from yarl import URL
 
+from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.wire.schemas import Schemas
 
 TIMEOUT_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 5.0
+DENIED_RETRY_S = 30.0
+"""After an answer that stays the same until somebody corrects a right or a password."""
+TELL_AGAIN_S = 60.0
 SCHEMA_NOT_FOUND = 40_403
 """The registry's own code: another 404 is of something that is no registry."""
 
@@ -38,61 +44,105 @@ class _Answer(msgspec.Struct):
     references: list[Any] = []
 
 
+class _UnavailableError(Exception):
+    """The registry does not say whether it has a schema; the text says why."""
+
+
+class _DeniedError(_UnavailableError):
+    """We may not ask it."""
+
+
+@dataclass
+class _Question:
+    """Whom a schema is asked for, and why there is no answer yet."""
+
+    asking: asyncio.Task[None]
+    told: set[Callable[[], None]] = field(default_factory=set)
+    trouble: str | None = None
+
+
 class SchemaRegistry:
     """Of a worker. What is found goes into `schemas`."""
 
-    def __init__(self, address: str, schemas: Schemas) -> None:
-        self._address = URL(address)
+    def __init__(self, access: RegistryAccess, schemas: Schemas) -> None:
+        access.headers()  # a password that cannot be read is an error here, and none while commands wait
+        self._access = access
+        self._address = URL(access.address)
         self.schemas = schemas
         self._session: aiohttp.ClientSession | None = None
-        self._asking: dict[int, asyncio.Task[None]] = {}
-        self._waiting: dict[int, set[Callable[[], None]]] = {}
-        self.trouble: str | None = None
-        """Why the registry cannot be asked just now."""
+        self._open: dict[int, _Question] = {}
+        self._told_at: float | None = None  # of trouble, if there is any (monotonic, s)
 
     def ask_for(self, id: int, told: Callable[[], None]) -> None:
         """Have a schema looked up; `told` is called when it is known whether there is one."""
-        self._waiting.setdefault(id, set()).add(told)
-        if id not in self._asking:
-            self._asking[id] = asyncio.create_task(self._look_up(id), name=f"schema {id}")
+        if id not in self._open:
+            self._open[id] = _Question(asyncio.create_task(self._look_up(id), name=f"schema {id}"))
+        self._open[id].told.add(told)
+
+    def trouble_with(self, id: int) -> str | None:
+        """Return why a schema that is asked for is not known yet, if it is not for lack of time."""
+        question = self._open.get(id)
+        return None if question is None else question.trouble
+
+    def forget(self, told: Callable[[], None]) -> None:
+        """Do not call `told` any more; what nobody else waits for is not asked for any more."""
+        for id, question in list(self._open.items()):
+            question.told.discard(told)
+            if not question.told:
+                question.asking.cancel()
+                del self._open[id]
 
     async def close(self) -> None:
         """Ask for nothing more."""
-        for task in self._asking.values():
+        asking = [question.asking for question in self._open.values()]
+        self._open.clear()
+        for task in asking:
             task.cancel()
-        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await asyncio.gather(*asking, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
 
     async def _look_up(self, id: int) -> None:
         retry_s = FIRST_RETRY_S
-        while not await self._answered(id):
-            await asyncio.sleep(retry_s)
-            retry_s = min(2 * retry_s, LAST_RETRY_S)
-        if self.trouble is not None:
-            log.info("the schema registry at %s answers again", self._shown)
-            self.trouble = None
-        del self._asking[id]
-        for told in self._waiting.pop(id, ()):
+        while True:
+            try:
+                await self._ask(id)
+                break
+            except _UnavailableError as error:
+                self._tell_of(id, str(error))
+                last_retry_s = DENIED_RETRY_S if isinstance(error, _DeniedError) else LAST_RETRY_S
+            await asyncio.sleep(min(retry_s, last_retry_s))
+            retry_s *= 2
+        question = self._open.pop(id)
+        if self._told_at is not None and not any(other.trouble for other in self._open.values()):
+            log.info("the schema registry at %s answers again", self._address)
+            self._told_at = None
+        for told in question.told:
             told()
 
-    async def _answered(self, id: int) -> bool:
+    async def _ask(self, id: int) -> None:
+        """Take in what the registry says of an id. Raises _UnavailableError."""
         try:
             if self._session is None:
                 self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
-            async with self._session.get(self._address / "schemas" / "ids" / str(id)) as response:
-                body = await response.read()
-                if response.status == 404 and _is_missing(body):
-                    self.schemas.refuse(id, "the schema registry does not have it")
-                    return True
-                if response.status != 200:
-                    return self._is_away(f"it answers {response.status}")
+            place = self._address / "schemas" / "ids" / str(id)
+            async with self._session.get(place, headers=self._access.headers()) as response:
+                status, body = response.status, await response.read()
+        except Exception as error:  # whatever it is, commands wait for an answer: it is asked again
+            raise _UnavailableError(str(error) or type(error).__name__) from error
+        if status == 404 and _is_missing(body):
+            self.schemas.refuse(id, "the schema registry does not have it")
+        elif status in (401, 403):
+            raise _DeniedError(
+                f"it answers {status}; check schema_registry_username, schema_registry_password and that user's rights"
+            )
+        elif status != 200:
+            raise _UnavailableError(f"it answers {status}")
+        else:
+            try:
                 self._note(id, msgspec.json.decode(body, type=_Answer))
-        except msgspec.MsgspecError as error:
-            return self._is_away(f"it does not answer like a schema registry: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever it is, commands wait for an answer: it is asked again
-            return self._is_away(str(error) or type(error).__name__)
-        return True
+            except msgspec.MsgspecError as error:
+                raise _UnavailableError(f"it does not answer like a schema registry: {error}") from error
 
     def _note(self, id: int, answer: _Answer) -> None:
         if answer.schemaType != "AVRO":
@@ -105,16 +155,13 @@ class SchemaRegistry:
             except (msgspec.DecodeError, RecursionError) as error:
                 self.schemas.refuse(id, f"it is not JSON: {error}")
 
-    def _is_away(self, reason: str) -> bool:
-        trouble = f"the schema registry at {self._shown} cannot be asked: {reason}"
-        if self.trouble is None:
+    def _tell_of(self, id: int, reason: str) -> None:
+        trouble = f"the schema registry at {self._address} cannot be asked for schema {id}: {reason}"
+        self._open[id].trouble = trouble
+        now = time.monotonic()
+        if self._told_at is None or now - self._told_at >= TELL_AGAIN_S:
             log.warning("%s; Avro commands with schemas that are not known yet wait", trouble)
-        self.trouble = trouble
-        return False
-
-    @property
-    def _shown(self) -> URL:
-        return self._address.with_user(None)
+            self._told_at = now
 
 
 def _is_missing(body: bytes) -> bool:

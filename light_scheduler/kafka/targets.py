@@ -25,11 +25,12 @@ from light_scheduler.model.place import Place
 
 from .outages import WHOLE_TOPIC, Outages
 from .probe import Probe
-from .promptness import Promptness
+from .promptness import ANSWER_S, Promptness
 from .topic_facts import (
     CONFIGS,
     TargetTopic,
     faults_of,
+    is_denied,
     is_missing,
     is_there,
     refusal_in,
@@ -38,6 +39,7 @@ from .topic_facts import (
     topic_of,
     unknown,
 )
+from .trials import Trials
 
 __all__ = ["TargetTopic", "Targets", "refusal_of"]
 
@@ -48,8 +50,10 @@ GONE_S = 300.0
 """How long firings wait for a topic that was deleted to be made again; after that it is one that does not exist."""
 WATCH_S = 0.5
 """How often topics are looked at that cannot be written to."""
-TIMEOUT_S, ATTEMPT_S, ANSWER_S = 5.0, 2.0, 1.0
-"""For an answer, for an attempt, and for one broker to give it: another one may."""
+TIMEOUT_S = 5.0
+"""For brokers to answer a question: one that does not is given up for another one."""
+MOST_ASKED = 500
+"""Topics in a question, so that no broker takes long for its answer."""
 REFUSED = (
     InvalidTopicError,
     TopicAuthorizationFailedError,
@@ -66,8 +70,8 @@ class Targets:
     """A cache of topics, shared by the lanes of a worker; asks the broker for those it does not know.
 
     `own` names the application's topics, without which nothing works: of any other, nothing that goes wrong concerns
-    more than what is due for it. `outages` says which partitions cannot be written to just now, and
-    `probe` finds out whether one can.
+    more than what is due for it. `outages` says which partitions cannot be written to just now, `trials` which of
+    them refuse what they are sent, and `probe` finds out whether one can be written to.
     """
 
     def __init__(
@@ -91,14 +95,11 @@ class Targets:
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
         self.outages = Outages(time.monotonic)
+        self.trials = Trials(self.outages)
 
     def __getitem__(self, topic: str) -> TargetTopic:
         """Return what was resolved last. Raises KeyError for a topic that never was."""
         return self._known[topic]
-
-    def limit(self, topic: str) -> int:
-        """Return the largest batch (bytes) that a resolved topic takes."""
-        return self._known[topic].max_message_bytes
 
     def forget_all(self) -> None:
         """Ask again about every topic when it is needed next."""
@@ -157,9 +158,9 @@ class Targets:
                 alike = [(topic, other) for other in known.led_like(partition)]
                 self.outages.suspect(alike, reason, self._clock.now())
 
-    def leave_alone(self, place: Place, reason: str) -> None:
-        """Let what is due for a place wait, longer each time that this is said of it."""
-        self.outages.suspect([place], reason, self._clock.now())
+    def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
+        """Let what is due for a place wait, longer each time that this is said of it, or as after so many `times`."""
+        self.outages.suspect([place], reason, self._clock.now(), times)
         self._watch_outages()
 
     async def close(self) -> None:
@@ -214,23 +215,24 @@ class Targets:
 
     async def _look_at(self, topics: list[str]) -> None:
         """Ask for topics, and take in what comes back."""
-        async with asyncio.timeout(TIMEOUT_S):
-            described, configs = await self._ask(topics)
-        now = time.monotonic()
-        self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
-        for topic in described:
-            self._take_in(topic, configs.get(topic["topic"], {}), now)
+        for first in range(0, len(topics), MOST_ASKED):
+            async with asyncio.timeout(TIMEOUT_S):
+                described, configs = await self._ask(topics[first : first + MOST_ASKED])
+            now = time.monotonic()
+            self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
+            for topic in described:
+                self._take_in(topic, configs.get(topic["topic"], {}), now)
 
     def _take_in(self, described: dict[str, Any], config: dict[str, str], now: float) -> None:
         name, known = described["topic"], self._known.get(described["topic"])
         faults: dict[int, str] = {}
         if name in self._denied:
             refusal, until = self._denied[name]
-            self._known[name] = refused(refusal, min(now, until - ABSENT_FRESH_S))
+            self._known[name] = refused(refusal, min(now, until - ABSENT_FRESH_S), is_denied=True)
         elif is_missing(described) and self._is_awaited(name, known, now):
             faults = {WHOLE_TOPIC: "it was deleted"}
         elif (refusal_found := refusal_in(described)) is not None:
-            self._known[name] = refused(refusal_found, now)
+            self._known[name] = refused(refusal_found, now, is_denied=is_denied(described))
         else:
             faults = faults_of(described, config)
             if is_there(described):
@@ -256,7 +258,8 @@ class Targets:
     def _make_room(self, needed: set[str]) -> None:
         if len(self._known) > MOST_KNOWN:
             kept = sorted(self._known.items(), key=lambda item: item[1].asked_at)[len(self._known) - MOST_KNOWN // 2 :]
-            always = self._own | needed | self.outages.topics  # schedules that wait are placed by what is known
+            waiting = self.outages.topics | {topic for topic, _ in self.trials.places}
+            always = self._own | needed | waiting  # schedules that wait are placed by what is known
             self._known = dict(kept) | {name: topic for name, topic in self._known.items() if name in always}
             self._gone = {name: since for name, since in self._gone.items() if name in self._known}
 
@@ -264,11 +267,10 @@ class Targets:
         """Return metadata and configuration; a broker that does not answer is given up for another one."""
         while True:
             try:
-                async with asyncio.timeout(ATTEMPT_S):
-                    admin = await self._connected()
-                    described = await admin.describe_topics(topics)
-                    present = [topic["topic"] for topic in described if is_there(topic)]
-                    return described, await _configs(admin, present) if present else {}
+                admin = await self._connected()
+                described = await admin.describe_topics(topics)
+                present = [topic["topic"] for topic in described if is_there(topic)]
+                return described, await _configs(admin, present) if present else {}
             except (KafkaError, OSError, TimeoutError) as error:
                 log.debug("a broker was asked for topics: %r", error)
             await asyncio.sleep(0.05)

@@ -33,7 +33,7 @@ class TargetTopic(NamedTuple):
     """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
 
     One that is compacted takes no record without a key. One that `stamps_appends` replaces timestamps by its own clock.
-    `leaders` has the node that leads each partition.
+    `leaders` has the node that leads each partition. One that `is_denied` is there, as far as is known, and refuses us.
     """
 
     partitions: int
@@ -43,6 +43,7 @@ class TargetTopic(NamedTuple):
     is_compacted: bool = False
     stamps_appends: bool = False
     leaders: tuple[int, ...] = ()
+    is_denied: bool = False
 
     def led_like(self, partition: int) -> list[int]:
         """Return the partitions with the same leader as one of them, that one included."""
@@ -52,9 +53,9 @@ class TargetTopic(NamedTuple):
         return [other for other, its_leader in enumerate(self.leaders) if its_leader == leader]
 
 
-def refused(refusal: str, asked_at: float) -> TargetTopic:
+def refused(refusal: str, asked_at: float, *, is_denied: bool = False) -> TargetTopic:
     """Return a topic to which nothing can be written."""
-    return TargetTopic(0, 0, refusal, asked_at)
+    return TargetTopic(0, 0, refusal, asked_at, is_denied=is_denied)
 
 
 def unknown(asked_at: float) -> TargetTopic:
@@ -79,6 +80,11 @@ def refusal_in(described: Mapping[str, Any]) -> str | None:
 def is_missing(described: Mapping[str, Any]) -> bool:
     """Tell whether the cluster has no such topic."""
     return bool(described["error_code"] == UnknownTopicOrPartitionError.errno)
+
+
+def is_denied(described: Mapping[str, Any]) -> bool:
+    """Tell whether a right is missing to be told of a topic."""
+    return bool(described["error_code"] == TopicAuthorizationFailedError.errno)
 
 
 def is_there(described: Mapping[str, Any]) -> bool:

@@ -3,7 +3,8 @@
 Whatever the error is, the same work must not be met by it for ever. So after a failure the next cycle holds a quarter;
 size alone may be what was wrong. When a single piece of work is left, a command or a firing, it is tried in turn with
 cycles that hold nothing. If these pass and it fails, `STRIKES` times, then it is to blame, and is condemned; if these
-fail too, it is the broker or the worker that fails, and nobody is. Each success doubles what a cycle may hold.
+fail too, it is the broker or the worker that fails, and nobody is. A connection that breaks says little of what was
+sent over it: that takes `BREAKS` times. Each success doubles what a cycle may hold.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from .context import OriginKey
 
-STRIKES = 3
+STRIKES, BREAKS = 3, 15
 
 
 class Kind(Enum):
@@ -59,7 +60,7 @@ class Caution:
         self._limit: int | None = None
         self._turn = self._rests = 0
         self._suspect: Work | None = None
-        self._strikes = 0
+        self._evidence = 0.0
         self._is_control_due = False
 
     @property
@@ -80,16 +81,19 @@ class Caution:
         """Return how many bytes of firings the next cycle may hold, of `most`."""
         return most if self._limit is None else max(1, most * min(self._limit, FULL) // FULL)
 
-    def failed(self, size: int, works: list[Work]) -> None:
-        """Learn that a cycle of a size (commands and firings) failed; `works` is what it held, if that is little."""
+    def failed(self, size: int, works: list[Work], *, is_break: bool = False) -> None:
+        """Learn that a cycle of a size (commands and firings) failed; `works` is what it held, if that is little.
+
+        `is_break` says that what failed was the connection.
+        """
         if self._is_control_due:  # with nothing in it: whatever fails, it is no piece of work
-            self._suspect, self._strikes, self._is_control_due, self.is_getting_on = None, 0, False, False
+            self._suspect, self._evidence, self._is_control_due, self.is_getting_on = None, 0.0, False, False
             return
         if self._limit == 1:
             self._is_control_due = True
             if len(works) == 1:
-                self._strikes = self._strikes + 1 if works[0] == self._suspect else 1
-                self._suspect = works[0]
+                before = self._evidence if works[0] == self._suspect else 0.0
+                self._suspect, self._evidence = works[0], before + (STRIKES / BREAKS if is_break else 1.0)
         else:
             self._limit = max(1, (size if self._limit is None else min(size, self._limit)) // 4)
 
@@ -101,12 +105,12 @@ class Caution:
             return None
         if self._is_control_due:
             self._is_control_due = False
-            if self._suspect is not None and self._strikes >= STRIKES:
-                blamed, self._suspect, self._strikes = self._suspect, None, 0
+            if self._suspect is not None and self._evidence > STRIKES - 0.1:
+                blamed, self._suspect, self._evidence = self._suspect, None, 0.0
                 return blamed
             return None
         if self._suspect is not None and self._suspect in works:
-            self._suspect, self._strikes = None, 0
+            self._suspect, self._evidence = None, 0.0
         if self._suspect is None:
             self._limit = None if self._limit >= FULL else 2 * self._limit
         else:
@@ -118,7 +122,7 @@ class Caution:
         self._turn += 1
         self._rests += 1
         if self._limit != 1 or self._rests >= len(Kind):
-            self._limit, self._suspect, self._strikes, self._rests = None, None, 0, 0
+            self._limit, self._suspect, self._evidence, self._rests = None, None, 0.0, 0
 
     def met(self, works: Iterable[Work]) -> None:
         """Forget what was condemned and has been refused."""

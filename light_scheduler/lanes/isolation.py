@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection
+
+from aiokafka.errors import KafkaError
 
 from light_scheduler.engine import next_try
 from light_scheduler.kafka.batches import RecordsRefusedError
@@ -14,23 +15,10 @@ from light_scheduler.model.place import Place
 from .context import OriginKey, Refusals, origin_key
 
 DENIAL_MARGIN_MS = 500
-MANY_REFUSED = 3
-"""Records that a partition refused, and took none between; then it is tried with one firing at a time."""
-
 FORGET_MS = 60_000
 """A refusal is met in the next cycle or two; should it come later after all, the topic refuses it once more."""
 
 log = logging.getLogger(__name__)
-
-
-class _InARow(NamedTuple):
-    """Single records that a place refused one after the other, and when (UTC epoch ms) the last."""
-
-    refusals: int
-    at: int
-
-
-NO_ROW = _InARow(0, 0)
 
 
 class Isolation:
@@ -45,7 +33,6 @@ class Isolation:
         self._targets = targets
         self.refusals: Refusals = {}
         self._noted: dict[OriginKey, int] = {}  # when
-        self._in_a_row: dict[Place, _InARow] = {}
         self._suspects: dict[str, set[OriginKey]] = {}  # topic -> records, one of which it refused
 
     @property
@@ -69,52 +56,46 @@ class Isolation:
         keys = {origin_key(origin) for origin in refused.culprits}
         reason = refusal_of(refused.topic, refused.cause)
         if refused.is_of_topic:
-            # Each try fails for all. The denial ends before what was refused is tried again, whichever clock is faster.
-            self._targets.deny(refused.topic, reason, max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000)
+            self.deny(refused.topic, refused.cause, now)
         if refused.is_certain:
             self.refuse(keys, reason, now, refused.place)
         else:
             self._suspects[refused.topic] = self._suspects.get(refused.topic, set()) | keys
 
+    def deny(self, topic: str, error: KafkaError, now: int) -> None:
+        """Have all that is for a topic refused, from an instant (UTC epoch ms) on: each try fails for everybody.
+
+        That ends before what was refused is tried again, whichever clock is faster.
+        """
+        seconds = max(0, next_try(now) - now - DENIAL_MARGIN_MS) / 1_000
+        self._targets.deny(topic, refusal_of(topic, error), seconds)
+
     def refuse(self, keys: Collection[OriginKey], reason: str, now: int, place: Place | None) -> None:
         """Have what records would deliver refused when it is met next, from an instant (UTC epoch ms) on.
 
-        A `place` that has refused several is left alone for a while. Nobody else's firings are refused for that: they
-        wait, and one of them at a time tries whether the place takes anything.
+        A `place` that has refused several is left alone for a while (`kafka.trials`). Nobody else's firings are refused
+        for that: they wait, and one of them at a time tries whether the place takes anything.
         """
         self.refusals.update(dict.fromkeys(keys, reason))
         self._noted.update(dict.fromkeys(keys, now))
-        if place is None:
-            return
-        self._in_a_row = {other: row for other, row in self._in_a_row.items() if now - row.at < FORGET_MS}
-        self._in_a_row[place] = row = _InARow(self._in_a_row.get(place, NO_ROW).refusals + 1, now)
-        if row.refusals >= MANY_REFUSED:
-            self._targets.leave_alone(place, f"it refuses one record after the other: {reason}")
-
-    @property
-    def on_trial(self) -> Collection[Place]:
-        """The places that get one firing at a time, until they take one."""
-        return {place for place, row in self._in_a_row.items() if row.refusals >= MANY_REFUSED}
-
-    def took(self, places: Iterable[Place]) -> None:
-        """Note what places took records: they do not refuse all."""
-        if self._in_a_row:
-            for place in places:
-                self._in_a_row.pop(place, None)
+        if place is not None:
+            times = self._targets.trials.refused(place, [(tenant, schedule) for tenant, schedule, *_ in keys])
+            if times is not None:
+                self._targets.leave_alone(place, f"it refuses one record after the other: {reason}", times)
 
     def expire(self, now: int) -> None:
         """Forget what was refused and never met again: it was cancelled, replaced, or is late by its own rules."""
         if self._noted:
             self._forget({key for key, noted in self._noted.items() if now - noted > FORGET_MS})
-        if self._in_a_row:
-            self._in_a_row = {place: row for place, row in self._in_a_row.items() if now - row.at < FORGET_MS}
 
-    def clear(self, done: set[OriginKey]) -> None:
-        """Forget what a cycle that was committed has dealt with."""
+    def clear(self, done: set[OriginKey], *, has_looked: bool) -> None:
+        """Forget what a cycle that was committed has dealt with; `has_looked`: what is due was in it."""
         self._forget(done)
         left = {topic: keys - done for topic, keys in self._suspects.items()}
-        # Suspects that are not due any more were cancelled: nothing of theirs was in this cycle.
-        self._suspects = {topic: keys for topic, keys in left.items() if keys and keys != self._suspects[topic]}
+        # Suspects that are not due any more were cancelled: nothing of theirs was in a cycle that has looked.
+        self._suspects = {
+            topic: keys for topic, keys in left.items() if keys and not (has_looked and keys == self._suspects[topic])
+        }
 
     def _forget(self, keys: set[OriginKey]) -> None:
         self.refusals = {key: reason for key, reason in self.refusals.items() if key not in keys}

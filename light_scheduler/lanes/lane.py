@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from pathlib import Path
 
 from aiokafka import TopicPartition
@@ -39,10 +40,12 @@ from light_scheduler.errors import (
 )
 from light_scheduler.kafka.batches import RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.clients import no_stray_cancellation
+from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.fencing import Fencing
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
 from light_scheduler.tables import ScheduleTable
+from light_scheduler.tables.changelog import is_untouched
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.services import LaneServices
 
@@ -117,6 +120,7 @@ class Lane:
         """Stop taking commands, let the open cycle end within a bound, then let go of the producer and the table."""
         self._move(LaneState.CLOSING)
         self.intake.close()
+        self.readable.close()
         self._timer.cancel()
         self._wake.set()
         await self._supervision.end()
@@ -215,9 +219,12 @@ class Lane:
         if self._warm is not None:
             self.copy.adopt(await asyncio.shield(self._warm))
             self._warm = None
-        table, restored = await self.copy.bring_up()
+        table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
         if self.is_closing():
             return
+        changelog = self.context.changelog
+        untouched = partial(is_untouched, self._services.clients, TopicPartition(*changelog))
+        producer.continuity = Continuity(changelog, restored.end, untouched)
         commands_id = await self._services.commands_ids.now(self.tp.topic)
         table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
         position = table.checkpoint.position

@@ -15,22 +15,31 @@ class Readable:
         self._schema_ids = dialect.schema_ids
         self._registry = registry if dialect.has_schemas else None
         self._wake = wake
-        self.is_held = False
+        self._awaited: int | None = None  # the schema that the next command needs
+
+    @property
+    def is_held(self) -> bool:
         """Whether the next command waits for a schema."""
+        return self._awaited is not None
 
     @property
     def reason(self) -> str | None:
         """Why commands wait."""
-        if not self.is_held or self._registry is None:
+        if self._awaited is None or self._registry is None:
             return None
-        return self._registry.trouble or "the next command waits for the schema registry"
+        return self._registry.trouble_with(self._awaited) or "the next command waits for the schema registry"
+
+    def close(self) -> None:
+        """Wait for no schema any more."""
+        if self._registry is not None:
+            self._registry.forget(self._wake)
 
     def count(self, waiting: Iterator[CommandRecord], most: int) -> int:
         """Return how many of the waiting commands, from the first on, can be read; at most `most`.
 
         What the one after them needs is asked for.
         """
-        self.is_held = False
+        self._awaited = None
         if self._registry is None:
             return most
         for number, record in enumerate(waiting):
@@ -40,6 +49,6 @@ class Readable:
             for id in unknown:
                 self._registry.ask_for(id, self._wake)
             if unknown:
-                self.is_held = number == 0
+                self._awaited = unknown[0] if number == 0 else None
                 return number
         return most

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
-from light_scheduler.errors import BrokerError, LaneError, TransactionStuck
+from light_scheduler.errors import BrokerError, Overtaken, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
-from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
-from light_scheduler.tables.recovery import reading
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.wire.state import identity_of
 
@@ -32,8 +32,10 @@ from .holding import Holding
 from .input_position import InputPosition
 from .intake import Intake
 from .isolation import Isolation
+from .markers import Markers
 from .readable import Readable
 from .skew import ClockSkew
+from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
 
@@ -41,10 +43,10 @@ MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
 """Per cycle: bytes of firings, and schedules that a bulk command is carried out on. Else see `budget`."""
 
-LOOK_UP_TIMEOUT_S = 2.0
-
 PASSING_REFUSALS = 3
 """How often a partition that refuses without saying why is given time, before the records are to blame."""
+
+BREAKS_OF_CONNECTIONS = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
 
 CHECKPOINT_MS = 3_600_000
 """So often a lane with nothing to do commits that nothing happened: its local copy would count as too old otherwise."""
@@ -81,7 +83,7 @@ class LaneWork:
         self._reason = reason
         self._isolation = Isolation(name, context.targets)
         self._caution = Caution()
-        self._holding = Holding(context, self._last_stable)
+        self._holding = Holding(context, Markers(context, self._stable_ends, self._deny))
         self._budget = Budget(context, intake, self._isolation, self._waits)
         self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
         self._attempt = Attempt()
@@ -106,8 +108,8 @@ class LaneWork:
         """
         attempt, self._attempt = self._attempt, Attempt()
         if attempt.is_begun:
-            if not isinstance(error, TransactionStuck):
-                self._caution.failed(attempt.size, attempt.works)
+            if not isinstance(error, TransactionStuck | Overtaken):
+                self._caution.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
                     own = self._context.own_topics
                     self._failed_places = [place for place in attempt.places if place[0] not in own]
@@ -168,7 +170,7 @@ class LaneWork:
         due = self._budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
         await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
         is_traced = isolation.is_under_way or self._caution.is_active
-        cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._waits())  # 2.
+        cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._sends(due))  # 2.
         lost_results = cycle.answer(isolation.refusals, self._holding)
         if position is None and not is_bulk_at_work and not batches.places:
             overlay.settle_floors()
@@ -200,9 +202,9 @@ class LaneWork:
         self._count(cycle, lost_results, now)
         self._budget.next_turn(due, now)
         self._budget.observe(max(read, len(due.entries)), self._services.clock.now() - now)
-        isolation.took(ends)
         if isolation.is_under_way:
-            isolation.clear(cycle.tried | {origin_key(result) for result in cycle.results})
+            done = cycle.tried | {origin_key(result) for result in cycle.results}
+            isolation.clear(done, has_looked=due is not NOTHING_DUE)
 
     def _blame(self, work: Work | None) -> None:
         """Refuse a piece of work that fails by itself, while cycles without it pass."""
@@ -216,15 +218,11 @@ class LaneWork:
             place = self._failed_places[0] if len(self._failed_places) == 1 else None
             self._isolation.refuse([work.key], reason, self._services.clock.now(), place)
 
-    async def _last_stable(self, places: list[Place]) -> dict[Place, int]:
-        """Return where what is committed in partitions of targets ends. Raises LaneError if they do not say."""
-        try:
-            async with asyncio.timeout(LOOK_UP_TIMEOUT_S), reading(self._services.clients) as reader:
-                ends = await reader.end_offsets([TopicPartition(*place) for place in places])
-        except TimeoutError as error:
-            await self._context.targets.suspect(places, "it does not say where it ends")
-            raise LaneError("targets that were unavailable do not answer yet") from error
-        return {(tp.topic, tp.partition): end for tp, end in ends.items()}
+    async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
+        return await stable_ends(places, self._services.clients, self._context.targets)
+
+    def _deny(self, topic: str, error: KafkaError) -> None:
+        self._isolation.deny(topic, error, self._services.clock.now())
 
     async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
         """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
@@ -254,7 +252,7 @@ class LaneWork:
         await self._context.targets.resolve(topics)
         if any(self._context.targets[topic].stamps_appends for topic in topics):
             return False
-        cycle.fire_due(due, {}, most, MAX_FIRING_BYTES, waits=self._waits())  # 2.
+        cycle.fire_due(due, {}, most, MAX_FIRING_BYTES, waits=self._sends(due))  # 2.
         if not batches.places:
             return False
         staged = frozenset(identity_of(entry) for entry in due.entries)
@@ -283,7 +281,10 @@ class LaneWork:
                 raise BrokerError(f"{refusal}: run `light-scheduler topics create`")
 
     def _waits(self) -> Waits | None:
-        return self._holding.waits(self._isolation)
+        return self._holding.waits(self._isolation.refusals)
+
+    def _sends(self, due: DueScan) -> Waits | None:
+        return self._holding.sends(self._isolation.refusals, due.entries)
 
     def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
         throttled = self._budget.charge(cycle.delivered, now)

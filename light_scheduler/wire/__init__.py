@@ -3,7 +3,8 @@
 Nothing here knows a broker, a store or a framework.
 """
 
-from .dialect import Dialect, Envelope, dialect_named
+from .dialect import Dialect, Envelope
+from .dialects.named import dialect_named
 from .events import (
     correlation_id_of,
     decode_dead_letter,

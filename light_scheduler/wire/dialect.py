@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
-from light_scheduler.errors import ConfigurationError
 from light_scheduler.model import Command, Entry, Headers, ReplyTo
 
-from .fields import closest
 from .record import CommandRecord
-from .schemas import Schemas
 
 
 class Envelope(msgspec.Struct, frozen=True, gc=False):
@@ -62,65 +58,3 @@ class Dialect(Protocol):
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         """Return the ids, in the schema registry, of the schemas without which a record cannot be read."""
         ...
-
-
-def dialect_named(name: str, schemas: Schemas | None = None) -> Dialect:
-    """Return the dialect of a name; `schemas` are what the schema registry is known to hold, None: there is none.
-
-    Raises ConfigurationError naming `commands_topics` if there is no such dialect, or if what it needs is missing.
-    """
-    make = _DIALECTS.get(name)
-    if make is None:
-        near = closest(name, _DIALECTS)
-        raise ConfigurationError(
-            "commands_topics", f"dialect {name!r} is unknown{near}; use one of {', '.join(_DIALECTS)}"
-        )
-    return make(schemas)
-
-
-def _native(_schemas: Schemas | None) -> Dialect:
-    from .native import NATIVE
-
-    return NATIVE
-
-
-def _json(_schemas: Schemas | None) -> Dialect:
-    from .json_form import JSON
-
-    return JSON
-
-
-def _karafka(_schemas: Schemas | None) -> Dialect:
-    from .dialects.karafka import KARAFKA
-
-    return KARAFKA
-
-
-def _etf1(_schemas: Schemas | None) -> Dialect:
-    from .dialects.etf1 import ETF1
-
-    return ETF1
-
-
-@cache
-def _skyuk(schemas: Schemas | None) -> Dialect:
-    from .dialects.skyuk import SkyUkDialect
-
-    return SkyUkDialect(schemas)
-
-
-@cache
-def _light4j(schemas: Schemas | None) -> Dialect:
-    from .dialects.light4j import Light4jDialect
-
-    return Light4jDialect(schemas)
-
-
-_DIALECTS: dict[str, Callable[[Schemas | None], Dialect]] = {
-    "native": _native,
-    "json": _json,
-    "karafka": _karafka,
-    "etf1": _etf1,
-    "skyuk": _skyuk,
-    "light4j": _light4j,
-}

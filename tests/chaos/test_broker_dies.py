@@ -20,7 +20,7 @@ from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.model import EventType
-from light_scheduler.tables.recovery import reading
+from light_scheduler.tables.changelog import reading
 from light_scheduler.wire import decode_history
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]

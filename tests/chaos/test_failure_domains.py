@@ -127,7 +127,7 @@ async def play(cluster: EmbeddedCluster, application: Application, frail: str, c
         Asker(servers, topics.commands, frail, application.target, name="unheard", pause_s=1.0),
     ):
         await asyncio.to_thread(cluster.wait_in_sync)
-        await asyncio.sleep(max(0, start - clock.now()) / 1_000 + NORMAL_S)
+        await arrivals.await_count(application.target, round(HEALTHY * NORMAL_S * 1_000 / spread_ms), 60)
         seen.begun_at = clock.now()
         if case.deed == "kill":
             await asyncio.to_thread(broker.kill)

@@ -9,14 +9,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from support.acls import grant, revoke
 from support.application import Application, WorkerProcess
 from support.clocks import MINUTE
-from support.placing import delete_topic
+from support.placing import delete_topic, place_topic
 from support.quotas import throttle_producers
 from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
+from light_scheduler.kafka.rights import Right
 from light_scheduler.model import EventType, HistoryEvent
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
@@ -26,6 +28,11 @@ PUNCTUAL_MS = 1_500
 RETURN_MS = 5_000
 HEALTHY, FRAIL = 200, 80
 SPREAD_MS = 20_000
+EVERYBODY = "User:ANONYMOUS"
+WITH_ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 UNDISTURBED = {EventType.SCHEDULED, EventType.FIRED, EventType.FINISHED}
 
 
@@ -66,6 +73,10 @@ async def check_healthy(application: Application, since: int) -> None:
 
 def frail_events(history: list[HistoryEvent]) -> list[HistoryEvent]:
     return [event for event in history if (event.id or "").startswith("frail")]
+
+
+def retried(history: list[HistoryEvent]) -> list[HistoryEvent]:
+    return [event for event in frail_events(history) if event.event is EventType.RETRIED]
 
 
 async def many_wait(worker: WorkerProcess) -> None:
@@ -141,6 +152,46 @@ async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(a
 
     assert ids_of(came) == {f"frail-{number}": 1 for number in range(FRAIL)}
     assert dead == []
+    assert all(lane["state"] == "running" for lane in info["lanes"])
+
+
+async def test_a_right_that_is_revoked_while_a_target_is_away_holds_up_nobody_else(tmp_path: Path) -> None:
+    """What a dropped marker left open cannot be settled then, until the right is back."""
+    with EmbeddedCluster(2, properties=WITH_ACLS) as cluster:
+        servers, (stays, goes) = cluster.bootstrap_servers, cluster.nodes
+        application = await Application.create(servers, tmp_path, replication_factor="2")
+        frail = f"{application.target}-frail"
+        await asyncio.to_thread(place_topic, servers, frail, (2,), {})
+        try:
+            clock = application.drive_clock(behind=4 * MINUTE)
+            worker = await application.start_worker()
+            await asyncio.to_thread(cluster.wait_in_sync)
+            clock.let_minute_end_in(55_000)
+            await schedule(application, frail, clock)
+            await read_until(servers, [frail], lambda records: len(records) >= FRAIL // 4)
+
+            await asyncio.to_thread(goes.kill)
+            await many_wait(worker)
+            lost_at = clock.now()
+            await asyncio.to_thread(grant, stays.bootstrap_servers, EVERYBODY, [Right("topic", frail, ("Read",))])
+            await asyncio.to_thread(goes.start)
+
+            await check_healthy(application, lost_at)
+            async with asyncio.timeout(30):
+                while not (refused := retried(await application.history())):
+                    await asyncio.sleep(0.2)
+            restarts = sum(lane["restarts"] for lane in (await worker.get("/info"))["lanes"])
+            await asyncio.to_thread(revoke, servers, EVERYBODY)
+            came = await read_until(servers, [frail], lambda records: len(records) >= FRAIL, timeout=130)
+            history = await application.history()
+            info = await worker.get("/info")
+        finally:
+            await asyncio.to_thread(application.close)
+
+    assert all("authorised" in (event.reason or "") for event in refused)
+    assert restarts < 20, "each failure would be one, several times a second"
+    assert ids_of(came) == {f"frail-{number}": 1 for number in range(FRAIL)}
+    assert Counter(event.id for event in frail_events(history) if event.event is EventType.FIRED) == ids_of(came)
     assert all(lane["state"] == "running" for lane in info["lanes"])
 
 

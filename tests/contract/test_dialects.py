@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.errors import ConfigurationError, InvalidCommand
@@ -152,7 +152,6 @@ _VALUES = st.none() | st.binary(max_size=40) | _JSON.map(_as_json)
 
 
 @every_dialect
-@settings(deadline=None)
 @given(key=st.none() | st.binary(max_size=8), value=_VALUES, headers=_HEADERS, timestamp=st.integers(-1, 2**63 - 1))
 def test_any_record_gives_a_command_or_is_refused_and_can_always_be_told_of(
     dialect: Dialect, key: bytes | None, value: bytes | None, headers: Headers, timestamp: int

@@ -85,7 +85,7 @@ changes = st.one_of(
 
 @pytest.mark.parametrize("kind", ["memory", "rocks"])
 @pytest.mark.parametrize("chunk", [1, 3, 1_000])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(log=st.lists(changes, max_size=25))
 def test_a_loaded_table_is_what_replaying_record_by_record_makes(
     kind: str, chunk: int, log: list[tuple[bytes, bytes | None]]

@@ -707,7 +707,7 @@ turns = st.builds(
 
 
 @pytest.mark.parametrize("disk", DISKS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(history=st.lists(turns, max_size=10))
 def test_whatever_was_away_nothing_goes_there_meanwhile_and_nothing_is_lost(
     disk: type[Any], history: list[Turn]
@@ -1023,7 +1023,7 @@ UNIT = 45_000  # so that minutes change within a few steps
 
 
 @pytest.mark.parametrize("disk", DISKS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(history=st.lists(steps, max_size=12))
 def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_changelog(
     disk: type[Any], history: list[Step]

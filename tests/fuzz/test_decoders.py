@@ -49,7 +49,6 @@ def fuzzing(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Set how many inputs a test tries; the same ones each time, for a seed."""
     tried = settings(
         max_examples=max(1, int(request.config.getoption("fuzz_inputs")) // SHARES),
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )

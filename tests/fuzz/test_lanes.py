@@ -152,7 +152,6 @@ MIXES = {
 def test_no_record_stops_its_lane(mix: str, request: pytest.FixtureRequest) -> None:
     tried = settings(
         max_examples=max(1, int(request.config.getoption("fuzz_inputs")) // SHARE // len(MIXES)),
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,

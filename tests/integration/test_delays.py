@@ -8,14 +8,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, RecordsToDelete
+from aiokafka.client import ConnectionGroup
 from support.application import Application
 from support.reading import Record, header, read_all, read_until
 
 from light_scheduler.cli.checks import check_delays
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus, Delays, RuleFromConfigurationError
+from light_scheduler.delays.membership import Membership
 from light_scheduler.delays.positions import Positions
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
@@ -43,6 +45,12 @@ async def running(application: Application, **options: str) -> AsyncIterator[Del
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def until_confirmed(members: Membership, tp: TopicPartition) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not await members.confirm(tp):
             await asyncio.sleep(0.02)
 
 
@@ -244,6 +252,33 @@ async def test_a_partition_is_a_members_own_only_while_the_group_gives_it_to_it(
         assert not await members.confirm(TopicPartition(target, 0))
         await members.leave()
         assert not await members.confirm(TopicPartition(source, 1))
+
+
+async def test_a_member_that_joins_is_none_and_its_join_goes_on(application: Application) -> None:
+    source, target = await topic(application, "source"), await topic(application, "target")
+    async with running(application) as delays:
+        assert await put(delays, DelayRule("later", source, 60_000, target))
+        await until(lambda: runs(delays, "later"))
+        members, mine = delays._membership, TopicPartition(source, 0)
+        other = AIOKafkaConsumer(
+            target,
+            bootstrap_servers=application.bootstrap_servers,
+            group_id=application.settings.topics.delay_group,
+            session_timeout_ms=30_000,
+            heartbeat_interval_ms=25_000,  # so long it does not learn that others wait for it
+        )
+        async with other:
+            await until(other.assignment)
+            await until_confirmed(members, mine)
+            consumer: Any = members._consumer
+            coordinator = consumer._coordinator
+            connection = consumer._client._conns[coordinator.coordinator_id, ConnectionGroup.COORDINATION]
+            consumer.subscribe(topics=[source, target], listener=members)
+            await until(lambda: connection._requests and coordinator._heartbeat_task is None)
+            assert not await members.confirm(mine)
+            assert connection.connected()
+        await until_confirmed(members, mine)
+        assert connection.connected()
 
 
 async def test_rules_that_cannot_be_are_refused_and_leave_no_trace(application: Application) -> None:

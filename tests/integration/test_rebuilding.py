@@ -22,8 +22,9 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.topic_admin import topic_id
 from light_scheduler.tables import ScheduleTable, layout, rebuilding
+from light_scheduler.tables.changelog import length, reading
 from light_scheduler.tables.rebuilding import Rebuilding
-from light_scheduler.tables.recovery import ChangelogFacts, Restoration, length, open_table, reading
+from light_scheduler.tables.recovery import ChangelogFacts, Restoration, open_table
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.testing import Kafka
 

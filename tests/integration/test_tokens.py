@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from support.token_server import TokenServer
 
@@ -33,6 +35,52 @@ async def test_a_token_is_used_for_four_fifths_of_its_life() -> None:
         now = 80.0
         await provider.token()
         assert len(server.asked) == 2
+
+
+async def until_asked(server: TokenServer, times: int) -> None:
+    async with asyncio.timeout(30):
+        while len(server.asked) < times:
+            await asyncio.sleep(0.01)
+
+
+async def test_clients_that_need_a_token_at_once_wait_for_one_and_the_same() -> None:
+    with TokenServer({"client": "s3cret"}) as server:
+        provider = ClientCredentials(credentials(server.url))
+        assert len(set(await asyncio.gather(*(provider.token() for _ in range(5))))) == 1
+        assert len(server.asked) == 1
+
+
+async def test_a_client_of_another_event_loop_waits_for_the_token_too() -> None:
+    with TokenServer({"client": "s3cret"}) as server:
+        server.answers.clear()
+        provider = ClientCredentials(credentials(server.url))
+        elsewhere = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(provider.token())))
+        await until_asked(server, 1)
+        here = asyncio.create_task(provider.token())
+        await asyncio.sleep(0)
+        server.answers.set()
+        assert await here == await elsewhere
+        assert len(server.asked) == 1
+
+
+async def test_a_token_is_asked_for_again_when_who_asked_has_gone() -> None:
+    with TokenServer({"client": "s3cret"}) as server:
+        server.answers.clear()
+        provider = ClientCredentials(credentials(server.url))
+        goes, stays = asyncio.create_task(provider.token()), asyncio.create_task(provider.token())
+        await until_asked(server, 1)
+        goes.cancel()
+        await until_asked(server, 2)
+        server.answers.set()
+        assert await stays
+
+
+async def test_all_who_wait_for_a_token_learn_that_there_is_none() -> None:
+    with TokenServer({}) as server:
+        provider = ClientCredentials(credentials(server.url))
+        found = await asyncio.gather(*(provider.token() for _ in range(3)), return_exceptions=True)
+        assert [type(each) for each in found] == 3 * [TokenRefused]
+        assert len(server.asked) == 1
 
 
 async def test_a_wrong_secret_is_refused_without_repeating_it() -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from support.application import Application
 
+from light_scheduler.errors import Overtaken
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.fencing import Fencing, ids_of
 from light_scheduler.kafka.probe import Prober
 from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.tables.changelog import is_untouched
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]
 
@@ -106,6 +110,56 @@ async def test_fencing_an_id_aborts_its_open_transaction_and_its_owner_fails(
     async with Reading(application, committed=False) as everything, Reading(application, committed=True) as committed:
         assert await committed.values(await with_markers(everything, committed)) == [(0, b"committed")]
     await producer.abandon()
+
+
+async def test_of_two_owners_under_two_ids_the_one_that_comes_second_gives_way(
+    application: Application, clients: KafkaClients, transactional_id: str
+) -> None:
+    log = TopicPartition(application.target, 0)
+    owners = [LaneProducer(clients, each) for each in ids_of(transactional_id)[:2]]
+    for owner in owners:
+        await owner.fence()
+        owner.continuity = Continuity(log, 0, partial(is_untouched, clients, log))
+    first, second = owners
+
+    async def the_second_is_refused_meanwhile() -> bool:
+        with pytest.raises(Overtaken, match="was to go on at 0 and went on at 1"):
+            await second.commit(batches(application.target, b"undecided before it", 0), "g", {})
+        await second.discard()
+        return True
+
+    ends = await first.commit_when(batches(application.target, b"first", 0), the_second_is_refused_meanwhile)
+    assert ends == {(application.target, 0): 1}
+    second = LaneProducer(clients, ids_of(transactional_id)[1])
+    await second.fence()
+    second.continuity = Continuity(log, 0, partial(is_untouched, clients, log))
+    with pytest.raises(Overtaken):
+        await second.commit(batches(application.target, b"committed before it", 0), "g", {})
+    await second.discard()
+    # What the second left behind is markers and aborted records, which change nothing.
+    await first.commit(batches(application.target, b"and again", 0), "g", {})
+    await first.discard()
+    async with Reading(application, committed=False) as everything, Reading(application, committed=True) as committed:
+        seen = await committed.values(await with_markers(everything, committed))
+    assert seen == [(0, b"and again"), (0, b"first")]
+
+
+async def test_an_owner_that_is_alone_need_not_look_what_lies_between_its_transactions(
+    application: Application, clients: KafkaClients, transactional_id: str
+) -> None:
+    async def nobody_asks(_start: int, _end: int) -> bool:
+        pytest.fail("it goes on where it was left")
+
+    async def drop() -> bool:
+        return False
+
+    producer = LaneProducer(clients, transactional_id)
+    await producer.fence()
+    producer.continuity = Continuity((application.target, 1), 0, nobody_asks)
+    for number in range(5):
+        await producer.commit(batches(application.target, b"%d" % number, 1, 2), "g", {})
+        await producer.commit_when(batches(application.target, b"dropped", 1, 3), drop)
+    await producer.discard()
 
 
 async def test_an_id_that_was_fenced_can_be_worked_under_at_once(

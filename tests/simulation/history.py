@@ -87,6 +87,8 @@ class History:
     """So long before they are due firings are prepared."""
     trouble: Trouble | None = None
     """What the target `FRAIL` does."""
+    late_markers: float = 0.0
+    """In how many transactions some partitions get the marker seconds after the others."""
 
 
 class Verdict(NamedTuple):
@@ -135,7 +137,18 @@ def draw(seed: int) -> History:
     machines, most, shares = random.choice((1, 2, 2)), random.choice((MOST, MOST, 1, 2)), random.choice(SHARES)
     stage_ahead_ms = random.choice((0, 40, 400))
     faults.sort()
-    return History(seed, machines, partitions, tuple(sends), tuple(faults), compactions, most, shares, stage_ahead_ms)
+    return History(
+        seed,
+        machines,
+        partitions,
+        tuple(sends),
+        tuple(faults),
+        compactions,
+        most,
+        shares,
+        stage_ahead_ms,
+        late_markers=0.2 if seed % 4 == 1 else 0.0,
+    )
 
 
 def draw_frozen_standby(seed: int) -> History:
@@ -147,6 +160,20 @@ def draw_frozen_standby(seed: int) -> History:
     frozen_at = random.randint(25, 60)
     compactions = (fires_at + 0.5, fires_at + TOMBSTONES_KEPT_MS / 1_000 + 1)
     return History(3 * seed, 2, 1, sends, ((frozen_at, freeze),), compactions)
+
+
+def draw_doubt(seed: int) -> History:
+    """Make a history up in which commits and owners are in doubt: answers are lost, lanes move, markers are late."""
+    random = Random(seed)
+    sends = tuple(
+        Send(0.3 * number, 0, "schedule", random.choice(IDS), random.choice((0, 300, 1_000)), b"x", None)
+        for number in range(random.randint(6, 12))
+    )
+    kinds = random.choice((("lose",), ("lose", "rebalance", "stop"), ("rebalance", "stop", "kill", "stall")))
+    faults = tuple(
+        (step, Fault(random.choice(kinds), 3 * random.random())) for step in sorted(random.sample(range(30, 300), 12))
+    )
+    return History(seed, random.choice((1, 2, 2)), 1, sends, faults, (), late_markers=0.6)
 
 
 def draw_trouble(seed: int) -> History:
@@ -188,7 +215,7 @@ class World:
         self.history = history
         self.lane_type = lane_type
         self.clock = _Clock(self.loop)
-        self.kafka = Kafka(self.random, self.clock.now)
+        self.kafka = Kafka(self.random, self.clock.now, late_markers=history.late_markers)
         self.kafka.changed = self._wake_fetchers
         self.partitions = [TopicPartition(COMMANDS, number) for number in range(history.partitions)]
         self.group = Group(self.random, self.partitions, with_standbys=history.seed % 3 == 0)

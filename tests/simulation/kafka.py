@@ -1,8 +1,9 @@
 """A Kafka of one process: logs, transactions and what can be seen of them.
 
 It is as unhelpful as the protocol allows. A commit is decided when its request arrives, but its markers are written
-later; until then read_committed readers and the group's offsets see what was before. Markers take offsets, and so do
-aborted records. Compaction leaves holes. A request whose sender gave up may still arrive.
+later; until then read_committed readers and the group's offsets see what was before. Some partitions may get theirs
+seconds after the others; until all have theirs the transactional id is stuck. Markers take offsets, and so do aborted
+records. Compaction leaves holes. A request whose sender gave up may still arrive.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiokafka import TopicPartition
-from aiokafka.errors import InvalidProducerEpoch, InvalidTxnState, KafkaError, MessageSizeTooLargeError, ProducerFenced
+from aiokafka.errors import (
+    ConcurrentTransactions,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    KafkaError,
+    MessageSizeTooLargeError,
+    ProducerFenced,
+)
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import RecordMetadata
 
@@ -32,9 +40,17 @@ INTERNAL = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics that no producer may write to: the coordinator refuses to make them part of a transaction."""
 
 TRANSACTION_TIMEOUT_S = 10.0
+STUCK_S = 5.0
+"""How long markers may be late. It is shorter than a session: who wakes from a freeze finds its ids free, or fenced."""
+PATIENCE_S, RETRY_S = 1.0, 0.05
+"""How long a transactional id that is asked for may be stuck before it is given up, as in `coordinator`."""
 
 Place = tuple[str, int]
 """(topic, partition)."""
+
+
+class Killed(BaseException):
+    """The process is gone; nothing of it runs on. Not an Exception: nobody handles it."""
 
 
 class Record(NamedTuple):
@@ -65,6 +81,8 @@ class Transaction:
     state: State = State.OPEN
     decided_at: float = 0.0
     places: set[Place] = field(default_factory=set)
+    late: set[Place] = field(default_factory=set)
+    """Where its marker is not written before the id is free again."""
     records: list[Record] = field(default_factory=list)
     group_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     broken: KafkaError | None = None
@@ -125,8 +143,9 @@ class Log:
 class Kafka:
     """The cluster. `changed` is called when read_committed readers can see more."""
 
-    def __init__(self, random: Random, now_ms: Callable[[], int]) -> None:
+    def __init__(self, random: Random, now_ms: Callable[[], int], *, late_markers: float = 0.0) -> None:
         self.random = random
+        self._late_markers = late_markers
         self.now_ms = now_ms
         self.logs: dict[Place, Log] = {}
         self.commits: list[Transaction] = []
@@ -135,6 +154,7 @@ class Kafka:
         self._epochs: dict[str, int] = {}
         self._current: dict[str, Transaction] = {}
         self._unmarked: dict[str, Transaction] = {}
+        self._stuck: dict[str, Transaction] = {}
 
     def log(self, place: Place) -> Log:
         log = self.logs.get(place)
@@ -148,16 +168,23 @@ class Kafka:
     def epoch(self, transactional_id: str) -> int:
         return self._epochs.get(transactional_id, 0)
 
+    def is_stuck(self, transactional_id: str) -> bool:
+        """Tell whether requests for an id are answered with CONCURRENT_TRANSACTIONS: markers of it are missing."""
+        return transactional_id in self._stuck
+
     def take_over(self, transactional_id: str) -> int:
-        """InitProducerId: abort the former owner's transaction, fence it, and have all markers written."""
+        """InitProducerId: abort the former owner's transaction, and fence it when all markers are written."""
         open_transaction = self._current.pop(transactional_id, None)
         if open_transaction is not None:
             self._abort(open_transaction)
         self._write_markers(transactional_id)
+        if self.is_stuck(transactional_id):
+            raise ConcurrentTransactions
         self._epochs[transactional_id] = self.epoch(transactional_id) + 1
         return self._epochs[transactional_id]
 
     def begin(self, transactional_id: str, epoch: int, backlog_end: dict[Place, int]) -> None:
+        """Begin a transaction; of an id that is stuck, when it is free."""
         self._check(transactional_id, epoch)
         self._write_markers(transactional_id)  # the broker would answer CONCURRENT_TRANSACTIONS until they are
         transaction = Transaction(transactional_id, epoch, backlog_end)
@@ -198,6 +225,7 @@ class Kafka:
         transaction.decided_at = asyncio.get_running_loop().time()
         self.commits.append(transaction)
         self._unmarked[transactional_id] = transaction
+        self._draw_late(transaction)
         if self.random.random() < 0.4:
             asyncio.get_running_loop().call_later(self.random.random() * 0.2, self._write_markers, transactional_id)
         else:
@@ -241,17 +269,32 @@ class Kafka:
     def _abort(self, transaction: Transaction) -> None:
         transaction.state = State.ABORTED
         transaction.decided_at = asyncio.get_running_loop().time()
-        for place in transaction.places:
-            self.log(place).mark(transaction)
-        self.changed()
+        self._draw_late(transaction)
+        self._mark(transaction)
 
     def _write_markers(self, transactional_id: str) -> None:
         transaction = self._unmarked.pop(transactional_id, None)
         if transaction is not None:
-            for place in transaction.places:
-                self.log(place).mark(transaction)
+            self._mark(transaction)
             self.group_offsets.update(transaction.group_offsets)
-            self.changed()
+
+    def _draw_late(self, transaction: Transaction) -> None:
+        if self._late_markers and self.random.random() < self._late_markers:
+            transaction.late = {place for place in sorted(transaction.places) if self.random.random() < 0.5}
+            if transaction.late:
+                self._stuck[transaction.transactional_id] = transaction
+                seconds = STUCK_S * self.random.random()
+                asyncio.get_running_loop().call_later(seconds, self._free, transaction)
+
+    def _mark(self, transaction: Transaction) -> None:
+        for place in transaction.places - transaction.late:
+            self.log(place).mark(transaction)
+        self.changed()
+
+    def _free(self, transaction: Transaction) -> None:
+        transaction.late = set()
+        del self._stuck[transaction.transactional_id]
+        self._mark(transaction)
 
 
 class _Client:
@@ -269,12 +312,13 @@ class _Manager:
 
     def __init__(self) -> None:
         self.txn_partitions: set[TopicPartition] = set()
+        self.refused: set[TopicPartition] = set()
 
     def maybe_add_partition_to_txn(self, tp: TopicPartition) -> None:
         self.txn_partitions.add(tp)
 
     def partitions_to_add(self) -> set[TopicPartition]:
-        return set()
+        return self.refused
 
 
 class Producer:
@@ -290,13 +334,20 @@ class Producer:
         self._epoch = -1
         self._backlog_end: dict[Place, int] = {}
         self._unanswered: set[asyncio.Future[RecordMetadata]] = set()
+        self._is_stopped = False
 
     async def start(self) -> None:
-        await self._request("0.fence", self._fence)
+        while True:
+            try:
+                await self._request("0.fence", self._fence)
+            except ConcurrentTransactions:
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
 
     def _fence(self) -> None:
-        self._node.world.group.watch_fence(self._lane, self._id)
         self._epoch = self._kafka.take_over(self._id)
+        self._node.world.group.watch_fence(self._lane, self._id)
         self._backlog_end = {place: self._kafka.last_stable(place) for place in self._lane.watched}
 
     async def begin_transaction(self) -> None:
@@ -326,6 +377,11 @@ class Producer:
             self._unanswered.add(future)
             asyncio.get_running_loop().call_later(seconds, answer)
             return future
+        if self._kafka.is_stuck(self._id):
+            self._unanswered.add(future)
+            self._txn_manager.refused.add(TopicPartition(*place))
+            self._node.world.spawn(self._when_free(answer))
+            return future
         try:
             first = await self._request("3.send", write)
         except KafkaError as error:
@@ -333,6 +389,19 @@ class Producer:
         else:
             future.set_result(RecordMetadata(topic, partition, TopicPartition(*place), first, 0, 0, 0))
         return future
+
+    async def _when_free(self, answer: Callable[[], None]) -> None:
+        """Try again until the coordinator takes a partition, or the producer is let go of."""
+        try:
+            while self._kafka.is_stuck(self._id):
+                await asyncio.sleep(RETRY_S)
+                await self._node.reach("3.send sent")
+                if self._is_stopped:
+                    return
+        except (Killed, KafkaError):
+            return
+        self._txn_manager.refused.clear()
+        answer()
 
     def _answer(self, future: asyncio.Future[RecordMetadata], answer: RecordMetadata | KafkaError) -> None:
         self._unanswered.discard(future)
@@ -354,6 +423,7 @@ class Producer:
         await self._request("5.abort", lambda: self._kafka.abort(self._id, self._epoch))
 
     async def stop(self) -> None:
+        self._is_stopped = True
         await self._node.reach("5.stop")
 
     async def _request(self, point: str, effect: Callable[[], Any]) -> Any:
@@ -453,7 +523,16 @@ class Clients:
 
     async def fence(self, transactional_id: str) -> bool:
         await self.node.reach("0.fence sent")
+        asked_at = self.node.world.loop.time()
+        while True:
+            try:
+                self.node.world.kafka.take_over(transactional_id)
+            except ConcurrentTransactions:
+                if self.node.world.loop.time() - asked_at > PATIENCE_S:
+                    return False
+                await asyncio.sleep(RETRY_S)
+            else:
+                break
         self.node.world.group.watch_fence(self, transactional_id)
-        self.node.world.kafka.take_over(transactional_id)
         await self.node.reach("0.fence answered")
         return True

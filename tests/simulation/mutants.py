@@ -125,8 +125,8 @@ def _read_before_fencing() -> Iterator[Any]:
         async def _take_over(self) -> None:
             bring_up = self.copy.bring_up
 
-            async def and_then_fence() -> Any:
-                brought_up = await bring_up()
+            async def and_then_fence(**markers: bool) -> Any:
+                brought_up = await bring_up(**markers)
                 assert self._producer is not None
                 await fence(self._producer)
                 return brought_up
@@ -168,6 +168,15 @@ def _restore_uncommitted() -> Iterator[Any]:
         return [log.entries[offset][1] for offset in range(start, end) if offset in log.entries]
 
     with _replaced(Reader, "visible", staticmethod(everything)):
+        yield None
+
+
+@_mutant(0, "What is decided counts as written: a restore does not wait for markers.")
+def _markers_are_not_waited_for() -> Iterator[Any]:
+    async def what_can_be_read(reader: Any, changelog: Any, at: int, **_: bool) -> int:
+        return max(at, int((await reader.end_offsets([changelog]))[changelog]))
+
+    with _replaced(local_copy_module, "decided_end", what_can_be_read):
         yield None
 
 
@@ -385,7 +394,7 @@ def _one_future_is_skipped() -> Iterator[Any]:
         for builder, _ in batches:
             future = await producer.send_batch(builder, target[0], partition=target[1])
             future.exception()
-        return batches_module._Taken(0, None)
+        return batches_module._Taken(0, 0, None)
 
     send_in_order = batches_module._send_in_order
     with _replaced(batches_module, "_send_in_order", all_but_the_last):

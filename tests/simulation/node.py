@@ -23,6 +23,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.outages import Outages
 from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.kafka.topic_ids import TopicIds
+from light_scheduler.kafka.trials import Trials
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
@@ -36,7 +37,7 @@ from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
 from light_scheduler.wire import dialect_named
 
-from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Record
+from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record
 
 if TYPE_CHECKING:
     from .history import World
@@ -53,10 +54,6 @@ TICK_MS = 20_000
 TOMBSTONES_KEPT_MS = 30_000
 LOST_BATCH_S = 1.0
 POLL_S = 0.05
-
-
-class Killed(BaseException):
-    """The process is gone; nothing of it runs on. Not an Exception: nobody handles it."""
 
 
 class Fault(NamedTuple):
@@ -174,6 +171,7 @@ class KnownTopics:
         self._asked: set[str] = set()
         self._denied: dict[str, tuple[str, float]] = {}
         self.outages = Outages(asyncio.get_running_loop().time)
+        self.trials = Trials(self.outages)
 
     async def suspect(self, places: Iterable[Place], reason: str) -> None:
         """The metadata explain nothing, if there is anybody to ask; but where answers go is never at fault here.
@@ -183,9 +181,15 @@ class KnownTopics:
         with contextlib.suppress(BrokerError):
             await self.resolve(set())
             topics = {topic for topic, _ in places} - {REPLIES}
-            suspects = [(topic, number) for topic in topics for number in range(TARGET_PARTITIONS)]
-            self.outages.suspect(suspects, reason, self._node.world.kafka.now_ms())
-            asyncio.get_running_loop().call_later(PROBE_S, self._probe)
+            self._open(((topic, number) for topic in topics for number in range(TARGET_PARTITIONS)), reason)
+
+    def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
+        """As `suspect`, without asking anybody."""
+        self._open([place], reason, times)
+
+    def _open(self, places: Iterable[Place], reason: str, times: int | None = None) -> None:
+        self.outages.suspect(places, reason, self._node.world.kafka.now_ms(), times)
+        asyncio.get_running_loop().call_later(PROBE_S, self._probe)
 
     def _probe(self) -> None:
         """Find out what answers by now."""
@@ -200,6 +204,9 @@ class KnownTopics:
             raise KeyError(topic)
         if topic not in EXISTING:
             return TargetTopic(0, 0, f"topic {topic} does not exist", 0.0)
+        refusal, until = self._denied.get(topic, ("", 0.0))
+        if self._node.world.loop.time() < until:
+            return TargetTopic(0, 0, refusal, 0.0)
         partitions = {
             TARGET: TARGET_PARTITIONS,
             FRAIL: TARGET_PARTITIONS,

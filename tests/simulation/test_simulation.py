@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from unittest.mock import patch
 
 import pytest
 
 from light_scheduler.kafka.supervision import FIRST_RETRY_S
+from light_scheduler.kafka.targets import Targets
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.model import OTHERS, Shares
+from light_scheduler.wire import partition_for
 from simulation import loop as simulated
 from simulation.campaign import campaign
-from simulation.history import History, Send, World, draw, draw_frozen_standby, draw_trouble, play
+from simulation.history import History, Send, World, draw, draw_doubt, draw_frozen_standby, draw_trouble, play
 from simulation.kafka import POISON, Reader
 from simulation.mutants import MUTANTS
-from simulation.node import COMMANDS, TARGET, Fault, Node
+from simulation.node import COMMANDS, TARGET, TARGET_PARTITIONS, Fault, KnownTopics, Node
 
 POINTS = {
     "0.fence sent",
@@ -94,6 +97,19 @@ def steps_of(history: History) -> dict[str, int]:
 
 
 @pytest.mark.timeout(1_800)
+def test_answers_are_lost_and_markers_are_late_and_no_harm_is_done(pytestconfig: pytest.Config) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_doubt(seed)).violation)}
+
+    assert violations == {}
+
+
+def test_what_lanes_ask_of_topics_is_there_in_the_simulation_too() -> None:
+    asked = {name for name in vars(Targets) if not name.startswith("_")}
+    assert asked <= vars(KnownTopics).keys()
+
+
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("kind", ["silent", "slow", "refuses"])
 def test_a_target_in_trouble_holds_up_neither_other_firings_nor_commands_and_loses_nothing(
     kind: str, pytestconfig: pytest.Config
@@ -139,6 +155,30 @@ def test_nobody_is_refused_for_the_records_of_others_and_all_come_soon() -> None
         verdict = play(History(seed, 1, 1, tuple(sends), (), ()))
         assert verdict.violation is None
         assert verdict.fired == 8
+
+
+@pytest.mark.parametrize("due_s", [3, 21], ids=["among refusals", "while the partition is left alone"])
+def test_a_tenant_whose_records_are_refused_holds_up_no_other_tenant_at_the_same_partition(due_s: int) -> None:
+    place = partition_for(b"c", TARGET_PARTITIONS)
+    names = (f"bad-{number}" for number in count())
+    bad = islice((name for name in names if partition_for(name.encode(), TARGET_PARTITIONS) == place), 30)
+    sends = [Send(1.0, 0, "schedule", name, 1_000 + number, POISON, None) for number, name in enumerate(bad)]
+    sends.append(Send(1.0, 0, "schedule", "c", 1_000 * (due_s - 1), b"fine", None))
+
+    async def delivered(seed: int) -> tuple[str | None, list[tuple[bytes | None, float]]]:
+        world = World(History(seed, 1, 1, tuple(sends), (), ()), settle_s=1_000.0)
+        violation = (await world.play()).violation
+        records = [(record, commit.decided_at) for commit in world.kafka.commits for record in commit.records]
+        return violation, [(record.value, at) for record, at in records if record.topic == TARGET]
+
+    logging.disable(logging.CRITICAL)
+    try:
+        for seed in range(20):
+            violation, ((value, at),) = simulated.run(delivered(seed))
+            assert (violation, value) == (None, b"fine")
+            assert at < due_s + 7
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def test_a_machine_that_was_away_for_longer_than_tombstones_are_kept_does_not_fire_again() -> None:

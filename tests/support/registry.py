@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +17,8 @@ class FakeRegistry:
     def __init__(self, schemas: dict[int, Any]) -> None:
         self.schemas = schemas
         self.failing: int | None = None
+        self.login: tuple[str, str] | None = None
+        """User and password, if it wants them."""
         self.more: dict[int, dict[str, Any]] = {}
         """Further members of the answers, by id."""
         self.asked: list[int] = []
@@ -23,6 +26,11 @@ class FakeRegistry:
     async def answer(self, request: web.Request) -> web.Response:
         id = int(request.match_info["id"])
         self.asked.append(id)
+        if self.login is not None:
+            user, password = self.login
+            expected = b64encode(f"{user}:{password}".encode()).decode()
+            if request.headers.get("Authorization") != f"Basic {expected}":
+                return web.json_response({"error_code": 401, "message": "Unauthorized"}, status=401)
         if self.failing is not None:
             return web.json_response({"error_code": 50001, "message": "Error in the backend"}, status=self.failing)
         if id not in self.schemas:

@@ -18,7 +18,10 @@ KEY_ID = "tests"
 
 
 class TokenServer(http.server.ThreadingHTTPServer):
-    """`clients` are ids and secrets; a token's subject is its client's id. A context manager."""
+    """`clients` are ids and secrets; a token's subject is its client's id. A context manager.
+
+    While `answers` is cleared, requests for tokens wait.
+    """
 
     daemon_threads = True
 
@@ -29,6 +32,8 @@ class TokenServer(http.server.ThreadingHTTPServer):
         self.life_s = life_s
         self.issuer = "https://tokens.test"
         self.asked: list[dict[str, list[str]]] = []
+        self.answers = threading.Event()
+        self.answers.set()
         self._key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
 
@@ -45,6 +50,7 @@ class TokenServer(http.server.ThreadingHTTPServer):
         return self
 
     def __exit__(self, *failure: object) -> None:
+        self.answers.set()
         self.shutdown()
         self._thread.join()
         self.server_close()
@@ -78,6 +84,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         self.server.asked.append(form)
+        self.server.answers.wait(30)
         kind, _, encoded = self.headers.get("Authorization", "").partition(" ")
         client, _, secret = base64.b64decode(encoded).decode().partition(":")
         if kind != "Basic" or self.server.clients.get(client) != secret:

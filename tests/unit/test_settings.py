@@ -333,13 +333,43 @@ def test_a_dialect_that_does_not_exist_is_refused_with_the_closest_that_does() -
         load_settings({"commands_topics": "a:karfka"}, environment={})
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:8081", "https://user:secret@registry.example/"])
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8081", "https://registry.example/"])
 def test_a_schema_registry_is_an_address(address: str) -> None:
     assert load_settings({"schema_registry": address}, environment={}).schema_registry == address.rstrip("/")
 
 
-@pytest.mark.parametrize("address", ["registry:8081", "http://", "http://h:99999", "ftp://user:secret@h"])
+@pytest.mark.parametrize(
+    "address", ["registry:8081", "http://", "http://h:99999", "ftp://user:secret@h", "http://user:secret@h:8081"]
+)
 def test_a_bad_schema_registry_is_refused_without_showing_its_password(address: str) -> None:
     with pytest.raises(ConfigurationError, match="schema-registry") as caught:
         load_settings({"schema_registry": address}, environment={})
     assert "secret" not in str(caught.value)
+
+
+def test_the_login_of_a_schema_registry_is_a_secret() -> None:
+    login = {"schema_registry_username": "user", "schema_registry_password": "hidden"}
+    settings = load_settings({"schema_registry": "http://127.0.0.1:8081", **login}, environment={})
+    assert settings.registry is not None
+    assert settings.registry.headers() == {"Authorization": "Basic dXNlcjpoaWRkZW4="}
+    assert "hidden" not in repr(settings) + repr(settings.registry)
+
+
+@pytest.mark.parametrize(
+    ("given", "at_fault"),
+    [
+        ({"username": "u"}, "schema_registry_password is not set"),
+        ({"password": "hidden"}, "schema_registry_username is not set, but schema_registry_password is"),
+        ({"password_file": "f"}, "schema_registry_username is not set, but schema_registry_password_file is"),
+        ({"username": "u", "password": "hidden", "password_file": "f"}, "remove one of them"),
+    ],
+)
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8081", None])
+def test_a_login_of_a_schema_registry_that_is_not_whole_is_refused(
+    given: dict[str, str], at_fault: str, address: str | None
+) -> None:
+    login = {f"schema_registry_{name}": value for name, value in given.items()}
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({"schema_registry": address, **login}, environment={})
+    assert ("schema_registry is not set" if address is None else at_fault) in str(caught.value).replace(":", "")
+    assert "hidden" not in str(caught.value)

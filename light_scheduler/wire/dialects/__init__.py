@@ -2,7 +2,3 @@
 
 One module a dialect. Each also takes commands in the JSON form, so that HTTP can control what is pending in its topics.
 """
-
-from .compatible import CompatibleDialect
-
-__all__ = ["CompatibleDialect"]

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from light_scheduler.errors import ConfigurationError, InvalidCommand
-from light_scheduler.wire.schemas import FRAME, Schemas, schema_id
+from light_scheduler.wire.schemas import FRAME, Schemas, keep, schema_id
 
 try:
     import fastavro
@@ -70,7 +70,7 @@ class AvroForm:
                 raise InvalidCommand(self._field, f"has the schema of id {id}: {error}") from None
             if not isinstance(schema, dict) or schema.get("type") != "record":
                 raise InvalidCommand(self._field, f"has the schema of id {id}, which is of no Avro record")
-            self._parsed[id] = schema
+            keep(self._parsed, id, schema)
         return schema
 
 

@@ -62,8 +62,12 @@ def test_a_broker_without_a_controller_asks_the_one_that_is_another_process() ->
 
 def test_properties_of_ones_own_are_added_or_take_the_place_of_ours() -> None:
     others = {"num.io.threads": 1, "authorizer.class.name": "org.example.Authorizer"}
+    added = {name: str(value) for name, value in others.items()}
     text = server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), others=others)
-    assert parsed(text) == properties() | {"num.io.threads": "1", "authorizer.class.name": "org.example.Authorizer"}
+    assert parsed(text) == properties() | added
+    plain = parsed(controller_properties(port=9093, log_dir=Path("/data"), copies=3))
+    text = controller_properties(port=9093, log_dir=Path("/data"), copies=3, others=others)
+    assert parsed(text) == plain | added
 
 
 def test_a_folder_with_unusual_characters_is_read_back_as_it_is() -> None:

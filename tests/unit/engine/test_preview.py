@@ -76,7 +76,7 @@ timings = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(timings, st.integers(0, HOUR), st.integers(0, HOUR), st.none() | st.integers(1, 12), st.integers(-HOUR, HOUR))
 def test_a_preview_is_what_then_happens(timing: Timing, jitter: int, window: int, most: int | None, start: int) -> None:
     bounds: dict[str, Any] = {"jitter": jitter, "window": window, "misfire": "all"}

@@ -256,7 +256,7 @@ RESCHEDULED = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     RESCHEDULED,
     st.lists(st.tuples(st.integers(1, 4 * MINUTE), st.integers(0, 3 * MINUTE), RESCHEDULED), max_size=8),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, ProducerFenced, TopicAuthorizationFailedError
 from support.producing import FakeProducer
 
 from light_scheduler.errors import CycleTimeout, TransactionStuck
@@ -36,6 +36,8 @@ class Transactions(FakeProducer):
         self.hangs: set[str] = set()
         self.fails: dict[str, Exception] = {}
         self.is_blocked = False
+        self.refusal: Exception | None = None
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.client = SimpleNamespace(add_topic=self._step("track"), close=self._step("close client"))
         self.begin_transaction = self._step("begin")
         self.send_offsets_to_transaction = self._step("offsets")
@@ -60,8 +62,14 @@ class Transactions(FakeProducer):
 
     def maybe_add_partition_to_txn(self, place: TopicPartition) -> None:
         self.steps.append(f"add {place.partition}")
-        if not self.is_blocked:
+        if self.refusal is not None:
+            if not self.ended.done():
+                self.ended.set_exception(self.refusal)
+        elif not self.is_blocked:
             self._added.add(place)
+
+    def wait_for_transaction_end(self) -> asyncio.Future[None]:
+        return self.ended
 
     @property
     def txn_partitions(self) -> set[TopicPartition]:
@@ -142,6 +150,43 @@ async def test_settling_does_not_end_before_the_coordinator_has_taken_the_partit
     with pytest.raises(CycleTimeout):
         await producer.settle([PLACE], commits=True)
     assert "commit" not in kafka.steps
+
+
+async def test_without_the_right_to_write_nothing_is_settled_and_the_producer_goes_on(
+    producer: LaneProducer, kafka: Transactions
+) -> None:
+    kafka.refusal = TopicAuthorizationFailedError({"t"})
+    with pytest.raises(TopicAuthorizationFailedError):
+        await producer.settle([PLACE], commits=True)
+    assert kafka.steps == ["track", "begin", "add 0", "abort"]
+    await producer.discard()
+    assert kafka.steps[4:] == ["stop"], "nothing is open"
+    kafka.refusal, kafka.ended = None, asyncio.get_running_loop().create_future()
+    kafka.steps.clear()
+    await producer.settle([PLACE], commits=True)
+    await producer.discard()
+    assert kafka.steps == ["begin", "add 0", "commit", "stop"]
+
+
+async def test_a_producer_that_fails_while_it_settles_says_so_at_once(
+    producer: LaneProducer, kafka: Transactions
+) -> None:
+    kafka.refusal = ProducerFenced()
+    async with asyncio.timeout(1.0):
+        with pytest.raises(ProducerFenced):
+            await producer.settle([PLACE], commits=True)
+
+
+@pytest.mark.parametrize(("commits", "end"), [(True, "commit"), (False, "abort")])
+async def test_what_was_to_be_settled_as_committed_is_not_aborted_by_being_let_go_of(
+    producer: LaneProducer, kafka: Transactions, monkeypatch: pytest.MonkeyPatch, commits: bool, end: str
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
+    kafka.is_blocked = True
+    with pytest.raises(CycleTimeout):
+        await producer.settle([PLACE], commits=commits)
+    await producer.discard()
+    assert kafka.steps[2:] == ["add 0", end, "stop"]
 
 
 async def open_transaction(producer: LaneProducer, kafka: Transactions) -> None:

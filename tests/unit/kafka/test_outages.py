@@ -88,6 +88,20 @@ def test_a_fault_that_the_metadata_know_is_over_as_soon_as_they_know_it_no_more(
     assert outages.to_probe() == [], "there is nothing to find out"
 
 
+def test_a_fault_that_the_metadata_knew_is_remembered_for_a_minute(outages: Outages, time: Time) -> None:
+    outages.observe("t", {0: "x"}, AT)
+    outages.suspect([B], "silent", AT)
+    time.seconds += 5
+    assert outages.known_faults() == {A: time.seconds}
+    outages.observe("t", {}, AT)
+    outages.close([B])
+    mended_at = time.seconds
+    time.seconds += FORGET_S - EPSILON_S
+    assert outages.known_faults() == {A: mended_at}
+    time.seconds += EPSILON_S
+    assert outages.known_faults() == {}
+
+
 def test_an_outage_has_begun_when_it_was_first_seen_and_has_the_last_reason(outages: Outages) -> None:
     outages.observe("t", {0: "no leader"}, AT)
     outages.observe("t", {0: "too few replicas"}, AT + 5_000)
@@ -163,6 +177,31 @@ def test_a_place_that_answers_probes_and_fails_again_waits_twice_as_long_each_ti
     waits = [fail_again(outages, time, A) for _ in range(9)]
     assert waits == pytest.approx([0.5, 1, 2, 4, 8, 16, 30, 30, 30])
     assert outages.failures(A) == 9
+
+
+def test_a_place_that_fails_for_days_waits_no_longer_than_that(outages: Outages, time: Time) -> None:
+    waits = [fail_again(outages, time, A) for _ in range(2_000)]
+    assert waits[-1] == pytest.approx(LAST_WAIT_S)
+
+
+def test_a_place_is_probed_sooner_if_there_is_reason_to_and_never_later(outages: Outages, time: Time) -> None:
+    outages.suspect([A], "silent", AT, 5)
+    outages.suspect([B], "silent", AT, 0)
+    time.seconds += FIRST_WAIT_S / 2
+    for place in (A, B, OTHER):
+        outages.hasten(place)
+    time.seconds += FIRST_WAIT_S / 2
+    assert outages.to_probe() == [B]
+    time.seconds += FIRST_WAIT_S / 2
+    assert outages.to_probe() == [A]
+
+
+def test_how_often_it_failed_may_be_told(outages: Outages, time: Time) -> None:
+    for _ in range(3):
+        fail_again(outages, time, A)
+    outages.suspect([A], "it refuses", AT, 1)
+    ((_, outage),) = outages
+    assert outage.probe_at - time.seconds == 2 * FIRST_WAIT_S
 
 
 @pytest.mark.parametrize(("well_s", "failures"), [(FORGET_S - EPSILON_S, 3), (FORGET_S, 1)])

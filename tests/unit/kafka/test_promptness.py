@@ -5,32 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
 from aiokafka.structs import BrokerMetadata
+from support.slow_broker import hanging
 
 from light_scheduler.kafka import promptness as module
-from light_scheduler.kafka.promptness import Promptness, bound_heartbeats
+from light_scheduler.kafka import silence
+from light_scheduler.kafka.promptness import Promptness
 
 SILENT, OTHER = 1, 2
-
-
-@asynccontextmanager
-async def hanging() -> AsyncIterator[str]:
-    """A server that takes connections and never answers."""
-    open_connections: list[asyncio.StreamWriter] = []
-    server = await asyncio.start_server(lambda _, writer: open_connections.append(writer), "127.0.0.1")
-    host, port = server.sockets[0].getsockname()
-    try:
-        yield f"{host}:{port}"
-    finally:
-        server.close()
-        for writer in open_connections:
-            writer.close()
 
 
 @asynccontextmanager
@@ -57,7 +44,6 @@ class Conn:
         self.host, _, port = address.rpartition(":")
         self.port = int(port)
         self.closed: list[CloseReason | None] = []
-        self._request_timeout = 40.0
 
     def connected(self) -> bool:
         return not self.closed
@@ -72,7 +58,7 @@ class Conn:
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONNECT_S", 0.05)
-    monkeypatch.setattr(module, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(silence, "STEP_S", 0.01)
 
 
 async def test_a_broker_that_answers_no_connection_is_left_out_by_all_clients() -> None:
@@ -140,49 +126,3 @@ async def test_all_clients_disconnect_from_a_broker_that_one_of_them_found_silen
         one._on_connection_closed(found, CloseReason.CONNECTION_TIMEOUT)
         await asyncio.sleep(0)  # it is said in the other's loop
         assert [conn.closed for conn in conns] == [[CloseReason.CONNECTION_BROKEN], []]
-
-
-@pytest.mark.parametrize(
-    ("is_member", "group", "seconds"),
-    [
-        (True, ConnectionGroup.COORDINATION, 40.0),
-        (True, ConnectionGroup.DEFAULT, 3.0),
-        (False, ConnectionGroup.COORDINATION, 3.0),
-    ],
-)
-async def test_only_a_members_coordinator_may_take_its_time(
-    is_member: bool, group: ConnectionGroup, seconds: float
-) -> None:
-    async with bound_client(Promptness(), "127.0.0.1:9", is_member=is_member) as client:
-        conn: Any = Conn("127.0.0.1:9")
-        client._conns[SILENT, group] = conn
-        assert await client._get_conn(SILENT, group=group) is conn
-        assert conn._request_timeout == seconds
-
-
-class Coordinator:
-    """Takes the place of a member's view of its group."""
-
-    coordinator_id, group_id = SILENT, "group"
-
-    def __init__(self, *, answers: bool) -> None:
-        self._answers = answers
-        self.is_dead = False
-
-    async def _do_heartbeat(self) -> bool:
-        if not self._answers:
-            await asyncio.Event().wait()
-        return True
-
-    def coordinator_dead(self) -> None:
-        self.is_dead = True
-
-
-@pytest.mark.parametrize("answers", [True, False])
-async def test_a_coordinator_that_answers_no_heartbeat_is_given_up(answers: bool) -> None:
-    conn, coordinator = Conn("127.0.0.1:9"), Coordinator(answers=answers)
-    client = SimpleNamespace(_conns={(SILENT, ConnectionGroup.COORDINATION): conn})
-    consumer: Any = SimpleNamespace(_coordinator=coordinator, _client=client)
-    bound_heartbeats(consumer)
-    assert await coordinator._do_heartbeat() is answers
-    assert (coordinator.is_dead, bool(conn.closed)) == (not answers, not answers)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 from support.foreign import SKYUK_SCHEMA, record, skyuk_avro, skyuk_json
-from support.partition import AT
+from support.partition import AT, Partition
+from support.producing import FakeProducer
 from support.registry import FakeRegistry
 
+from light_scheduler.clock import SettableClock
+from light_scheduler.connection import Secret
+from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka import schema_registry
 from light_scheduler.kafka.schema_registry import SchemaRegistry
+from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.readable import Readable
+from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.record import CommandRecord
-from light_scheduler.wire.schemas import Schemas
+from light_scheduler.wire.schemas import LAST_ID, MOST_KEPT, REFUSED_S, Schemas
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +39,8 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def asking(address: str) -> AsyncIterator[SchemaRegistry]:
-    registry = SchemaRegistry(address, Schemas())
+async def asking(address: str, *login: Any, schemas: Schemas | None = None) -> AsyncIterator[SchemaRegistry]:
+    registry = SchemaRegistry(RegistryAccess(address, *login), schemas or Schemas())
     try:
         yield registry
     finally:
@@ -53,11 +64,9 @@ async def test_a_schema_is_known_once_the_registry_has_answered() -> None:
 
 async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
     port = free_port()
-    async with asking(f"http://user:secret@127.0.0.1:{port}") as registry:
+    async with asking(f"http://127.0.0.1:{port}") as registry:
         waiting = asyncio.create_task(told(registry, 7))
-        trouble = await trouble_of(registry)
-        assert f"127.0.0.1:{port}" in trouble
-        assert "secret" not in trouble
+        assert f"127.0.0.1:{port}" in await trouble_of(registry, 7)
         server = FakeRegistry({7: SKYUK_SCHEMA})
         server.failing = 503
         async with server.serve(port):
@@ -69,9 +78,9 @@ async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
         assert 7 in registry.schemas
 
 
-async def trouble_of(registry: SchemaRegistry) -> str:
+async def trouble_of(registry: SchemaRegistry, id: int) -> str:
     async with asyncio.timeout(5):
-        while (trouble := registry.trouble) is None:
+        while (trouble := registry.trouble_with(id)) is None:
             await asyncio.sleep(0.01)
     return trouble
 
@@ -112,10 +121,124 @@ async def test_what_is_no_registry_refuses_no_schema() -> None:
     try:
         async with asking(f"http://127.0.0.1:{port}/elsewhere") as registry:
             registry.ask_for(7, asked.set)
-            assert "it answers 404" in await trouble_of(registry)
+            assert "it answers 404" in await trouble_of(registry, 7)
             assert 7 not in registry.schemas
     finally:
         await runner.cleanup()
+
+
+async def test_a_schema_that_was_missing_is_asked_for_again_after_a_while() -> None:
+    passed, server = [0.0], FakeRegistry({})
+    schemas = Schemas(lambda: passed[-1])
+    async with server.serve(free_port()) as address, asking(address, schemas=schemas) as registry:
+        await told(registry, 7)
+        passed.append(REFUSED_S - 0.1)
+        assert 7 in schemas
+        passed.append(REFUSED_S)
+        assert 7 not in schemas
+        with pytest.raises(ValueError, match="does not have it"):  # of a command that was let through before
+            schemas.get(7)
+        server.schemas[7] = SKYUK_SCHEMA
+        await told(registry, 7)
+        assert schemas.get(7) == SKYUK_SCHEMA
+
+
+def test_no_more_ids_are_remembered_than_there_is_room_for() -> None:
+    schemas = Schemas()
+    for id in range(2 * MOST_KEPT):
+        schemas.note(id, {})
+        schemas.refuse(LAST_ID - id, "missing")
+    kept = [id for id in range(2 * MOST_KEPT) if id in schemas]
+    assert kept == list(range(MOST_KEPT, 2 * MOST_KEPT))
+    assert sum(LAST_ID - id in schemas for id in range(2 * MOST_KEPT)) == MOST_KEPT
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+async def test_a_registry_is_logged_in_to_and_the_password_is_shown_nowhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, as_file: bool
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    file, server = tmp_path / "password", FakeRegistry({7: SKYUK_SCHEMA})
+    file.write_text("pässword\n")
+    login = ("user", None, file) if as_file else ("user", Secret("pässword"))
+    server.login = ("user", "pässword")
+    async with server.serve(free_port()) as address, asking(address, *login) as registry:
+        await told(registry, 7)
+        assert registry.schemas.get(7) == SKYUK_SCHEMA
+        server.login = ("user", "another")
+        registry.ask_for(8, lambda: None)
+        trouble = await trouble_of(registry, 8)
+    assert "401" in trouble
+    assert "schema_registry_password" in trouble
+    assert "pässword" not in trouble + caplog.text + repr(registry._access)
+
+
+async def test_a_denial_is_asked_about_less_and_less_often_and_told_of_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pauses: list[float] = []
+    passed = [0.0]
+    monkeypatch.setattr(schema_registry, "FIRST_RETRY_S", 0.5)
+    monkeypatch.setattr(schema_registry, "time", SimpleNamespace(monotonic=lambda: passed[-1]))
+    enough = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        passed.append(passed[-1] + seconds)
+        if len(pauses) == 10:
+            enough.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(schema_registry, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+    server = FakeRegistry({})
+    server.failing = 403
+    async with server.serve(free_port()) as address, asking(address) as registry:
+        registry.ask_for(7, lambda: None)
+        async with asyncio.timeout(10):
+            await enough.wait()
+    assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30]
+    warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(warnings) == 3, "of tries at 0 s, 0.5 s and so on, those at 0 s, 61.5 s and 121.5 s"
+
+
+def lane_of(registry: SchemaRegistry, state_path: Path) -> Lane:
+    """Return a lane that reads Avro, and that is not started: it needs no broker then."""
+    unused: Any = None
+    targets: Any = SimpleNamespace(outages=SimpleNamespace(changed=[]))
+    context = replace(
+        Partition(FakeProducer()).context, dialect=dialect_named("skyuk", registry.schemas), targets=targets
+    )
+    services = LaneServices(
+        clients=cast(Any, SimpleNamespace(fence=unused)),
+        group="group",
+        clock=SettableClock(AT),
+        confirm=unused,
+        changelog_facts=unused,
+        commands_ids=unused,
+        new_timer=lambda _tick: cast(Any, SimpleNamespace(cancel=lambda: None)),
+        make_room=unused,
+        fail=unused,
+        schema_registry=registry,
+    )
+    return Lane(context, services, state_path)
+
+
+async def test_what_no_lane_waits_for_is_not_asked_for(tmp_path: Path) -> None:
+    server = FakeRegistry({7: SKYUK_SCHEMA})
+    server.failing = 503
+    async with server.serve(free_port()) as address, asking(address) as registry:
+        stays, lane = asyncio.Event(), lane_of(registry, tmp_path)
+        for id in (7, 8):
+            assert lane.readable.count(iter([record(b"a", skyuk_avro(AT, id=id), [])]), 100) == 0
+            assert "503" in await trouble_of(registry, id)
+        registry.ask_for(7, stays.set)
+        await lane.close()
+        asked = len(server.asked)
+        server.failing = None
+        async with asyncio.timeout(5):
+            await stays.wait()
+        assert registry.trouble_with(8) is None
+        assert set(server.asked[asked:]) == {7}
 
 
 def waiting() -> Iterator[CommandRecord]:

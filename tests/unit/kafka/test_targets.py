@@ -18,9 +18,11 @@ class Cluster:
     def __init__(self, topics: dict[str, dict[str, str]]) -> None:
         self.topics = topics
         self.asked = 0
+        self.most_asked = 0
 
     async def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
         self.asked += 1
+        self.most_asked = max(self.most_asked, len(names))
         return [
             {"topic": name, "error_code": 0, "partitions": [{}, {}]}
             if name in self.topics
@@ -85,6 +87,16 @@ async def test_a_topic_that_is_missing_is_asked_for_soon_and_one_that_is_there_s
     assert cluster.asked == 3, "plain was asked for a minute ago"
 
 
+async def test_many_topics_are_asked_for_in_parts_that_a_broker_answers_soon() -> None:
+    names = {f"topic-{number}" for number in range(1_201)}
+    cluster = Cluster({name: {} for name in names})
+    targets = Targets("nowhere:1")
+    targets._admin = cluster
+    await targets.resolve(names)
+    assert {targets[name].refusal for name in names} == {None}
+    assert (cluster.asked, cluster.most_asked) == (3, 500)
+
+
 @pytest.mark.parametrize("asked_at", [(), (1_000.1,), (1_003.0, 1_006.0), (1_008.9,), (1_006.9, 1_008.95)])
 async def test_a_denial_holds_for_its_time_and_not_longer_whenever_it_was_looked_up(
     targets: Targets, passed: list[float], asked_at: tuple[float, ...]
@@ -101,6 +113,12 @@ async def test_a_denial_holds_for_its_time_and_not_longer_whenever_it_was_looked
     passed.append(1_009.0)
     await targets.resolve({"plain"})
     assert targets["plain"].refusal is None
+
+
+async def test_a_topic_without_the_right_to_write_is_told_from_one_that_is_not_there(targets: Targets) -> None:
+    targets.deny("plain", "may not", 9.0)
+    await targets.resolve({"plain", "latest", "missing"})
+    assert [targets[topic].is_denied for topic in ("plain", "latest", "missing")] == [True, False, False]
 
 
 def test_a_refusal_says_what_is_missing() -> None:

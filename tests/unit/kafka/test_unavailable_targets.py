@@ -15,6 +15,7 @@ from light_scheduler.kafka import outages as outages_module
 from light_scheduler.kafka import targets as module
 from light_scheduler.kafka.outages import WHOLE_TOPIC
 from light_scheduler.kafka.targets import FRESH_S, GONE_S, Targets
+from light_scheduler.kafka.trials import MANY_REFUSED
 from light_scheduler.model.place import Place
 
 OWN = "app-history"
@@ -345,3 +346,17 @@ async def test_a_topic_that_is_waited_for_is_not_forgotten_to_make_room(
         await targets.resolve({f"name-{number}"})
     assert targets.outages.topics == {"t"}
     assert (targets["t"].partitions, targets["t"].refusal) == (4, None)
+
+
+async def test_a_topic_on_trial_is_not_forgotten_to_make_room(
+    targets: Targets, monkeypatch: pytest.MonkeyPatch, passed: list[float]
+) -> None:
+    """What is due for it is asked where it goes before the topic is looked up again."""
+    monkeypatch.setattr(module, "MOST_KNOWN", 10)
+    await targets.resolve({"t"})
+    for _ in range(MANY_REFUSED):
+        targets.trials.refused(("t", 0), [("acme", "a")])
+    for number in range(30):
+        passed.append(passed[-1] + 0.1)
+        await targets.resolve({f"name-{number}"})
+    assert targets["t"].partitions == 4

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.lanes.caution import EVERYTHING, FULL, NOTHING, STRIKES, Caution, Kind, Share, Work
+from light_scheduler.lanes.caution import BREAKS, EVERYTHING, FULL, NOTHING, STRIKES, Caution, Kind, Share, Work
 
 MOST = 2_500
 BAD = Work(Kind.FIRING, ("acme", "bad", 1, 1))
@@ -115,6 +115,14 @@ def test_work_that_fails_alone_while_empty_cycles_pass_is_to_blame_after_its_str
         caution.failed(1, [BAD])
         assert caution.share(MOST) == Share(1, NOTHING)
         assert caution.succeeded([]) == (BAD if strike == STRIKES else None)
+
+
+def test_a_broken_connection_says_little_of_what_was_sent_over_it() -> None:
+    caution = alone()
+    for strike in range(1, BREAKS + 1):
+        caution.failed(1, [BAD], is_break=True)
+        assert caution.share(MOST) == Share(1, NOTHING)
+        assert caution.succeeded([]) == (BAD if strike == BREAKS else None)
 
 
 def test_nothing_is_to_blame_while_empty_cycles_fail_too() -> None:

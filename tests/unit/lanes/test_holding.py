@@ -2,108 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from support.partition import AT, NAMES, Partition
-from support.producing import FakeProducer
+from support.holding import NO_LEADER, A, B, HoldingLane, entry
+from support.partition import AT
 
 from light_scheduler.kafka.batches import TargetsStalledError
-from light_scheduler.kafka.outages import WHOLE_TOPIC, Outages
-from light_scheduler.lanes.context import Refusals, origin_key
-from light_scheduler.lanes.holding import RECENT_S, Holding
-from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.kafka.outages import FIRST_WAIT_S, WHOLE_TOPIC
+from light_scheduler.lanes.context import origin_key
 from light_scheduler.model.place import Place
-from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
-from light_scheduler.tables.due_scan import Waits
+from light_scheduler.tables import Overlay
 from light_scheduler.wire.state import encode_entry, identity_of
-
-A, B = ("reminders", 0), ("reminders", 1)
-NO_LEADER = "it has no leader"
-
-
-class Settling:
-    """Takes the place of a lane's producer; `settled` is what it was asked to end."""
-
-    def __init__(self, transactional_id: str) -> None:
-        self.transactional_id = transactional_id
-        self.settled: list[tuple[list[Place], bool]] = []
-        self.error: Exception | None = None
-
-    async def settle(self, places: Collection[Place], *, commits: bool) -> None:
-        if self.error is not None:
-            raise self.error
-        self.settled.append((sorted(places), commits))
-
-
-class Topics(dict[str, Any]):
-    outages: Outages
-
-
-class Refused:
-    """Takes the place of isolation."""
-
-    def __init__(self) -> None:
-        self.refusals: Refusals = {}
-        self.on_trial: set[Place] = set()
-
-
-class Lane:
-    """A holding with what surrounds it; `ends` is where what is committed in places ends."""
-
-    def __init__(self) -> None:
-        self.seconds = 1_000.0
-        self.outages = Outages(lambda: self.seconds)
-        partition = Partition(FakeProducer())
-        partition.topics = topics = Topics(partition.topics)
-        topics.outages = self.outages
-        self.context = partition.context
-        self.ends: dict[Place, int] = {}
-        self.asked: list[list[Place]] = []
-        self.holding = Holding(self.context, self._last_stable)
-        self.isolation: Any = Refused()
-        self.producer: Any = Settling("id")
-        self.table = ScheduleTable(MemoryStore())
-
-    async def _last_stable(self, places: list[Place]) -> dict[Place, int]:
-        self.asked.append(sorted(places))
-        return {place: self.ends[place] for place in places}
-
-    def waits(self) -> Waits | None:
-        return self.holding.waits(self.isolation)
-
-    def lose_leader(self, *partitions: int) -> None:
-        """Have partitions lose their leader, and the lane notice."""
-        self.outages.observe("reminders", dict.fromkeys(partitions, NO_LEADER), AT)
-        self.waits()
-
-    def come_back(self) -> None:
-        self.outages.observe("reminders", {}, AT)
-
-    async def release(self) -> list[tuple[list[Place], bool]]:
-        """Return what was settled by a release."""
-        self.producer.settled.clear()
-        await self.holding.release(self.table, self.producer)
-        settled: list[tuple[list[Place], bool]] = self.producer.settled
-        return list(settled)
 
 
 @pytest.fixture
-async def lane() -> Lane:
-    return Lane()
-
-
-def entry(id: str, topic: str = "reminders", partition: int = 0) -> Entry:
-    target = Target(topic, partition=partition)
-    return Entry(Schedule("acme", id, 1, Once(AT), target, b"x", [], 0, 7, AT), Progress(AT, 7))
+async def lane() -> HoldingLane:
+    return HoldingLane()
 
 
 # -- what waits -------------------------------------------------------------------------------------------------------
 
 
-def test_without_an_outage_nothing_is_asked_about_any_schedule(lane: Lane) -> None:
+def test_without_an_outage_nothing_is_asked_about_any_schedule(lane: HoldingLane) -> None:
     assert lane.waits() is None
 
 
@@ -112,7 +31,7 @@ def test_without_an_outage_nothing_is_asked_about_any_schedule(lane: Lane) -> No
     [("reminders", 0, A), ("reminders", 1, None), ("answers", 0, None)],
 )
 def test_a_schedule_waits_for_the_partition_that_it_goes_to(
-    lane: Lane, topic: str, partition: int, waits_for: Place | None
+    lane: HoldingLane, topic: str, partition: int, waits_for: Place | None
 ) -> None:
     lane.lose_leader(0)
     waits = lane.waits()
@@ -120,7 +39,7 @@ def test_a_schedule_waits_for_the_partition_that_it_goes_to(
     assert waits(entry("a", topic, partition)) == waits_for
 
 
-def test_a_schedule_waits_for_a_topic_that_is_away_as_a_whole(lane: Lane) -> None:
+def test_a_schedule_waits_for_a_topic_that_is_away_as_a_whole(lane: HoldingLane) -> None:
     lane.lose_leader(WHOLE_TOPIC)
     waits = lane.waits()
     assert waits is not None
@@ -128,37 +47,20 @@ def test_a_schedule_waits_for_a_topic_that_is_away_as_a_whole(lane: Lane) -> Non
     assert lane.holding.loses(B)
 
 
-def test_what_is_refused_does_not_wait_for_a_partition_that_is_away(lane: Lane) -> None:
+def test_what_is_refused_does_not_wait_for_a_partition_that_is_away(lane: HoldingLane) -> None:
     lane.lose_leader(0)
-    lane.isolation.refusals[origin_key(entry("a"))] = "it is too large"
+    lane.refusals[origin_key(entry("a"))] = "it is too large"
     waits = lane.waits()
     assert waits is not None
     assert (waits(entry("a")), waits(entry("b"))) == (None, A)
 
 
-def test_a_partition_on_trial_gets_one_firing_in_a_cycle_and_the_others_wait(lane: Lane) -> None:
-    lane.isolation.on_trial.add(A)
-    for _ in range(2):
-        waits = lane.waits()
-        assert waits is not None
-        assert [waits(entry(id)) for id in "abc"] == [None, A, A]
-        assert [waits(entry(id, partition=1)) for id in "de"] == [None, None]
-
-
-def test_what_is_known_to_be_refused_is_not_what_a_trial_sends(lane: Lane) -> None:
-    lane.isolation.on_trial.add(A)
-    lane.isolation.refusals[origin_key(entry("a"))] = "it is too large"
-    waits = lane.waits()
-    assert waits is not None
-    assert [waits(entry(id)) for id in "abc"] == [None, None, A]
-
-
-def test_an_answer_does_not_wait_for_a_partition_that_is_away(lane: Lane) -> None:
+def test_an_answer_does_not_wait_for_a_partition_that_is_away(lane: HoldingLane) -> None:
     lane.lose_leader(0)
     assert (lane.holding.loses(A), lane.holding.loses(B)) == (True, False)
 
 
-async def test_what_waits_goes_back_to_the_due_scan_when_its_place_is_back_and_not_before(lane: Lane) -> None:
+async def test_what_waits_goes_back_to_the_due_scan_when_its_place_is_back_and_not_before(lane: HoldingLane) -> None:
     overlay = Overlay(lane.table)
     for each in (entry("a", partition=0), entry("b", partition=1)):
         overlay.put(identity_of(each), each, encode_entry(each))
@@ -181,119 +83,84 @@ async def test_what_waits_goes_back_to_the_due_scan_when_its_place_is_back_and_n
     assert due() == ["a", "b"]
 
 
+# -- places on trial --------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_on_trial_gets_one_firing_in_a_cycle_and_the_others_wait(lane: HoldingLane) -> None:
+    lane.put_on_trial(A)
+    for _ in range(2):
+        assert lane.sent(*map(entry, "abc")) == ["a"]
+        assert lane.sent(*(entry(id, partition=1) for id in "de")) == ["d", "e"]
+
+
+def test_what_is_known_to_be_refused_is_not_what_a_trial_sends(lane: HoldingLane) -> None:
+    lane.put_on_trial(A)
+    lane.refusals[origin_key(entry("a"))] = "it is too large"
+    assert lane.sent(*map(entry, "abc")) == ["a", "b"]
+
+
+def test_a_trial_is_another_tenants_turn_than_theirs_whose_records_were_refused(lane: HoldingLane) -> None:
+    lane.put_on_trial(A, *[("acme", str(number)) for number in range(30)])
+    waiting = [entry(str(number)) for number in range(30, 40)]
+    assert lane.sent(*waiting, entry("good", tenant="zeta")) == ["good"]
+
+
+def test_a_trial_is_another_schedules_turn_than_the_one_whose_records_were_refused(lane: HoldingLane) -> None:
+    lane.put_on_trial(A, ("acme", "bad"))
+    assert lane.sent(entry("bad"), entry("a"), entry("b")) == ["a"]
+    assert lane.sent(entry("bad")) == ["bad"], "nobody else has anything"
+
+
+def test_each_tenant_and_each_schedule_of_it_has_its_turn_at_a_trial(lane: HoldingLane) -> None:
+    due = [entry(id, tenant=tenant) for tenant, ids in (("acme", "ab"), ("zeta", "cd"), ("mono", "e")) for id in ids]
+    tenants = {each.schedule.id: each.schedule.tenant for each in due}
+    lane.put_on_trial(A, ("acme", "a"))
+    order = []
+    for _ in range(6):
+        (tried,) = lane.sent(*due)
+        order.append(tried)
+        lane.topics.trials.refused(A, [(tenants[tried], tried)])
+    assert order == ["c", "e", "b", "d", "e", "a"]
+
+
+def test_what_is_left_of_a_trial_has_its_turn_in_the_order_in_which_it_is_due(lane: HoldingLane) -> None:
+    overlay = Overlay(lane.table)
+    for each in (entry("a"), entry("b"), entry("c", tenant="zeta")):
+        overlay.put(identity_of(each), each, encode_entry(each))
+    overlay.apply(changelog_offset=1, complete_at=AT)
+    lane.put_on_trial(A)
+    overlay = Overlay(lane.table)
+    scan = overlay.due(AT, 10, 1 << 20, waits=lane.waits())
+    assert [each.schedule.id for each in scan.entries] == ["a", "c"], "the first of each tenant"
+
+
+def test_a_tenant_that_was_not_refused_is_not_kept_waiting_for_long(lane: HoldingLane) -> None:
+    lane.put_on_trial(A, ("acme", "bad"))
+    lane.topics.leave_alone(A, "it refuses", 5)
+    lane.seconds += FIRST_WAIT_S
+    assert lane.sent(entry("a")) == []
+    lane.seconds += FIRST_WAIT_S
+    assert lane.outages.to_probe() == []
+    assert lane.sent(entry("a"), entry("b", tenant="zeta")) == []
+    lane.seconds += FIRST_WAIT_S
+    assert lane.outages.to_probe() == [A]
+
+
+async def test_a_record_that_a_place_took_ends_its_trial(lane: HoldingLane) -> None:
+    lane.put_on_trial(A)
+    lane.holding.committed({A: 7}, "id")
+    assert lane.sent(*map(entry, "abc")) == ["a", "b", "c"]
+
+
 # -- what does not answer ---------------------------------------------------------------------------------------------
 
 
-def test_places_of_firings_are_suspected_at_once_and_those_of_answers_the_second_time(lane: Lane) -> None:
+def test_places_of_firings_are_suspected_at_once_and_those_of_answers_the_second_time(lane: HoldingLane) -> None:
     assert lane.holding.stalled(TargetsStalledError([A], [B], 2.0)) == [A]
     assert lane.holding.stalled(TargetsStalledError([], [B], 2.0)) == [B]
 
 
-def test_a_place_of_answers_that_took_one_in_between_is_not_suspected(lane: Lane) -> None:
+def test_a_place_of_answers_that_took_one_in_between_is_not_suspected(lane: HoldingLane) -> None:
     lane.holding.stalled(TargetsStalledError([], [B], 2.0))
     lane.holding.committed({B: 5}, "id")
     assert lane.holding.stalled(TargetsStalledError([], [B], 2.0)) == []
-
-
-# -- what an earlier transaction may have left open -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("committed_end", "stable_end", "commits"),
-    [
-        pytest.param(5, 5, False, id="its marker was written"),
-        pytest.param(5, 7, False, id="others wrote after it"),
-        pytest.param(5, 3, True, id="its marker is missing"),
-    ],
-)
-async def test_what_was_committed_before_a_leader_was_lost_is_settled_as_committed_if_its_marker_is_missing(
-    lane: Lane, committed_end: int, stable_end: int, commits: bool
-) -> None:
-    lane.holding.committed({A: committed_end}, "id")
-    lane.lose_leader(0)
-    lane.come_back()
-    lane.ends = {A: stable_end}
-    assert await lane.release() == [([A], commits)]
-    assert await lane.release() == [], "once"
-
-
-async def test_what_was_aborted_before_a_leader_was_lost_is_settled_as_aborted(lane: Lane) -> None:
-    lane.holding.failed([A], "id")
-    lane.lose_leader(0)
-    lane.come_back()
-    lane.ends = {A: 3}
-    assert await lane.release() == [([A], False)]
-
-
-async def test_places_to_commit_and_to_abort_are_settled_apart(lane: Lane) -> None:
-    lane.holding.committed({A: 5, B: 5}, "id")
-    lane.lose_leader(0, 1)
-    lane.come_back()
-    lane.ends = {A: 3, B: 5}
-    assert await lane.release() == [([A], True), ([B], False)]
-
-
-async def test_nothing_is_settled_while_a_place_is_away(lane: Lane) -> None:
-    lane.holding.committed({A: 5}, "id")
-    lane.lose_leader(0)
-    assert (await lane.release(), lane.asked) == ([], [])
-
-
-async def test_what_failed_to_be_settled_is_settled_later(lane: Lane) -> None:
-    lane.holding.committed({A: 5}, "id")
-    lane.lose_leader(0)
-    lane.come_back()
-    lane.ends = {A: 3}
-    lane.producer.error = OSError("gone")
-    with pytest.raises(OSError, match="gone"):
-        await lane.release()
-    lane.producer.error = None
-    assert await lane.release() == [([A], True)]
-
-
-async def test_what_another_id_left_open_is_ended_by_whoever_fences_that(lane: Lane) -> None:
-    lane.holding.committed({A: 5}, "id~1")
-    lane.lose_leader(0)
-    lane.come_back()
-    assert (await lane.release(), lane.asked) == ([], [])
-
-
-async def test_what_merely_did_not_answer_has_its_markers(lane: Lane) -> None:
-    lane.holding.committed({A: 5}, "id")
-    lane.outages.suspect([A], "silent", AT)
-    lane.waits()
-    lane.outages.close([A])
-    assert await lane.release() == []
-
-
-@pytest.mark.parametrize(("since_s", "settled"), [(RECENT_S - 1, [([A], True)]), (RECENT_S, [])])
-@pytest.mark.parametrize("how", ["committed", "failed"])
-async def test_a_transaction_that_ended_long_before_the_outage_has_its_markers(
-    lane: Lane, since_s: float, settled: list[Any], how: str
-) -> None:
-    lane.ends = {A: 3}
-    if how == "committed":
-        lane.holding.committed({A: 5}, "id")
-    else:
-        lane.holding.failed([A], "id")
-    lane.seconds += since_s
-    lane.lose_leader(0)
-    lane.come_back()
-    expected = settled if how == "committed" else [(places, False) for places, _ in settled]
-    assert await lane.release() == expected
-
-
-async def test_places_in_topics_of_ours_are_not_settled(lane: Lane) -> None:
-    own = (NAMES.history, 0)
-    lane.holding.committed({own: 5}, "id")
-    lane.holding.failed([own], "id")
-    lane.outages.observe(NAMES.history, {0: NO_LEADER}, AT)
-    lane.waits()
-    lane.outages.observe(NAMES.history, {}, AT)
-    assert await lane.release() == []
-
-
-async def test_a_lane_with_nothing_held_and_nothing_to_settle_asks_nothing(lane: Lane) -> None:
-    lane.holding.committed({A: 5}, "id")
-    await lane.holding.release(SimpleNamespace(held=[]), lane.producer)  # type: ignore[arg-type]
-    assert (lane.asked, lane.producer.settled) == ([], [])

@@ -8,8 +8,10 @@ import pytest
 from aiokafka.errors import InvalidTimestampError, MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownError
 
 from light_scheduler.kafka.batches import RecordsRefusedError, UserRecord
+from light_scheduler.kafka.outages import Outages
+from light_scheduler.kafka.trials import MANY_REFUSED, Trials
 from light_scheduler.lanes.context import origin_key
-from light_scheduler.lanes.isolation import FORGET_MS, MANY_REFUSED, Isolation
+from light_scheduler.lanes.isolation import FORGET_MS, Isolation
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.model.place import Place
 
@@ -19,14 +21,15 @@ PLACE = ("t", 3)
 
 
 class Denials:
-    """Takes the place of targets: what was denied, and which places were left alone."""
+    """Takes the place of targets: what was denied, and which places were left alone and how often before."""
 
     def __init__(self) -> None:
         self.denied: list[tuple[str, str, float]] = []
-        self.left_alone: list[tuple[Place, str]] = []
+        self.left_alone: list[tuple[Place, str, int]] = []
+        self.trials = Trials(Outages(lambda: 1_000.0))
 
-    def leave_alone(self, place: Place, reason: str) -> None:
-        self.left_alone.append((place, reason))
+    def leave_alone(self, place: Place, reason: str, times: int) -> None:
+        self.left_alone.append((place, reason, times))
 
     def deny(self, topic: str, refusal: str, seconds: float) -> None:
         self.denied.append((topic, refusal, seconds))
@@ -54,9 +57,9 @@ def test_a_single_record_that_is_refused_is_set_aside_until_a_cycle_has_dealt_wi
     isolation.note(refused(entry("a")), AT)
     assert isolation.refusals.keys() == {origin_key(entry("a"))}
     assert (isolation.is_seeking, isolation.is_under_way) == (False, True)
-    isolation.clear({origin_key(entry("b"))})
+    isolation.clear({origin_key(entry("b"))}, has_looked=True)
     assert isolation.refusals
-    isolation.clear({origin_key(entry("a"))})
+    isolation.clear({origin_key(entry("a"))}, has_looked=True)
     assert (isolation.refusals, isolation.is_under_way) == ({}, False)
 
 
@@ -64,15 +67,23 @@ def test_of_several_each_is_suspected_and_none_set_aside(isolation: Isolation) -
     isolation.note(refused(entry("a"), entry("b")), AT)
     assert isolation.refusals == {}
     assert (isolation.is_seeking, list(isolation.suspicious_topics)) == (True, ["t"])
-    isolation.clear({origin_key(entry("a"))})
+    isolation.clear({origin_key(entry("a"))}, has_looked=True)
     assert isolation.is_seeking
-    isolation.clear({origin_key(entry("b"))})
+    isolation.clear({origin_key(entry("b"))}, has_looked=True)
+    assert not isolation.is_under_way
+
+
+def test_suspects_stay_while_what_is_due_has_not_been_looked_at(isolation: Isolation) -> None:
+    isolation.note(refused(entry("a"), entry("b")), AT)
+    isolation.clear({origin_key(entry("c"))}, has_looked=False)
+    assert isolation.is_seeking
+    isolation.clear({origin_key(entry("a")), origin_key(entry("b"))}, has_looked=False)
     assert not isolation.is_under_way
 
 
 def test_suspects_that_were_cancelled_hold_nothing_up(isolation: Isolation) -> None:
     isolation.note(refused(entry("a"), entry("b")), AT)
-    isolation.clear({origin_key(entry("c"))})
+    isolation.clear({origin_key(entry("c"))}, has_looked=True)
     assert not isolation.is_under_way
 
 
@@ -105,12 +116,19 @@ def test_a_partition_that_refuses_one_record_after_the_other_is_left_alone_and_t
     isolation: Isolation, targets: Any
 ) -> None:
     for number in range(1, MANY_REFUSED + 1):
-        assert (targets.left_alone, list(isolation.on_trial)) == ([], [])
+        assert (targets.left_alone, targets.trials.places) == ([], set())
         isolation.note(refused(entry(str(number))), AT)
-    ((place, reason),) = targets.left_alone
-    assert place == PLACE
+    ((place, reason, times),) = targets.left_alone
+    assert (place, times) == (PLACE, 0)
     assert reason.startswith("it refuses one record after the other: ")
-    assert list(isolation.on_trial) == [PLACE]
+    assert targets.trials.places == {PLACE}
+
+
+def test_whose_records_were_refused_is_remembered_for_trials(isolation: Isolation, targets: Any) -> None:
+    for name in ("a", "b", "c"):
+        isolation.note(refused(entry(name)), AT)
+    ranks = [targets.trials.rank(PLACE, tenant, name) for tenant, name in (("acme", "b"), ("acme", "d"), ("zeta", "d"))]
+    assert ranks == [(3, 2), (3, 0), (0, 0)]
 
 
 def test_nobody_is_refused_for_what_others_sent_to_the_same_partition(isolation: Isolation) -> None:
@@ -118,43 +136,6 @@ def test_nobody_is_refused_for_what_others_sent_to_the_same_partition(isolation:
     for name in names:
         isolation.note(refused(entry(name)), AT)
     assert isolation.refusals.keys() == {origin_key(entry(name)) for name in names}
-
-
-def test_a_partition_on_trial_that_refuses_again_is_left_alone_again(isolation: Isolation, targets: Any) -> None:
-    for number in range(MANY_REFUSED + 2):
-        isolation.note(refused(entry(str(number))), AT)
-    assert [place for place, _ in targets.left_alone] == 3 * [PLACE]
-
-
-def test_records_that_different_partitions_refuse_say_nothing_of_either(isolation: Isolation, targets: Any) -> None:
-    for number in range(2 * (MANY_REFUSED - 1)):
-        isolation.note(refused(entry(str(number)), partition=number % 2), AT)
-    assert (targets.left_alone, list(isolation.on_trial)) == ([], [])
-
-
-def test_a_partition_that_takes_records_between_is_not_left_alone(isolation: Isolation, targets: Any) -> None:
-    for number in range(2 * MANY_REFUSED):
-        isolation.note(refused(entry(str(number))), AT)
-        isolation.took([PLACE])
-    assert (targets.left_alone, list(isolation.on_trial)) == ([], [])
-
-
-def test_a_trial_ends_when_a_record_is_taken(isolation: Isolation) -> None:
-    for number in range(MANY_REFUSED):
-        isolation.note(refused(entry(str(number))), AT)
-    isolation.took([("t", 4)])
-    assert list(isolation.on_trial) == [PLACE]
-    isolation.took([PLACE])
-    assert list(isolation.on_trial) == []
-
-
-def test_a_trial_ends_when_nothing_was_refused_for_long(isolation: Isolation) -> None:
-    for number in range(MANY_REFUSED):
-        isolation.note(refused(entry(str(number))), AT)
-    isolation.expire(AT + FORGET_MS - 1)
-    assert list(isolation.on_trial) == [PLACE]
-    isolation.expire(AT + FORGET_MS)
-    assert list(isolation.on_trial) == []
 
 
 # -- what is never met again ------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(STEPS, st.sampled_from([FiringRules(), FiringRules(lookback_minutes=30), FiringRules(retries=0)]))
 def test_an_audit_of_what_lanes_did_finds_nothing(steps: list[Any], rules: FiringRules) -> None:
     ledger = Ledger(rules=rules)

@@ -75,7 +75,7 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(ENTRIES, min_size=1, max_size=8))
 def test_any_schedules_are_counted_as_the_engine_would_fire_them(entries: list[Entry]) -> None:
     assert counted(entries) == by_engine(entries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +13,7 @@ from aiokafka import TopicPartition
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError, StateError
 from light_scheduler.kafka.clients import LaneClients
-from light_scheduler.tables import Checkpoint, ScheduleTable
+from light_scheduler.tables import Checkpoint, ScheduleTable, changelog
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.rocks import RocksStore
@@ -27,6 +28,10 @@ class NothingNew:
     """Clients, and a reader, of a changelog that holds nothing beyond `REACHED`; up to `committed` it is committed."""
 
     committed = end = REACHED
+    looked = 0
+
+    def __init__(self) -> None:
+        self.looked_often = asyncio.Event()
 
     def reader(self) -> NothingNew:
         return self
@@ -39,6 +44,9 @@ class NothingNew:
         return dict.fromkeys(partitions, self.committed)
 
     async def log_end(self, _partition: TopicPartition) -> int:
+        self.looked += 1
+        if self.looked > 3:
+            self.looked_often.set()
         return self.end
 
     async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
@@ -70,7 +78,8 @@ class Desk:
             make_room=unused,
             fail=unused,
         )
-        self.copy = LocalCopy(COMMANDS, CHANGELOG, folder, services, lambda: False)
+        self.copy = LocalCopy(COMMANDS, CHANGELOG, folder, services, lambda: False, is_lane=True)
+        self.standby = LocalCopy(COMMANDS, CHANGELOG, folder, services, lambda: False)
         self.warm = ScheduleTable(RocksStore(folder))
         self.warm.write({}, Checkpoint(REACHED, 0, 0, "topic-1", AT))
 
@@ -128,13 +137,48 @@ async def test_a_damaged_copy_that_cannot_be_removed_is_never_opened_again(desk:
 async def test_a_copy_that_has_all_there_is_does_not_wait_for_the_marker_of_the_last_transaction(desk: Desk) -> None:
     desk.copy.adopt(desk.warm)
     desk.kafka.committed = REACHED - 3
-    table, restored = await desk.copy.bring_up()
+    table, restored = await desk.copy.bring_up(are_markers_late=True)
     assert (table, table.checkpoint.changelog_offset, restored.records) == (desk.warm, REACHED, 0)
 
 
-@pytest.mark.parametrize("end", [REACHED - 1, REACHED + 1])
-async def test_a_copy_is_no_lane_s_while_it_is_not_decided_what_the_changelog_holds(desk: Desk, end: int) -> None:
+@pytest.mark.parametrize(
+    ("end", "are_markers_late"),
+    [
+        pytest.param(REACHED + 1, True, id="something after it may count"),
+        pytest.param(REACHED, False, id="no marker is on its way: Kafka has forgotten one"),
+    ],
+)
+async def test_a_copy_is_no_lane_s_until_all_that_is_decided_can_be_read(
+    desk: Desk, end: int, are_markers_late: bool
+) -> None:
     desk.copy.adopt(desk.warm)
     desk.kafka.committed, desk.kafka.end = REACHED - 3, end
-    with pytest.raises(BrokerError, match="ends at 4, before the offset 7"):
-        await desk.copy.bring_up()
+    bringing_up = asyncio.create_task(desk.copy.bring_up(are_markers_late=are_markers_late))
+    await desk.kafka.looked_often.wait()
+    assert not bringing_up.done()
+
+    desk.kafka.committed = desk.kafka.end = REACHED
+    table, _ = await bringing_up
+    assert table.checkpoint.changelog_offset == REACHED
+
+
+async def test_an_owner_that_waits_for_markers_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog, "MARKERS_TIMEOUT_S", 0.0)
+    desk.copy.adopt(desk.warm)
+    desk.kafka.committed, desk.kafka.end = REACHED - 3, REACHED + 1
+    with pytest.raises(BrokerError, match="is decided in changelog-0 ends at 4, before its end 8"):
+        await desk.copy.bring_up(are_markers_late=True)
+
+
+async def test_a_changelog_that_ends_before_the_copy_is_no_lane_s(desk: Desk) -> None:
+    desk.copy.adopt(desk.warm)
+    desk.kafka.committed = desk.kafka.end = REACHED - 1
+    with pytest.raises(BrokerError, match="ends at 6, before the offset 7"):
+        await desk.copy.bring_up(are_markers_late=True)
+
+
+async def test_a_standby_waits_for_nobody(desk: Desk) -> None:
+    desk.kafka.end = REACHED + 5
+    desk.standby.adopt(desk.warm)
+    table, _ = await desk.standby.bring_up()
+    assert table.checkpoint.changelog_offset == REACHED

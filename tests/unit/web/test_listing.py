@@ -220,8 +220,9 @@ async def test_a_worker_that_is_down_is_named_with_its_partitions(cluster: Any, 
 
 
 async def test_a_worker_that_does_not_answer_in_time_counts_as_down(
-    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (worker,) = await cluster.start([0, 1, 2, 3])  # one that answers would have no time for it either
     release = asyncio.Event()
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -231,7 +232,7 @@ async def test_a_worker_that_does_not_answer_in_time_counts_as_down(
     silent = await asyncio.start_server(never, "127.0.0.1", 0)
     cluster.distribution[f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"] = {TOPIC: [4]}
     monkeypatch.setattr(scatter, "TOTAL_TIMEOUT_S", 0.05)
-    problem = await workers[0].json(LIST, status=503)
+    problem = await worker.json(LIST, status=503)
     assert [(each["partition"], each["reason"]) for each in problem["missing"]] == [(4, "did not answer in time")]
     release.set()
     silent.close()

@@ -1,0 +1,43 @@
+"""Whether a changelog goes on where its lane left it.
+
+Fencing makes a lane the only owner of its transactional ids, one id after the other. That leaves instants in which two
+workers can write: both take over while an id is stuck, and each ends up with another id; or an id gets free before its
+new owner has fenced it. But all that a lane commits begins with records in its changelog, and that is one log. Each
+transaction therefore looks at the offset that its records got there before it commits: whoever comes second sees the
+first, and gives way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from light_scheduler.errors import Overtaken
+from light_scheduler.model.place import Place
+
+from .batches import RecordBatches
+
+Untouched = Callable[[int, int], Awaitable[bool]]
+"""Tells whether there is nothing that may count between two offsets."""
+
+
+class Continuity:
+    """Follows a changelog from an offset on: `at` is where all that counts ends."""
+
+    def __init__(self, changelog: Place, at: int, untouched: Untouched) -> None:
+        self._changelog = changelog
+        self._next = at
+        self._untouched = untouched
+
+    async def check(self, sent: RecordBatches) -> None:
+        """Take in what was sent and is not committed yet. Raises Overtaken if somebody else has written before it.
+
+        Markers that were late, and what others aborted, change nothing.
+        """
+        written = sent.written.get(self._changelog)
+        if written is None:
+            return
+        expected, self._next = self._next, written.end + 1  # its marker
+        begin = written.end - written.records
+        if begin < expected or (begin > expected and not await self._untouched(expected, begin)):
+            topic, partition = self._changelog
+            raise Overtaken(f"{topic}-{partition} was to go on at {expected} and went on at {begin}")

@@ -1,0 +1,48 @@
+"""Heartbeats of a member of a group: when its coordinator is given up, and whether the group accepts it."""
+
+from __future__ import annotations
+
+import logging
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.client import ConnectionGroup
+
+from .silence import patience
+
+HEARTBEAT_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
+    """Have a started member of a group look for another coordinator when a heartbeat is not answered."""
+    coordinator, client = consumer._coordinator, consumer._client
+    beat = coordinator._do_heartbeat
+
+    async def do_heartbeat() -> bool:
+        node = coordinator.coordinator_id
+        try:
+            async with patience(HEARTBEAT_S):
+                return bool(await beat())
+        except TimeoutError:
+            log.warning("the coordinator of group %s does not answer heartbeats", coordinator.group_id)
+        conn = client._conns.get((node, ConnectionGroup.COORDINATION))
+        if conn is not None:
+            conn.close()  # not for a time-out: the broker may be well, and wait for replicas
+        coordinator.coordinator_dead()
+        return False
+
+    coordinator._do_heartbeat = do_heartbeat
+
+
+async def is_member(consumer: AIOKafkaConsumer) -> bool:
+    """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in.
+
+    A member that joins is none until it has joined. Nothing is sent then: a broker answers the requests of a connection
+    in order, so a heartbeat would wait behind the join, and end it by its time-out. Raises KafkaError.
+    """
+    coordinator = consumer._coordinator
+    if coordinator._heartbeat_task is None:  # aiokafka's own beats end before a join, and begin after it
+        return False
+    generation = coordinator.generation
+    return bool(await coordinator._do_heartbeat()) and coordinator.generation == generation

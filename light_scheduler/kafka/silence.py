@@ -1,0 +1,113 @@
+"""When a broker is silent: it owes an answer, and no byte has come for a time in which this event loop listened.
+
+An event loop that was held up finds its timers due before it has taken in what came meanwhile. So time is counted in
+steps here, and a step that comes late does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.conn import CloseReason
+
+STEP_S = 0.2
+
+
+class Steps:
+    """Calls `stepped` after each step that was in time, until that returns False or `end` is called."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stepped: Callable[[], bool]) -> None:
+        self._loop = loop
+        self._stepped = stepped
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Go on, or begin."""
+        if self._timer is None:
+            self._timer = self._loop.call_later(STEP_S, self._step)
+
+    def end(self) -> None:
+        """Call no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _step(self) -> None:
+        assert self._timer is not None
+        is_late = self._loop.time() - self._timer.when() > STEP_S
+        self._timer = None
+        if is_late or self._stepped():
+            self.begin()
+
+
+@asynccontextmanager
+async def patience(seconds: float) -> AsyncIterator[None]:
+    """Bound what is awaited within, raising TimeoutError; time for which the event loop was held up does not count."""
+    loop = asyncio.get_running_loop()
+    left = math.ceil(seconds / STEP_S)
+
+    def stepped() -> bool:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            bound.reschedule(loop.time())
+        return left > 0
+
+    steps = Steps(loop, stepped)
+    async with asyncio.timeout(None) as bound:
+        steps.begin()
+        try:
+            yield
+        finally:
+            steps.end()
+
+
+class Watch:
+    """Ends the waits for silent brokers of a client. `limit_s` says how long a connection may be silent, if bounded.
+
+    The request that waits longest fails as after aiokafka's own time-out, which closes the connection.
+    """
+
+    def __init__(self, client: AIOKafkaClient, limit_s: Callable[[ConnectionGroup], float | None]) -> None:
+        self._client = client
+        self._limit_s = limit_s
+        self._silent: dict[Any, tuple[object, int]] = {}  # connection -> what it showed last, for how many steps
+        self._steps = Steps(client._loop, self._stepped)
+
+    def begin(self) -> None:
+        """Watch until no answer is due; to be called with each request."""
+        self._steps.begin()
+
+    def _stepped(self) -> bool:
+        before, self._silent = self._silent, {}
+        for (_, group), conn in list(self._client._conns.items()):
+            shown, limit_s = _shown(conn), self._limit_s(group)
+            if shown is None or limit_s is None:
+                continue
+            last, steps = before.get(conn, (None, 0))
+            steps = steps + 1 if shown == last else 0
+            self._silent[conn] = shown, steps
+            if steps * STEP_S >= limit_s:
+                _give_up(conn)
+        return bool(self._silent)
+
+
+def _shown(conn: Any) -> object:
+    """Return what changes with each byte that comes: the next request to be answered, and how much of it is there.
+
+    None if no answer is due.
+    """
+    return (conn._requests[0][0], len(conn._reader._buffer)) if conn._requests else None
+
+
+def _give_up(conn: Any) -> None:
+    for _, _, answer in conn._requests:
+        if not answer.done():
+            answer.set_exception(TimeoutError())
+            return
+    conn.close(reason=CloseReason.CONNECTION_TIMEOUT)

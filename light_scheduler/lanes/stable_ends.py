@@ -1,0 +1,39 @@
+"""Asking where what is committed in partitions of targets ends, when some of them may not answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from light_scheduler.kafka.clients import LaneClients
+from light_scheduler.kafka.fetching import StateConsumer
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.model.place import Place
+from light_scheduler.tables.changelog import reading
+
+TIMEOUT_S = 2.0
+
+
+async def stable_ends(places: list[Place], clients: LaneClients, targets: Targets) -> dict[Place, int | KafkaError]:
+    """Return the last stable offset of each place that answers, or its error; those that do not answer are suspected.
+
+    Raises what connecting to the cluster does.
+    """
+    ends: dict[Place, int | KafkaError] = {}
+
+    async def look_up(reader: StateConsumer, place: Place) -> None:
+        tp = TopicPartition(*place)
+        try:
+            ends[place] = (await reader.end_offsets([tp]))[tp]
+        except KafkaError as error:
+            ends[place] = error
+
+    try:
+        async with asyncio.timeout(TIMEOUT_S), reading(clients) as reader:
+            await asyncio.gather(*(look_up(reader, place) for place in places))
+    except TimeoutError:
+        if silent := set(places) - ends.keys():
+            await targets.suspect(silent, "it does not say where it ends")
+    return ends

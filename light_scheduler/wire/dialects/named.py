@@ -1,0 +1,73 @@
+"""Which dialect a name stands for. One is loaded when it is asked for: some need what others do without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.wire.dialect import Dialect
+from light_scheduler.wire.fields import closest
+from light_scheduler.wire.schemas import Schemas
+
+
+def dialect_named(name: str, schemas: Schemas | None = None) -> Dialect:
+    """Return the dialect of a name; `schemas` are what the schema registry is known to hold, None: there is none.
+
+    Raises ConfigurationError naming `commands_topics` if there is no such dialect, or if what it needs is missing.
+    """
+    make = _DIALECTS.get(name)
+    if make is None:
+        near = closest(name, _DIALECTS)
+        raise ConfigurationError(
+            "commands_topics", f"dialect {name!r} is unknown{near}; use one of {', '.join(_DIALECTS)}"
+        )
+    return make(schemas)
+
+
+def _native(_schemas: Schemas | None) -> Dialect:
+    from light_scheduler.wire.native import NATIVE
+
+    return NATIVE
+
+
+def _json(_schemas: Schemas | None) -> Dialect:
+    from light_scheduler.wire.json_form import JSON
+
+    return JSON
+
+
+def _karafka(_schemas: Schemas | None) -> Dialect:
+    from .karafka import KARAFKA
+
+    return KARAFKA
+
+
+def _etf1(_schemas: Schemas | None) -> Dialect:
+    from .etf1 import ETF1
+
+    return ETF1
+
+
+@cache
+def _skyuk(schemas: Schemas | None) -> Dialect:
+    from .skyuk import SkyUkDialect
+
+    return SkyUkDialect(schemas)
+
+
+@cache
+def _light4j(schemas: Schemas | None) -> Dialect:
+    from .light4j import Light4jDialect
+
+    return Light4jDialect(schemas)
+
+
+_DIALECTS: dict[str, Callable[[Schemas | None], Dialect]] = {
+    "native": _native,
+    "json": _json,
+    "karafka": _karafka,
+    "etf1": _etf1,
+    "skyuk": _skyuk,
+    "light4j": _light4j,
+}

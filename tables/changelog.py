@@ -1,0 +1,108 @@
+"""A changelog as its readers see it: up to where it counts, and what lies between two offsets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from aiokafka import TopicPartition
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.clients import LaneClients
+from light_scheduler.kafka.fetching import StateConsumer
+
+STALL_TIMEOUT_S = 30.0
+POLL_S = 0.05
+LOOK_S = 1.0
+MARKERS_TIMEOUT_S = 20.0
+"""How long an owner waits for markers; then it fences once more."""
+
+EndOf = Callable[[StateConsumer, TopicPartition, int], Awaitable[int]]
+"""Where a changelog ends for a table that has it up to an offset."""
+
+
+@asynccontextmanager
+async def reading(clients: LaneClients) -> AsyncIterator[StateConsumer]:
+    """Give a started reader, and stop it. Raises BrokerError if the broker does not answer."""
+    reader = clients.reader()
+    try:
+        try:
+            async with asyncio.timeout(STALL_TIMEOUT_S):
+                await reader.start()
+        except TimeoutError as error:
+            raise BrokerError(f"the broker did not answer for {STALL_TIMEOUT_S:.0f} s") from error
+        yield reader
+    finally:
+        await reader.stop()
+
+
+async def length(changelog: TopicPartition, reader: StateConsumer) -> int:
+    """Return how many offsets a changelog has. Raises KafkaError."""
+    begins, ends = await reader.beginning_offsets([changelog]), await reader.end_offsets([changelog])
+    return int(ends[changelog] - begins[changelog])
+
+
+async def committed_end(reader: StateConsumer, changelog: TopicPartition, at: int) -> int:
+    """Return the last stable offset: all that can be read. Somebody else may be writing.
+
+    Raises BrokerError if the table has more (it reached `at`), and KafkaError.
+    """
+    end = int((await reader.end_offsets([changelog]))[changelog])
+    if at > end:
+        raise _ahead(changelog, at, end)
+    return end
+
+
+async def decided_end(reader: StateConsumer, changelog: TopicPartition, at: int, *, are_markers_late: bool) -> int:
+    """Return where a changelog ends when all that is in it can be read; for its owner, after fencing.
+
+    Fencing decided every transaction, but those of ids that are stuck have their markers written later
+    (`are_markers_late`): what they committed counts, and cannot be read yet. So their markers are waited for, unless
+    the table ends where the log does: then its last commit was answered, and it lacks nothing. Raises BrokerError if
+    markers do not come, or if the log ends before the table, and KafkaError.
+    """
+    deadline = asyncio.get_running_loop().time() + MARKERS_TIMEOUT_S
+    while True:
+        log_end = await reader.log_end(changelog)
+        if at > log_end:
+            raise _ahead(changelog, at, log_end)
+        if at == log_end and are_markers_late:
+            return at
+        end = int((await reader.end_offsets([changelog]))[changelog])
+        if end >= log_end:
+            return end
+        if asyncio.get_running_loop().time() > deadline:
+            raise BrokerError(
+                f"what is decided in {changelog.topic}-{changelog.partition} ends at {end}, before its end {log_end}: "
+                f"no marker came for {MARKERS_TIMEOUT_S:.0f} s. If none comes at all, a transaction hangs in it "
+                "(kafka-transactions.sh find-hanging)"
+            )
+        await asyncio.sleep(POLL_S)
+
+
+async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
+    """Tell whether nothing between two offsets counts, or may come to count: only markers, and what was aborted.
+
+    To be asked by an owner whose open transaction begins at `end`: nothing after it can be read. False if there is no
+    answer in a second.
+    """
+    try:
+        async with asyncio.timeout(LOOK_S), reading(clients) as reader:
+            if (await reader.end_offsets([changelog]))[changelog] < end:
+                return False
+            reader.assign([changelog])
+            reader.seek(changelog, start)
+            while await reader.position(changelog) < end:
+                if (await reader.getmany(timeout_ms=50)).get(changelog):
+                    return False
+    except TimeoutError:
+        return False
+    return True
+
+
+def _ahead(changelog: TopicPartition, at: int, end: int) -> BrokerError:
+    return BrokerError(
+        f"{changelog.topic}-{changelog.partition} ends at {end}, before the offset {at} that the local copy has "
+        "reached: it has lost records"
+    )

@@ -1,0 +1,123 @@
+"""Ending what a dropped marker may have left open, on a real broker that takes rights away meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaError
+from support.acls import grant, revoke
+from support.application import Application
+
+from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.producer import PATIENCE_S, LaneProducer
+from light_scheduler.kafka.rights import Right
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.lanes.markers import Markers
+from light_scheduler.lanes.stable_ends import stable_ends
+from light_scheduler.model.place import Place
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+AT = 1_767_225_600_000
+EVERYBODY = "User:ANONYMOUS"
+WITH_ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+class Setting:
+    """Markers of a producer's transactions, over real topics; what is denied is so until it is `lift`ed."""
+
+    def __init__(self, servers: str) -> None:
+        self.clients = KafkaClients(servers, 10_000)
+        self.targets = Targets(servers)
+        self.producer = LaneProducer(self.clients, "lane")
+        self.denied: list[str] = []
+        context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset())
+        self.markers = Markers(context, self._ends, self._deny)
+
+    async def _ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
+        return await stable_ends(places, self.clients, self.targets)
+
+    def _deny(self, topic: str, error: KafkaError) -> None:
+        self.denied.append(topic)
+        self.targets.deny(topic, repr(error), 60.0)
+
+    async def lift(self) -> None:
+        self.targets._denied.clear()
+        self.targets.forget_all()
+
+    async def write(self, *topics: str) -> dict[Place, int]:
+        batches = RecordBatches(AT)
+        for topic in topics:
+            batches.add((topic, 0), None, b"x")
+        return await self.producer.commit(batches, "group", {})
+
+    def distrust(self, ends: dict[Place, int]) -> None:
+        """Have places lose their leaders after a commit and come back; the lane thinks that its markers are missing."""
+        self.markers.committed({place: end + 100 for place, end in ends.items()}, "lane")
+        for topic, partition in ends:
+            self.targets.outages.observe(topic, {partition: "it has no leader"}, AT)
+        self.markers.distrust()
+        for topic, _ in ends:
+            self.targets.outages.observe(topic, {}, AT)
+
+    async def close(self) -> None:
+        await self.producer.discard()
+        await self.targets.close()
+        await self.clients.close()
+
+
+async def test_a_right_that_is_taken_away_stops_neither_the_producer_nor_what_goes_elsewhere(tmp_path: Path) -> None:
+    with EmbeddedBroker(properties=WITH_ACLS) as broker:
+        servers = broker.bootstrap_servers
+        application = await Application.create(servers, tmp_path)
+        fine, closed, hidden = (f"{application.target}-{name}" for name in ("fine", "closed", "hidden"))
+        for topic in (fine, closed, hidden):
+            await application.create_topic(topic, partitions=1)
+        setting = Setting(servers)
+        markers, targets = setting.markers, setting.targets
+        try:
+            await setting.producer.fence()
+            setting.distrust(await setting.write(fine, closed, hidden))
+            await asyncio.to_thread(grant, servers, EVERYBODY, [Right("topic", closed, ("Read",))])
+            await asyncio.to_thread(grant, servers, EVERYBODY, [Right("topic", hidden, ("DescribeConfigs",))])
+
+            async with asyncio.timeout(2 * PATIENCE_S):
+                await markers.settle(setting.producer)
+            assert (setting.denied, markers.topics) == ([closed], {closed, hidden})
+            assert (targets[closed].is_denied, targets[hidden].is_denied) == (True, True)
+            assert await setting.write(fine), "the producer goes on"
+
+            await asyncio.to_thread(revoke, servers, EVERYBODY)
+            await setting.lift()
+            await markers.settle(setting.producer)
+            assert not markers
+            ends = await setting.write(fine, closed, hidden)
+            stable = await stable_ends(list(ends), setting.clients, targets)
+        finally:
+            await setting.close()
+            await asyncio.to_thread(application.close)
+
+    assert stable == {place: end + 1 for place, end in ends.items()}, "everything is decided"
+
+
+async def test_a_topic_that_is_gone_leaves_nothing_to_settle(application: Application) -> None:
+    setting = Setting(application.bootstrap_servers)
+    try:
+        await setting.producer.fence()
+        setting.distrust({("never-was", 0): 1})
+        await setting.markers.settle(setting.producer)
+        assert not setting.markers
+        assert await setting.write(application.target) == {(application.target, 0): 1}
+        ends = await stable_ends([(application.target, 0)], setting.clients, setting.targets)
+        assert ends == {(application.target, 0): 2}
+    finally:
+        await setting.close()

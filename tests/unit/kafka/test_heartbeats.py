@@ -1,0 +1,56 @@
+"""What a member of a group does about a coordinator that answers no heartbeats."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.client import ConnectionGroup
+
+from light_scheduler.kafka import heartbeats, silence
+from light_scheduler.kafka.heartbeats import bound_heartbeats
+
+NODE = 1
+
+
+class Conn:
+    """Takes the place of a connection."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Coordinator:
+    """Takes the place of a member's view of its group."""
+
+    coordinator_id, group_id = NODE, "group"
+
+    def __init__(self, *, answers: bool) -> None:
+        self._answers = answers
+        self.is_dead = False
+
+    async def _do_heartbeat(self) -> bool:
+        if not self._answers:
+            await asyncio.Event().wait()
+        return True
+
+    def coordinator_dead(self) -> None:
+        self.is_dead = True
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_coordinator_that_answers_no_heartbeat_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    monkeypatch.setattr(heartbeats, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(silence, "STEP_S", 0.01)
+    conn, coordinator = Conn(), Coordinator(answers=answers)
+    client = SimpleNamespace(_conns={(NODE, ConnectionGroup.COORDINATION): conn})
+    consumer: Any = SimpleNamespace(_coordinator=coordinator, _client=client)
+    bound_heartbeats(consumer)
+    assert await coordinator._do_heartbeat() is answers
+    assert (coordinator.is_dead, conn.is_closed) == (not answers, not answers)

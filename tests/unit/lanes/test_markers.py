@@ -1,0 +1,273 @@
+"""What a lane does where a broker may have dropped the markers of its last transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiokafka.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OffsetOutOfRangeError,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    TopicAuthorizationFailedError,
+)
+from support.holding import NO_LEADER, A, B, HoldingLane, entry
+from support.partition import AT, NAMES
+
+from light_scheduler.errors import CycleTimeout
+from light_scheduler.lanes.markers import MOST_REMEMBERED, RECENT_S
+from light_scheduler.tables import layout
+from light_scheduler.wire.state import identity_of
+
+
+@pytest.fixture
+async def lane() -> HoldingLane:
+    return HoldingLane()
+
+
+# -- what an earlier transaction may have left open -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("committed_end", "stable_end", "commits"),
+    [
+        pytest.param(5, 5, False, id="its marker was written"),
+        pytest.param(5, 7, False, id="others wrote after it"),
+        pytest.param(5, 3, True, id="its marker is missing"),
+    ],
+)
+async def test_what_was_committed_before_a_leader_was_lost_is_settled_as_committed_if_its_marker_is_missing(
+    lane: HoldingLane, committed_end: int, stable_end: int, commits: bool
+) -> None:
+    lane.holding.committed({A: committed_end}, "id")
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.ends = {A: stable_end}
+    assert await lane.release() == [([A], commits)]
+    assert await lane.release() == [], "once"
+
+
+async def test_a_leader_that_was_lost_and_back_while_the_lane_slept_is_noticed_all_the_same(lane: HoldingLane) -> None:
+    lane.ends = {A: 3}
+    lane.holding.committed({A: 5}, "id")
+    lane.outages.observe("reminders", {0: NO_LEADER}, AT)
+    lane.come_back()
+    lane.seconds += 1
+    assert await lane.release() == [([A], True)]
+    assert await lane.release() == [], "once"
+
+
+async def test_a_transaction_that_began_after_the_leader_was_back_has_its_markers(lane: HoldingLane) -> None:
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.seconds += 1
+    lane.holding.committed({A: 5}, "id")
+    assert await lane.release() == []
+
+
+async def test_what_was_aborted_before_a_leader_was_lost_is_settled_as_aborted(lane: HoldingLane) -> None:
+    lane.holding.failed([A], "id")
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.ends = {A: 3}
+    assert await lane.release() == [([A], False)]
+
+
+async def test_places_to_commit_and_to_abort_are_settled_apart(lane: HoldingLane) -> None:
+    lane.holding.committed({A: 5, B: 5}, "id")
+    lane.lose_leader(0, 1)
+    lane.come_back()
+    lane.ends = {A: 3, B: 5}
+    assert await lane.release() == [([A], True), ([B], False)]
+
+
+async def test_nothing_is_settled_while_a_place_is_away(lane: HoldingLane) -> None:
+    lane.holding.committed({A: 5}, "id")
+    lane.lose_leader(0)
+    assert (await lane.release(), lane.asked) == ([], [])
+
+
+async def test_what_failed_to_be_settled_is_settled_later(lane: HoldingLane) -> None:
+    lane.holding.committed({A: 5}, "id")
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.ends = {A: 3}
+    lane.producer.errors[A] = OSError("gone")
+    with pytest.raises(OSError, match="gone"):
+        await lane.release()
+    lane.producer.errors.clear()
+    assert (await lane.release(), lane.producer.tried) == ([], []), "it is left alone"
+    lane.outages.close([A])
+    assert await lane.release() == [([A], True)]
+
+
+async def test_what_another_id_left_open_is_ended_by_whoever_fences_that(lane: HoldingLane) -> None:
+    lane.holding.committed({A: 5}, "id~1")
+    lane.lose_leader(0)
+    lane.come_back()
+    assert (await lane.release(), lane.asked) == ([], [])
+
+
+async def test_what_merely_did_not_answer_has_its_markers(lane: HoldingLane) -> None:
+    lane.holding.committed({A: 5}, "id")
+    lane.outages.suspect([A], "silent", AT)
+    lane.waits()
+    lane.outages.close([A])
+    assert await lane.release() == []
+
+
+@pytest.mark.parametrize(("since_s", "settled"), [(RECENT_S - 1, [([A], True)]), (RECENT_S, [])])
+@pytest.mark.parametrize("how", ["committed", "failed"])
+async def test_a_transaction_that_ended_long_before_the_outage_has_its_markers(
+    lane: HoldingLane, since_s: float, settled: list[Any], how: str
+) -> None:
+    lane.ends = {A: 3}
+    if how == "committed":
+        lane.holding.committed({A: 5}, "id")
+    else:
+        lane.holding.failed([A], "id")
+    lane.seconds += since_s
+    lane.lose_leader(0)
+    lane.come_back()
+    expected = settled if how == "committed" else [(places, False) for places, _ in settled]
+    assert await lane.release() == expected
+
+
+async def test_places_in_topics_of_ours_are_not_settled(lane: HoldingLane) -> None:
+    own = (NAMES.history, 0)
+    lane.holding.committed({own: 5}, "id")
+    lane.holding.failed([own], "id")
+    lane.outages.observe(NAMES.history, {0: NO_LEADER}, AT)
+    lane.waits()
+    lane.outages.observe(NAMES.history, {}, AT)
+    assert await lane.release() == []
+
+
+async def test_a_lane_with_nothing_held_and_nothing_to_settle_asks_nothing(lane: HoldingLane) -> None:
+    lane.holding.committed({A: 5}, "id")
+    assert await lane.release() == []
+    assert lane.asked == []
+
+
+# -- what goes wrong with a place is that place's matter --------------------------------------------------------------
+
+C = ("answers", 0)
+
+
+async def test_a_topic_without_the_right_to_write_keeps_nobody_else_waiting(lane: HoldingLane) -> None:
+    lane.leave_open(0, 1)
+    lane.leave_open(0, topic="answers")
+    lane.producer.errors |= dict.fromkeys([A, B], TopicAuthorizationFailedError({"reminders"}))
+    assert await lane.release() == [([C], True)]
+    assert lane.topics["reminders"].is_denied
+    assert (await lane.release(), lane.producer.tried) == ([], []), "it is not tried while it is denied"
+
+
+async def test_what_is_open_where_the_right_is_missing_is_settled_before_anything_is_sent_there_again(
+    lane: HoldingLane,
+) -> None:
+    lane.leave_open(0)
+    lane.producer.errors[A] = TopicAuthorizationFailedError({"reminders"})
+    await lane.release()
+    assert await lane.release() == []
+    assert (lane.waits_for("a"), lane.holding.loses(A)) == (None, False), "it is refused"
+
+    lane.topics.denied.clear()
+    await lane.topics.resolve({"reminders"})
+    assert (lane.waits_for("a"), lane.holding.loses(A)) == (A, True), "not yet settled"
+    lane.producer.errors.clear()
+    assert await lane.release() == [([A], True)]
+    assert (lane.waits_for("a"), lane.holding.loses(A)) == (None, False)
+
+
+async def test_what_waited_where_the_right_is_missing_is_given_back_to_be_refused(lane: HoldingLane) -> None:
+    lane.leave_open(0)
+    waiting = entry("a")
+    lane.table.held.pass_over(A, "acme", layout.index_key(waiting, identity_of(waiting)))
+    lane.outages.suspect([A], "silent", AT)
+    await lane.release()
+    assert lane.table.held.places == [A]
+    lane.outages.close([A])
+    lane.producer.errors[A] = TopicAuthorizationFailedError({"reminders"})
+    await lane.release()
+    assert lane.table.held.places == []
+
+
+async def test_of_several_places_the_one_that_cannot_be_settled_is_found_and_left_alone(lane: HoldingLane) -> None:
+    lane.leave_open(0, 1, 2)
+    lane.producer.errors[B] = CycleTimeout("no answer")
+    with pytest.raises(CycleTimeout):
+        await lane.release()
+    assert lane.producer.tried == [[A, B, ("reminders", 2)]]
+    settled = []
+    lane.outages.close([A, B, ("reminders", 2)])
+    with pytest.raises(CycleTimeout):
+        await lane.release()
+    settled = [*lane.producer.settled, *await lane.release()]
+    assert sorted(places for places, _ in settled) == [[A], [("reminders", 2)]]
+    assert all(len(places) == 1 for places in lane.producer.tried)
+    assert lane.outages.places == [B]
+    assert lane.outages.failures(B) > lane.outages.failures(A), "it waits longer each time"
+
+
+@pytest.mark.parametrize(
+    "error", [ProducerFenced(), InvalidProducerEpoch(), InvalidTxnState(), OutOfOrderSequenceNumber()], ids=repr
+)
+async def test_what_is_wrong_with_the_producer_is_no_fault_of_the_place(lane: HoldingLane, error: Exception) -> None:
+    lane.leave_open(0)
+    lane.producer.errors[A] = error
+    with pytest.raises(type(error)):
+        await lane.release()
+    assert lane.outages.places == []
+    lane.producer.errors.clear()
+    assert await lane.release() == [([A], True)]
+
+
+async def test_a_place_whose_end_cannot_be_looked_up_is_left_alone_and_the_others_are_settled(
+    lane: HoldingLane,
+) -> None:
+    lane.leave_open(0, 1)
+    lane.ends[A] = OffsetOutOfRangeError()
+    assert await lane.release() == [([B], True)]
+    assert lane.outages.places == [A]
+    lane.ends[A] = 3
+    lane.outages.close([A])
+    assert await lane.release() == [([A], True)]
+
+
+async def test_a_place_that_does_not_say_where_it_ends_is_asked_again(lane: HoldingLane) -> None:
+    lane.leave_open(0, 1)
+    del lane.ends[A]
+    assert await lane.release() == [([B], True)]
+    lane.ends[A] = 3
+    assert await lane.release() == [([A], True)]
+
+
+async def test_a_place_whose_topic_is_not_known_any_more_is_looked_up(lane: HoldingLane) -> None:
+    lane.leave_open(0)
+    lane.topics.forgotten["reminders"] = lane.topics.pop("reminders")
+    assert await lane.release() == [([A], True)]
+
+
+@pytest.mark.parametrize("partitions", [0, 1], ids=["the topic is gone", "the partition is"])
+async def test_in_a_place_that_is_gone_there_is_nothing_to_settle(lane: HoldingLane, partitions: int) -> None:
+    lane.leave_open(1)
+    lane.topics["reminders"] = lane.topics["reminders"]._replace(
+        partitions=partitions, refusal=None if partitions else "topic reminders does not exist"
+    )
+    assert (await lane.release(), lane.producer.tried) == ([], [])
+    assert not lane.holding.loses(B)
+
+
+async def test_what_was_committed_is_not_forgotten_while_it_cannot_be_settled(lane: HoldingLane) -> None:
+    lane.leave_open(0)
+    lane.producer.errors[A] = TopicAuthorizationFailedError({"reminders"})
+    await lane.release()
+    lane.seconds += RECENT_S
+    lane.holding.committed({("answers", partition): 5 for partition in range(MOST_REMEMBERED + 1)}, "id")
+    lane.producer.errors.clear()
+    lane.topics.denied.clear()
+    await lane.topics.resolve({"reminders"})
+    assert await lane.release() == [([A], True)]

@@ -1,0 +1,34 @@
+"""Thousands of histories with crashes between any two steps: each delivers what the model says, exactly once."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from simulation.campaign import POINTS, campaign
+
+PART = 10_000
+"""How many histories one test plays at most: the processes of a run share the tests."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    histories = metafunc.config.getoption("--histories")
+    metafunc.parametrize("seeds", [pytest.param(part, id=f"{part.start}-{part.stop - 1}") for part in parts(histories)])
+
+
+def parts(histories: int) -> list[range]:
+    return [range(first, min(first + PART, histories)) for first in range(0, histories, PART)]
+
+
+@pytest.mark.timeout(3_600)
+def test_whatever_strikes_the_commits_are_those_of_a_scheduler_that_nothing_happens_to(seeds: range) -> None:
+    sharing = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+    result = campaign(seeds, processes=max(1, len(os.sched_getaffinity(0)) // sharing))
+
+    assert result.failures == {}, (
+        "python -m simulation --shrink --seed N, with `tests` on the path, shows what happened"
+    )
+    assert result.fired > result.histories == len(seeds)
+    assert {point for _, point in result.struck} == POINTS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections import Counter
@@ -441,6 +440,4 @@ async def test_a_reply_topic_that_refuses_a_result_costs_only_that_result(served
     assert {record.value for record in records} == {b"keyless", b"keyed"}
     assert [record.key for record in results] == [b"b"]
     (worker,) = served.workers
-    async with asyncio.timeout(30):
-        while sum(lane["lost_results"] for lane in (await worker.get("/info"))["lanes"]) != 1:
-            await asyncio.sleep(0.05)
+    await worker.shows(lambda info: sum(lane["lost_results"] for lane in info["lanes"]) == 1, within=30)

@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from rich.console import Console
 from support.application import Application, WorkerProcess
 from support.reading import header, read_until
+from support.waiting import eventually
 
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
@@ -51,17 +52,12 @@ async def application(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application
 async def settled(worker: WorkerProcess) -> None:
     """Wait until a worker runs and has every schedule."""
     await worker.ready()
-    async with asyncio.timeout(90):
-        while sum(lane["pending"] for lane in (await worker.get("/info"))["lanes"]) < COUNT:
-            await asyncio.sleep(0.1)
+    await worker.shows(lambda info: sum(lane["pending"] for lane in info["lanes"]) == COUNT, within=90)
 
 
 async def rebuilder_of(worker: WorkerProcess) -> int:
     """Wait until a process rebuilds a table for a worker; return its id."""
-    async with asyncio.timeout(30):
-        while (pid := next(rebuilders(worker.pid), None)) is None:
-            await asyncio.sleep(0.01)
-    return pid
+    return await eventually(lambda: next(rebuilders(worker.pid), 0), within=30)
 
 
 def rebuilders(parent: int) -> Iterator[int]:
@@ -81,9 +77,7 @@ def told(file: Path) -> str:
 
 async def gone(pid: int) -> None:
     """Wait until a process is no more."""
-    async with asyncio.timeout(10):
-        while is_there(pid):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not is_there(pid), within=10)
 
 
 def is_there(pid: int) -> bool:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,12 @@ from light_scheduler.wire import decode_history
 from .clocks import DrivenClock
 from .reading import read_all
 from .sending import Sender
+from .waiting import eventually
 
 TESTS = Path(__file__).parents[1]
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
+ASK_EVERY_S = 0.05
 
 
 class WorkerProcess:
@@ -66,20 +69,31 @@ class WorkerProcess:
 
     async def ready(self) -> None:
         """Wait until every partition that the worker has been assigned runs."""
-        async with asyncio.timeout(READY_TIMEOUT_S), aiohttp.ClientSession() as session:
-            while True:
+        async with aiohttp.ClientSession() as session:
+
+            async def is_ready() -> bool:
                 assert self.is_running, f"the worker ended:\n{self.log.read_text(errors='replace')[-4_000:]}"
                 with contextlib.suppress(aiohttp.ClientError):
                     async with session.get(f"{self.url}/ready") as response:
-                        if response.status == 200:
-                            return
-                await asyncio.sleep(0.05)
+                        return response.status == 200
+                return False
+
+            await eventually(is_ready, within=READY_TIMEOUT_S, every=ASK_EVERY_S, what=f"{self.url}/ready")
 
     async def get(self, path: str) -> Any:
         """Return the JSON of a GET that must succeed."""
         async with aiohttp.ClientSession() as session, session.get(self.url + path) as response:
             assert response.status == 200, await response.text()
             return await response.json(content_type=None)
+
+    async def shows(self, is_so: Callable[[Any], object], within: float = READY_TIMEOUT_S) -> Any:
+        """Wait until the worker's /info is as wanted, and return it. Raises TimeoutError after `within` s."""
+
+        async def info() -> Any:
+            document = await self.get("/info")
+            return document if is_so(document) else None
+
+        return await eventually(info, within=within, every=ASK_EVERY_S, what=f"{self.url}/info as wanted")
 
     async def ended(self) -> int:
         """Wait until the worker has ended by itself; return the exit code."""

@@ -11,6 +11,7 @@ from aiohttp import web
 from support.foreign import SKYUK_SCHEMA, record, skyuk_avro, skyuk_json
 from support.partition import AT
 from support.registry import FakeRegistry
+from support.waiting import eventually
 
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka import schema_registry
@@ -61,8 +62,7 @@ async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
         server = FakeRegistry({7: SKYUK_SCHEMA})
         server.failing = 503
         async with server.serve(port):
-            while not server.asked:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: server.asked)
             assert 7 not in registry.schemas
             server.failing = None
             await waiting
@@ -70,10 +70,7 @@ async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
 
 
 async def trouble_of(registry: SchemaRegistry) -> str:
-    async with asyncio.timeout(5):
-        while (trouble := registry.trouble) is None:
-            await asyncio.sleep(0.01)
-    return trouble
+    return await eventually(lambda: registry.trouble, within=5)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(app
     await flow(application)
     await delivered(application, COUNT // 6)
 
-    assert await first.stop() == 0
+    assert await first.end() == 0
     first.start()
     await first.ready()
     records = await delivered(application)

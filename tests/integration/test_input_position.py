@@ -81,7 +81,7 @@ async def test_commands_that_were_deleted_unread_are_counted_and_the_rest_is_car
     worker = await application.start_worker()
     await schedule(application, "a", "b")
     position = (await until(worker, lambda lane: lane["firings"] == 2))["position"]
-    await worker.stop()
+    await worker.end()
     await schedule(application, "lost-1", "lost-2", "c")
     place = TopicPartition(application.settings.topics.commands, 0)
     await admin.delete_records({place: RecordsToDelete(before_offset=position + 2)})
@@ -101,7 +101,7 @@ async def test_commands_that_were_deleted_unread_are_counted_and_the_rest_is_car
     assert [check.status for check in check_targets(info)] == ["ok"]
     assert (check.name, check.status) == ("commands", "warn")
 
-    await worker.stop()
+    await worker.end()
     worker.start()
     await worker.ready()
     assert (await until(worker, runs))["jumps"] == 0, "it is counted once"
@@ -113,7 +113,7 @@ async def test_a_topic_that_was_created_again_is_read_from_its_beginning(
     worker = await application.start_worker()
     await schedule(application, "a", "b", "c")
     await until(worker, lambda lane: lane["firings"] == 3)
-    await worker.stop()
+    await worker.end()
     await create_commands_again(application, admin)
     await schedule(application, "d", "e", "f", "g")
 
@@ -140,7 +140,7 @@ async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_o
     assert lane["jumps"] == 1
     assert "was deleted and created again" in lane["jump"]
 
-    await worker.stop()
+    await worker.end()
     worker.start()
     await worker.ready()
     await schedule(application, "i")

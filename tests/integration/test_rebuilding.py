@@ -118,7 +118,7 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
     application: Application, tmp_path: Path
 ) -> None:
     (worker,) = application.workers
-    assert await worker.stop() == 0
+    assert await worker.end() == 0
     names, servers = application.settings.topics, application.bootstrap_servers
     commands, changelog = TopicPartition(names.commands, 0), TopicPartition(names.changelog(names.commands), 0)
     facts = ChangelogFacts(await asyncio.to_thread(topic_id, servers, changelog.topic), DAY_MS)

@@ -98,7 +98,7 @@ async def test_a_schedule_goes_its_way_under_least_rights_and_no_secret_is_writt
     finally:
         await consumer.stop()
     processes = await asyncio.to_thread(subprocess.check_output, ["ps", "-eo", "args"], text=True)
-    assert await worker.stop() == 0
+    assert await worker.end() == 0
     everything = written(application, info, processes, repr(settings), repr(settings.connection), *answer.args)
     for secret in SECRETS:
         assert secret not in everything + answer.stdout + answer.stderr

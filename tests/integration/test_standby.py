@@ -76,7 +76,7 @@ async def test_a_worker_takes_over_with_the_copy_that_it_has_kept_warm(applicati
 
 async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(application: Application) -> None:
     workers = await warm_pair(application)
-    assert await workers[0].stop() == 0
+    assert await workers[0].end() == 0
     await workers[1].shows(lambda info: len(info["lanes"]) == 4, within=30)
     await workers[1].ready()
     async with application.client() as client:
@@ -92,7 +92,7 @@ async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(app
     await eventually(everything_is_held_twice, every=0.1)
     for worker in workers:
         assert "starts again" not in worker.log.read_text(errors="replace")
-        assert await worker.stop() == 0
+        assert await worker.end() == 0
 
 
 async def answers(worker: WorkerProcess) -> bool:

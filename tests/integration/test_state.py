@@ -57,7 +57,7 @@ async def test_a_restart_goes_on_from_the_local_copy(application: Application) -
     worker = await application.start_worker()
     await schedule_some(application, 200)
     await worker.shows(lambda info: pending_in(info) == 200, within=30)
-    assert await worker.stop() == 0
+    assert await worker.end() == 0
     assert len(state_folders(application, worker)) == 4
 
     worker.start()
@@ -70,7 +70,7 @@ async def test_a_restart_goes_on_from_the_local_copy(application: Application) -
 async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)
-    await worker.stop()
+    await worker.end()
     names = application.settings.topics
     admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
     await admin.start()
@@ -87,7 +87,7 @@ async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown
 async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)
-    await worker.stop()
+    await worker.end()
     # A schedule that was cancelled long ago, in a copy that has not heard of it: its tombstone may be gone by now.
     for folder in state_folders(application, worker):
         table = ScheduleTable(RocksStore(worker.data_dir / application.settings.app_id / folder))
@@ -104,7 +104,7 @@ async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(a
 
 async def test_state_of_a_newer_version_stops_the_worker_and_is_left_as_it_is(application: Application) -> None:
     worker = await application.start_worker()
-    await worker.stop()
+    await worker.end()
     changelog = application.settings.topics.changelog(application.settings.topics.commands)
     producer = AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers)
     await producer.start()
@@ -163,7 +163,7 @@ async def test_a_worker_waits_for_its_topics(application: Application) -> None:
 async def test_sigterm_ends_a_worker_in_order_and_soon(served: Application) -> None:
     (worker,) = served.workers
     worker.send_signal(signal.SIGTERM)
-    assert await asyncio.wait_for(worker.stop(), 15) == 0
+    assert await asyncio.wait_for(worker.end(), 15) == 0
     log = worker.log.read_text(errors="replace")
     assert "Traceback" not in log
     assert "Unclosed" not in log
@@ -172,7 +172,7 @@ async def test_sigterm_ends_a_worker_in_order_and_soon(served: Application) -> N
 async def test_a_damaged_copy_is_thrown_away_and_rebuilt_with_a_warning(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 200)
-    assert await worker.stop() == 0
+    assert await worker.end() == 0
     for folder in state_folders(application, worker):  # RocksDB writes its log to files when it opens
         RocksStore(worker.data_dir / application.settings.app_id / folder).close()
     files = list((worker.data_dir / application.settings.app_id).glob("*/*.sst"))

@@ -228,4 +228,4 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
         assert (await ask("POST", f"{schedules}/keyed/complete", 200, done))["outcome"] == "completed"
         for id, status in (("a%2Fb", 200), ("a%2Fb", 404), ("keyed", 404), (first["id"], 200)):
             await ask("DELETE", f"{schedules}/{id}", status)
-    assert await other.stop() == 0
+    assert await other.end() == 0

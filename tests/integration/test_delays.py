@@ -220,6 +220,11 @@ async def test_two_workers_share_the_partitions_and_a_live_rule_reaches_both(app
         admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
         await admin.start()
         await admin.create_partitions({source: NewPartitions(6)})
+
+        async def are_there() -> bool:
+            return len((await admin.describe_topics([source]))[0]["partitions"]) == 6
+
+        await eventually(are_there)
         await admin.close()
         await send(application, source, b"4", b"4 again", partition=4, key=b"x")
         await read(application, application.target, 6)

@@ -75,15 +75,15 @@ class Campaign:
         self.struck |= {(kind, point) for kind, point in document["struck"]}
 
 
-def campaign(seeds: range, processes: int = 1) -> Campaign:
-    """Play the histories of consecutive seeds in so many processes, which leave the processors to everybody else."""
+def campaign(seeds: range, processes: int = 1, *, standing_back: bool = False) -> Campaign:
+    """Play the histories of consecutive seeds in so many processes; they may leave the processors to everybody else."""
     share = -(-len(seeds) // processes)
     paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     running = [
         subprocess.Popen(
             [
-                *(sys.executable, "-m", "simulation", "--stand-back"),
-                *("--first", str(part.start), "--histories", str(len(part))),
+                *(sys.executable, "-m", "simulation", "--first", str(part.start), "--histories", str(len(part))),
+                *(["--stand-back"] if standing_back else []),
             ],
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},

@@ -22,10 +22,13 @@ def parts(histories: int) -> list[range]:
 
 
 @pytest.mark.timeout(3_600)
-def test_whatever_strikes_the_commits_are_those_of_a_scheduler_that_nothing_happens_to(seeds: range) -> None:
+def test_whatever_strikes_the_commits_are_those_of_a_scheduler_that_nothing_happens_to(
+    seeds: range, pytestconfig: pytest.Config
+) -> None:
     sharing = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    processes = max(1, len(os.sched_getaffinity(0)) // sharing)
 
-    result = campaign(seeds, processes=max(1, len(os.sched_getaffinity(0)) // sharing))
+    result = campaign(seeds, processes, standing_back=pytestconfig.getoption("--soak"))  # others may measure times
 
     assert result.failures == {}, (
         "python -m simulation --shrink --seed N, with `tests` on the path, shows what happened"

@@ -25,7 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     configs = {
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
-        # Jobs of a second each: what the second compiler makes of them costs a third of all processor time.
+        # Jobs of a second each are over before the second compiler's work is worth its processor time.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     options = SessionOptions(master="local[2]", memory="2g", delta=True, configs=configs)

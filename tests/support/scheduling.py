@@ -66,9 +66,14 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typ
             self._reschedule(other)
 
     def remove_node(self, node: WorkerController) -> str | None:
+        """Forget a process that has ended, put back what it left, and return the test in which it crashed, if any."""
         if node is self._host:
             self._host = None
-        crashed: str | None = super().remove_node(node)
+        left = {unit: tests for unit, tests in self.assigned_work.pop(node).items() if not all(tests.values())}
+        crashed = next((test for tests in left.values() for test, is_done in tests.items() if not is_done), None)
+        if crashed is not None:
+            left[self._split_scope(crashed)][crashed] = True
+            self.workqueue.update(left)
         for other in self.nodes:
             self._reschedule(other)
         return crashed
@@ -77,6 +82,8 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typ
         return unit_of(nodeid, with_soaks=self._with_soaks)
 
     def _reschedule(self, node: WorkerController) -> None:
+        if node not in self.registered_collections:  # it has just been started in place of one that crashed
+            return
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             if self._next_for(node) is not None:
                 self._assign_work_unit(node)

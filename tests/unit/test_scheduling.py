@@ -43,6 +43,11 @@ import pytest
 def test(number):
     time.sleep(0.05)
 """
+CRASHES = """
+    if number == 1:
+        import os
+        os._exit(1)
+"""
 FILES = {
     **{f"tests/unit/test_{number}.py": 1 + number for number in range(5)},
     f"{SPARK}test_one.py": 2,
@@ -67,29 +72,39 @@ class Span(NamedTuple):
         return self.begun < other.ended and other.begun < self.ended
 
 
-@pytest.fixture(params=[1, 2, 3], scope="module")
-def spans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Span]:
-    """When each test of a run ran, and in which of so many processes."""
-    tmp_path = tmp_path_factory.mktemp("run")
-    (tmp_path / "conftest.py").write_text(CONFTEST)
+def run(folder: Path, processes: int, crashing: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run the files in so many processes; the second test of some of them ends its process."""
+    (folder / "conftest.py").write_text(CONFTEST)
     for name, count in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(TAKES_A_WHILE.replace("COUNT", str(count)))
-    ran = subprocess.run(
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        crash = CRASHES if name in crashing else ""
+        (folder / name).write_text(TAKES_A_WHILE.replace("COUNT", str(count)) + crash)
+    return subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "--rootdir", ".", "--import-mode=importlib"),
-            *("--numprocesses", str(request.param), "--no-loadscope-reorder", "--soak"),
+            *("--numprocesses", str(processes), "--no-loadscope-reorder", "--soak"),
         ],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(TESTS)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    lines = [line.split() for line in (tmp_path / "spans").read_text().splitlines()]
+
+
+def spans_in(folder: Path) -> list[Span]:
+    lines = [line.split() for line in (folder / "spans").read_text().splitlines()]
     return [Span(test, process, float(begun), float(ended)) for test, process, begun, ended in lines]
+
+
+@pytest.fixture(params=[1, 2, 3], scope="module")
+def spans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Span]:
+    """When each test of a run ran, and in which of so many processes."""
+    folder = tmp_path_factory.mktemp("run")
+    ran = run(folder, request.param)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return spans_in(folder)
 
 
 def test_each_test_runs_once_and_what_is_alone_has_nobody_beside_it_but_the_campaign(spans: list[Span]) -> None:
@@ -103,3 +118,11 @@ def test_each_test_runs_once_and_what_is_alone_has_nobody_beside_it_but_the_camp
 def test_one_process_has_the_spark_session(spans: list[Span]) -> None:
     using = [span for span in spans if span.test.startswith(SPARK) and "kills" not in span.test]
     assert len({span.process for span in using}) == 1
+
+
+def test_a_process_that_crashes_costs_only_the_test_that_it_ran(tmp_path: Path) -> None:
+    ran = run(tmp_path, 2, crashing=("tests/unit/test_3.py", MEASURE_TIMES[0]))
+
+    assert ran.returncode == 1
+    assert f"2 failed, {sum(FILES.values()) - 2} passed" in ran.stdout
+    assert len({span.test for span in spans_in(tmp_path)}) == sum(FILES.values()) - 2

@@ -11,7 +11,8 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 UV_VERSION := 0.13.8
 # For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
-ARGS ?= --numprocesses 2
+# More processes than two cores have room for: most of them wait for Kafka most of the time.
+ARGS ?= --numprocesses 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test lint format docs setup lock clean distclean
@@ -27,7 +28,7 @@ demo: $(STAMP) ## Schedule real messages on a real Kafka, kill the worker in the
 up: $(STAMP) ## Run Kafka and a worker until Ctrl-C, and say what to try.
 	@$(BIN)/light-scheduler up
 
-test: $(STAMP) ## Run all tests, two at a time; ARGS is passed to pytest instead.
+test: $(STAMP) ## Run all tests, three at a time; ARGS is passed to pytest instead.
 	@$(BIN)/pytest $(ARGS)
 
 lint: $(STAMP) ## Check style, types and the direction of imports.

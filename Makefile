@@ -13,7 +13,8 @@ UV_VERSION := 0.13.8
 # Without its announcement of other products.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 # For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
-ARGS ?= --numprocesses 2
+# More processes than two cores have room for: most of them wait for Kafka most of the time.
+ARGS ?= --numprocesses 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test lint format docs setup lock clean distclean
@@ -29,7 +30,7 @@ demo: $(STAMP) ## Schedule real messages on a real Kafka, kill the worker in the
 up: $(STAMP) ## Run Kafka and a worker until Ctrl-C, and say what to try.
 	@$(BIN)/light-scheduler up
 
-test: $(STAMP) ## Run all tests, two at a time; ARGS is passed to pytest instead.
+test: $(STAMP) ## Run all tests, three at a time; ARGS is passed to pytest instead.
 	@$(BIN)/pytest $(ARGS)
 
 lint: $(STAMP) ## Check style, types, the direction of imports, and the links of the documents.

@@ -11,7 +11,7 @@ from faust.cli.worker import worker as worker_command
 
 
 class PlainWorker(faust.Worker):
-    """Writes nothing but log lines."""
+    """Writes nothing but log lines, and does not linger at its end."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "quiet": True})
@@ -20,6 +20,9 @@ class PlainWorker(faust.Worker):
         """Keep the levels: Faust would set its own default, and draw a spinner between the lines."""
         self.spinner = None
         logging.captureWarnings(True)
+
+    async def _sentinel_task(self) -> None:
+        """End at once: what mode does last is to wait for a second, when all services and tasks have ended."""
 
 
 def without_banner() -> None:

@@ -1,8 +1,7 @@
-"""How much is tried of what can be repeated without end, and how a run is divided between processes.
+"""How much is tried of what can be repeated without end, and one broker for all processes of a run.
 
-One embedded broker and one Spark session per run: see `light_scheduler.testing` for the one,
-`tests/pipeline` for the other. With several processes (`--numprocesses 2`) the first process starts
-the broker for all of them, and one has all that needs Spark; of the rest, each file is run by whoever is free.
+`light_scheduler.testing` says how a run gets its broker, `tests/pipeline` how it gets its Spark session, and
+`support.scheduling` who runs what.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import scheduling
 
 from light_scheduler.testing import BOOTSTRAP_VARIABLE, OPTION, Kafka
-
-NEEDS_SPARK = "tests/pipeline/"
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -83,20 +81,15 @@ def kafka(light_scheduler_kafka: Kafka) -> Kafka:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed
-        def _split_scope(self, nodeid: str) -> str:
-            """Return what a test is kept together by."""
-            return NEEDS_SPARK if nodeid.startswith(NEEDS_SPARK) else nodeid.partition("::")[0]
-
-    return Scheduling(config, log)
+    return scheduling.Scheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--soak"):
-        return
-    soaks = [item for item in items if item.get_closest_marker("soak")]
-    if soaks:
-        config.hook.pytest_deselected(items=soaks)
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    if not config.getoption("--soak"):
+        soaks = [item for item in items if item.get_closest_marker("soak")]
+        if soaks:
+            config.hook.pytest_deselected(items=soaks)
+            items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    if hasattr(config, "workerinput"):
+        with_soaks = config.getoption("--soak")
+        items.sort(key=lambda item: scheduling.turn_of(item.nodeid, with_soaks=with_soaks))

@@ -21,7 +21,6 @@ from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
 
 from .leash import Leash
 
-COMMAND = (sys.executable, "-m", "faust", "-A", "light_scheduler", "worker")
 _LAST_LINES = 15
 _POLL_SECONDS = 0.05
 _ANSWER_SECONDS = 2.0
@@ -30,12 +29,23 @@ _ANSWER_SECONDS = 2.0
 class WorkerProcess:
     """One `faust worker` with settings of its own; it can be ended and started again with the same state.
 
-    `log` is the file that its output is added to. `remove_when_orphaned` is deleted if this process is killed.
+    `log` is the file that its output is added to. `application` is the module that Faust finds it in, and `variables`
+    are in its environment beside the settings. `remove_when_orphaned` is deleted if this process is killed.
     """
 
-    def __init__(self, settings: Settings, log: Path, *, remove_when_orphaned: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        log: Path,
+        *,
+        application: str = "light_scheduler",
+        variables: Mapping[str, str] | None = None,
+        remove_when_orphaned: Path | None = None,
+    ) -> None:
         self.settings = settings
         self.log = log
+        self._command = (sys.executable, "-m", "faust", "-A", application, "worker")
+        self._variables = dict(variables or {})
         self._remove_when_orphaned = remove_when_orphaned
         self._process: Leash | None = None
 
@@ -63,8 +73,8 @@ class WorkerProcess:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = Leash(
-                COMMAND,
-                environment=worker_environment(self.settings),
+                self._command,
+                environment=worker_environment(self.settings) | self._variables,
                 stdout=log,
                 stderr=log,
                 remove_when_orphaned=self._remove_when_orphaned,
@@ -106,6 +116,12 @@ class WorkerProcess:
         """Send the worker a signal, such as SIGSTOP and SIGCONT; nothing happens if it has ended."""
         if self._process is not None:
             self._process.send_signal(signal_number)
+
+    def wait(self, timeout: float) -> int:
+        """Wait until the worker has ended; return its `return_code`. Raises TimeoutError after `timeout` seconds."""
+        if self._process is None:
+            raise SchedulerError("the worker was never started")
+        return self._process.wait(timeout)
 
     def stop(self, timeout: float = 20.0) -> None:
         """End the worker in order, or kill it after `timeout` seconds."""

@@ -1,4 +1,4 @@
-"""Every private field of aiokafka, Faust and asyncio that is relied on, by the class that has it, and what for.
+"""Every private field of aiokafka, Faust, mode and asyncio that is relied on, by the class that has it, and what for.
 
 Private fields change without notice: the libraries are pinned, and a contract test holds each entry against the
 installed versions. Another test finds fields that are used and do not stand here.
@@ -106,5 +106,8 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     "faust.web.drivers.aiohttp:Web": {
         "_runner": "what a site is made of",
         "_transport_handlers": "a site of ours listens, with its limits",
+    },
+    "mode.worker:Worker": {
+        "_sentinel_task": "overridden: a worker that has ended does not wait for another second",
     },
 }

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
@@ -20,6 +21,7 @@ from light_scheduler.model.place import Place
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.services import LaneServices, Timer
+from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.state import identity_of
 
 from .attempt import Attempt
@@ -52,6 +54,26 @@ CHECKPOINT_MS = 3_600_000
 """So often a lane with nothing to do commits that nothing happened: its local copy would count as too old otherwise."""
 
 log = logging.getLogger(__name__)
+
+
+class _Made(NamedTuple):
+    """A cycle before it is sent: what it holds, of which kinds of work; `position` is behind the commands it read."""
+
+    now: int
+    kinds: frozenset[Kind]
+    overlay: Overlay
+    batches: RecordBatches
+    cycle: Cycle
+    read: int
+    position: int | None
+    due: DueScan
+    is_bulk_at_work: bool
+    lost_results: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return self.position is None and not self.is_bulk_at_work and not self.batches.places
 
 
 class LaneWork:
@@ -142,69 +164,87 @@ class LaneWork:
     async def cycle(self, table: ScheduleTable, producer: LaneProducer) -> None:
         """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
         self._wake.clear()
-        self._attempt = Attempt()
-        targets, isolation = self._context.targets, self._isolation
-        await targets.resolve(self._context.own_topics)
+        self._attempt = Attempt(producer.transactional_id)
+        await self._context.targets.resolve(self._context.own_topics)
         self._check_own_topics()
         await self._holding.release(table, producer)
+        made = await self._make(table)
+        if made.is_empty:
+            made.overlay.settle_floors()
+            if made.due.entries:
+                return  # what was due waits for its target, as became known just now
+            if made.kinds and self._caution.is_active:
+                self._caution.rested()
+                return
+            if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
+                await self._rest(made.now, self._budget.next_turn(made.due, made.now), table, producer)
+                return
+        await self._commit(made, table, producer)
+
+    async def _make(self, table: ScheduleTable) -> _Made:
+        """1. and 2. Take what there is to do, and carry it out."""
+        isolation, budget = self._isolation, self._budget
         now = self._services.clock.now()
         isolation.expire(now)
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
         cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
-        most, kinds = self._caution.share(self._budget.most(table))
+        most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
-        readable = self._readable.count(self._intake.waiting(), most)
-        commands = self._intake.take(readable) if Kind.COMMAND in kinds else []  # 1.
-        read = len(commands)
-        position = commands[-1].offset + 1 if commands else None
-        if commands:
-            known = table.checkpoint.commands_log
-            self._input.check(known, await self._services.commands_ids.lately(self._tp.topic))
-        self._attempt = attempt = Attempt(producer.transactional_id)
-        if self._caution.is_active:
-            attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
+        commands = await self._take_commands(table, most) if Kind.COMMAND in kinds else []  # 1.
+        read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
         cycle.take_all(commands)  # 2.
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
-        turns = self._budget.turns(now, most)
-        due = self._budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
-        await targets.resolve({entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics)
+        turns = budget.turns(now, most)
+        due = budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
+        topics = {entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics
+        await self._context.targets.resolve(topics)
         is_traced = isolation.is_under_way or self._caution.is_active
         cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._sends(due))  # 2.
         lost_results = cycle.answer(isolation.refusals, self._holding)
-        if position is None and not is_bulk_at_work and not batches.places:
-            overlay.settle_floors()
-            if due.entries:
-                return  # what was due waits for its target, as became known just now
-            if kinds and self._caution.is_active:
-                self._caution.rested()
-                return
-            if kinds and now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
-                await self._rest(now, self._budget.next_turn(due, now), table, producer)
-                return
+        return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results)
+
+    async def _take_commands(self, table: ScheduleTable, most: int) -> list[CommandRecord]:
+        commands = self._intake.take(self._readable.count(self._intake.waiting(), most))
+        if commands:
+            known = table.checkpoint.commands_log
+            self._input.check(known, await self._services.commands_ids.lately(self._tp.topic))
+        if self._caution.is_active:
+            self._attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
+        return commands
+
+    async def _commit(self, made: _Made, table: ScheduleTable, producer: LaneProducer) -> None:
+        """3. and 4. Send what was made, and apply it."""
+        cycle, attempt = made.cycle, self._attempt
+        if made.is_empty:
             cycle.moved_to(table.checkpoint.position)
         cycle.keep_bulk()
-        if position is not None:
-            cycle.moved_to(position)
+        if made.position is not None:
+            cycle.moved_to(made.position)
         if self._caution.is_active:
             attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]
-            if is_bulk_at_work:
+            if made.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
-        attempt.begin(read + len(due.entries), batches.places)
-        offsets = {} if position is None else {self._tp: position}
-        ends = await producer.commit(batches, self._services.group, offsets)  # 3.
-        overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=now)  # 4.
+        attempt.begin(made.read + len(made.due.entries), made.batches.places)
+        offsets = {} if made.position is None else {self._tp: made.position}
+        ends = await producer.commit(made.batches, self._services.group, offsets)  # 3.
+        made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
+        self._learn(made, ends)
+
+    def _learn(self, made: _Made, ends: Mapping[Place, int]) -> None:
+        """Take in what a transaction that was committed has shown."""
+        cycle, due, now = made.cycle, made.due, made.now
         self._input.has_jumped = False
-        self._holding.committed(ends, producer.transactional_id)
+        self._holding.committed(ends, self._attempt.transactional_id)
         self._caution.met(cycle.condemned_met)
-        self._blame(self._caution.succeeded(attempt.works))
-        self._observe_skew(now, batches)
-        self._count(cycle, lost_results, now)
+        self._blame(self._caution.succeeded(self._attempt.works))
+        self._observe_skew(now, made.batches)
+        self._count(cycle, made.lost_results, now)
         self._budget.next_turn(due, now)
-        self._budget.observe(max(read, len(due.entries)), self._services.clock.now() - now)
-        if isolation.is_under_way:
+        self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
+        if self._isolation.is_under_way:
             done = cycle.tried | {origin_key(result) for result in cycle.results}
-            isolation.clear(done, has_looked=due is not NOTHING_DUE)
+            self._isolation.clear(done, has_looked=due is not NOTHING_DUE)
 
     def _blame(self, work: Work | None) -> None:
         """Refuse a piece of work that fails by itself, while cycles without it pass."""

@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from support.application import Application
 from support.clocks import MINUTE, end_of_minute
 from support.reading import Record, header, read_all, read_until
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
@@ -82,10 +83,8 @@ async def test_a_worker_ends_in_order_while_the_broker_is_away(tmp_path: Path) -
         try:
             worker = await application.start_worker()
             await asyncio.to_thread(broker.kill)
-            async with asyncio.timeout(30):
-                while "Failed fetch messages" not in worker.log.read_text():
-                    await asyncio.sleep(0.05)
-            assert await worker.stop() == 0
+            await eventually(lambda: "Failed fetch messages" in worker.log.read_text(), within=30)
+            assert await worker.end() == 0
         finally:
             await asyncio.to_thread(application.close)
 

@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer
 from support.application import Application
 from support.reading import header, read_all, read_until
 from support.sending import Sender
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.model import EventType, Firing, HistoryEvent, Outcome, Result
@@ -96,10 +97,11 @@ class Consumer:
             await self._task
 
     async def has_seen(self, count: int) -> None:
-        async with asyncio.timeout(90):
-            while len(self.firings) < count:
-                assert not self._task.done(), self._task.exception()
-                await asyncio.sleep(0.05)
+        def so_many() -> bool:
+            assert not self._task.done(), self._task.exception()
+            return len(self.firings) >= count
+
+        await eventually(so_many, within=90)
 
     async def _consume(self) -> None:
         consumer = AIOKafkaConsumer(
@@ -172,9 +174,11 @@ async def test_acknowledged_delivery_survives_sigkills(application: Application)
                     worker.start()
             for worker in workers:
                 await worker.ready()
-            async with asyncio.timeout(150):
-                while await pending(application):
-                    await asyncio.sleep(0.2)
+
+            async def nothing_is_left() -> bool:
+                return not await pending(application)
+
+            await eventually(nothing_is_left, within=150, every=0.2)
         finally:
             await consumer.close()
     answers = await answers_to(application, consumer)

@@ -13,6 +13,7 @@ import pytest
 from support.application import Application, WorkerProcess
 from support.delayed import Sightings, check, number_of, produce
 from support.reading import read_all, read_until
+from support.waiting import eventually
 
 from light_scheduler.devkit import EmbeddedCluster
 
@@ -28,10 +29,8 @@ def size(request: pytest.FixtureRequest) -> int:
 
 async def lag_zero(worker: WorkerProcess) -> int:
     """Return how many partitions the rule works on, when none of them has anything left to forward."""
-    async with asyncio.timeout(60):
-        while not (lanes := (await worker.get("/info"))["delays"]) or any(lane["lag"] != 0 for lane in lanes):
-            await asyncio.sleep(0.1)
-    return len(lanes)
+    info = await worker.shows(lambda info: info["delays"] and all(lane["lag"] == 0 for lane in info["delays"]))
+    return len(info["delays"])
 
 
 async def test_delayed_records_survive_two_sigkills(application: Application, size: int) -> None:
@@ -78,9 +77,11 @@ async def test_a_frozen_worker_that_wakes_after_another_took_over_forwards_nothi
             frozen.send_signal(signal.SIGSTOP)
         await sightings.until(count, timeout=60)  # the other has taken the partitions over
         frozen.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(60):
-            while sum([len((await worker.get("/info"))["delays"]) for worker in (frozen, other)]) != 4:
-                await asyncio.sleep(0.1)
+
+        async def each_has_one_owner() -> bool:
+            return sum([len((await worker.get("/info"))["delays"]) for worker in (frozen, other)]) == 4
+
+        await eventually(each_has_one_owner, every=0.1)
         await produce(servers, source, range(count, count + 400), 4, per_second=4_000)
         await sightings.until(count + 400, timeout=60)
     finally:

@@ -182,9 +182,7 @@ async def metrics_of(workers: Iterable[WorkerProcess]) -> str:
 
 async def no_target_is_away(worker: WorkerProcess) -> None:
     """Return when a worker says that every target takes records."""
-    async with asyncio.timeout(15):
-        while (await worker.get("/info")).get("targets"):
-            await asyncio.sleep(0.1)
+    await worker.shows(lambda info: not info.get("targets"), within=15)
 
 
 def p99(latenesses: list[int]) -> int:

@@ -118,12 +118,12 @@ async def test_workers_that_come_and_go_in_order_lose_and_double_nothing(applica
     for share in (8, 4, 2):
         await wait_for_firings(application, count // share)
         if guest.is_running:
-            assert await guest.stop() == 0
+            assert await guest.end() == 0
         else:
             guest.start()
             await guest.ready()
     await check(application, count)
-    assert await steady.stop() == 0
+    assert await steady.end() == 0
 
 
 async def test_an_outside_consumer_group_reads_each_firing_once_and_in_due_order_through_a_kill(

@@ -8,6 +8,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from support.application import Application, WorkerProcess
 from support.reading import read_until
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos]
 
@@ -36,15 +37,20 @@ async def test_lanes_that_stay_take_commands_while_the_group_waits_for_a_dead_wo
     for worker in (alive, dying):
         worker.start()
     await asyncio.gather(alive.ready(), dying.ready())
-    async with asyncio.timeout(60):
-        while len(own := await partitions_of(alive)) != 2 or len(await partitions_of(dying)) != 2:
-            await asyncio.sleep(0.05)
+
+    async def halves() -> bool:
+        return len(await partitions_of(alive)) == len(await partitions_of(dying)) == 2
+
+    await eventually(halves, every=0.05)
+    own = await partitions_of(alive)
 
     dying.kill()
     guest.start()
-    async with asyncio.timeout(SESSION_TIMEOUT_S):
-        while await group_state(application) != WAITING:
-            await asyncio.sleep(0.05)
+
+    async def group_waits() -> bool:
+        return await group_state(application) == WAITING
+
+    await eventually(group_waits, within=SESSION_TIMEOUT_S, every=0.05)
     async with application.sender() as send:
         sent = [await send(f"s-{number}", b"", target_topic=application.target, after=0) for number in range(40)]
     expected = {f"s-{number}".encode() for number, record in enumerate(sent) if record.partition in own}

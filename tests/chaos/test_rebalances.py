@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from support.application import Application, WorkerProcess
 from support.reading import Record, header, read_until
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 
@@ -31,10 +32,11 @@ async def owned(workers: list[WorkerProcess]) -> dict[int, str]:
 
 
 async def shared(workers: list[WorkerProcess], is_so: Callable[[dict[int, str]], bool]) -> dict[int, str]:
-    async with asyncio.timeout(60):
-        while not is_so(owners := await owned(workers)):
-            await asyncio.sleep(0.05)
-    return owners
+    async def owners() -> dict[int, str] | None:
+        found = await owned(workers)
+        return found if is_so(found) else None
+
+    return await eventually(owners, every=0.05)
 
 
 async def flow(application: Application) -> int:
@@ -97,7 +99,7 @@ async def test_a_restart_with_static_membership_is_not_noticed_by_the_others(app
     await flow(application)
     await delivered(application, COUNT // 6)
 
-    assert await first.stop() == 0
+    assert await first.end() == 0
     first.start()
     await first.ready()
     records = await delivered(application)

@@ -81,9 +81,7 @@ def retried(history: list[HistoryEvent]) -> list[HistoryEvent]:
 
 async def many_wait(worker: WorkerProcess) -> None:
     """Return when a worker says that a part of all firings waits for targets."""
-    async with asyncio.timeout(30):
-        while sum(target["waiting"] for target in (await worker.get("/info")).get("targets", [])) <= FRAIL // 4:
-            await asyncio.sleep(0.05)
+    await worker.shows(lambda info: sum(target["waiting"] for target in info.get("targets", [])) > FRAIL // 4)
 
 
 async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_meanwhile(application: Application) -> None:

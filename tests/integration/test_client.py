@@ -16,6 +16,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.structs import ConsumerRecord
+from support.waiting import eventually
 
 from light_scheduler.client import SchedulerClient, ScheduleRequest
 from light_scheduler.client.channel import Channel, MakeCommand
@@ -534,9 +535,11 @@ async def test_a_partition_that_a_topic_got_later_is_sent_to(kafka: Kafka) -> No
         async with Channel(options, commands_topic=topic, results_topic=topic) as channel:
             assert (await channel.send(command._replace(partition=0), 10)).partition == 0
             await admin.create_partitions({topic: NewPartitions(3)})
-            async with asyncio.timeout(10):
-                while len((await admin.describe_topics([topic]))[0]["partitions"]) < 3:
-                    await asyncio.sleep(0.01)
+
+            async def has_three_partitions() -> bool:
+                return len((await admin.describe_topics([topic]))[0]["partitions"]) == 3
+
+            await eventually(has_three_partitions, within=10)
             assert (await channel.send(command._replace(partition=2), 10)).partition == 2
             with pytest.raises(BrokerError, match=f"{topic} has no partition 3"):
                 await channel.send(command._replace(partition=3), 10)

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.application import Application, WorkerProcess
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 
@@ -27,13 +28,13 @@ async def pair(application: Application) -> list[WorkerProcess]:
     workers = [application.new_worker(), application.new_worker()]
     for worker in workers:
         worker.start()
-    async with asyncio.timeout(60):
-        await asyncio.gather(*(worker.ready() for worker in workers))
-        while True:
-            owned = [(await worker.get("/info"))["lanes"] for worker in workers]
-            if all(owned) and sum(map(len, owned)) == application.settings.partitions:
-                break
-            await asyncio.sleep(0.05)
+    await asyncio.gather(*(worker.ready() for worker in workers))
+
+    async def are_shared() -> bool:
+        owned = [(await worker.get("/info"))["lanes"] for worker in workers]
+        return all(owned) and sum(map(len, owned)) == application.settings.partitions
+
+    await eventually(are_shared, every=0.05)
     await asyncio.gather(*(worker.ready() for worker in workers))
     return workers
 
@@ -72,10 +73,11 @@ async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other
     status, text = await get(workers[1], SCHEDULES)
     assert status == 503, "rather than a list with holes"
     assert "missing" in text
-    async with asyncio.timeout(60):
-        while status != 200:
-            await asyncio.sleep(0.05)
-            status, text = await get(workers[1], SCHEDULES)
+
+    async def is_whole() -> bool:
+        return (await get(workers[1], SCHEDULES))[0] == 200
+
+    await eventually(is_whole, every=0.05)
     assert len((await workers[1].get(SCHEDULES))["schedules"]) == 20
 
 
@@ -84,11 +86,7 @@ async def test_a_worker_tells_of_itself(served: Application) -> None:
     async with served.client() as client:
         await client.schedule("soon", b"", topic=served.target, after=0)
         await client.schedule("later", b"", topic=served.target, after="1h")
-    async with asyncio.timeout(30):
-        while sum(lane["firings"] for lane in (await worker.get("/info"))["lanes"]) < 1:
-            await asyncio.sleep(0.05)
-
-    info = await worker.get("/info")
+    info = await worker.shows(lambda info: sum(lane["firings"] for lane in info["lanes"]) == 1, within=30)
     status, metrics = await get(worker, "/metrics")
 
     assert sum(lane["pending"] for lane in info["lanes"]) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,11 +13,11 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, RecordsToDelete
 from aiokafka.client import ConnectionGroup
 from support.application import Application
 from support.reading import Record, header, read_all, read_until
+from support.waiting import eventually
 
 from light_scheduler.cli.checks import check_delays
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus, Delays, RuleFromConfigurationError
-from light_scheduler.delays.membership import Membership
 from light_scheduler.delays.positions import Positions
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
@@ -40,18 +40,6 @@ async def running(application: Application, **options: str) -> AsyncIterator[Del
         yield delays
     finally:
         await delays.stop()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
-async def until_confirmed(members: Membership, tp: TopicPartition) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not await members.confirm(tp):
-            await asyncio.sleep(0.02)
 
 
 async def put(delays: Delays, rule: DelayRule) -> bool:
@@ -100,7 +88,7 @@ async def test_the_delays_of_a_chain_add_up_and_nothing_is_touched(application: 
         await send(application, first, None, partition=1)
         await read(application, third, 6)
         seen_at = SystemClock().now()
-        await until(lambda: sum(lane.forwarded for lane in runs(delays, "two")) == 6)
+        await eventually(lambda: sum(lane.forwarded for lane in runs(delays, "two")) == 6)
     sent, received = [await read_all(application.bootstrap_servers, name) for name in (first, third)]
 
     def told(records: list[Record], added: int) -> set[tuple[object, ...]]:
@@ -133,11 +121,11 @@ async def test_a_rule_waits_for_its_topics_and_says_so(application: Application)
         await put(delays, DelayRule("one", source, 50, target))
         await topic(application, "late-source")
         await send(application, source, b"1", b"2", b"3")
-        await until(lambda: any(lane.waiting for lane in delays.lanes()))
+        await eventually(lambda: any(lane.waiting for lane in delays.lanes()))
         assert [lane.reason for lane in delays.lanes()] == [f"topic {target} does not exist"]
         await topic(application, "late-target")
         assert [record.value for record in await read(application, target, 3)] == [b"1", b"2", b"3"]
-        await until(lambda: [lane.reason for lane in delays.lanes()] == [None])
+        await eventually(lambda: [lane.reason for lane in delays.lanes()] == [None])
 
 
 async def test_what_a_target_never_takes_is_a_dead_letter_in_its_place(application: Application) -> None:
@@ -154,7 +142,7 @@ async def test_what_a_target_never_takes_is_a_dead_letter_in_its_place(applicati
         await read(application, small, 22)
         await read(application, compacted, 22)
         letters = await read(application, application.settings.topics.dead_letters, 2)
-        await until(lambda: all(lane.forwarded == 22 and lane.dead_letters == 1 for lane in delays.lanes()))
+        await eventually(lambda: all(lane.forwarded == 22 and lane.dead_letters == 1 for lane in delays.lanes()))
     values = [b"%d" % number for number in range(20)]
     received = {name: await read_all(application.bootstrap_servers, name) for name in (small, compacted)}
     assert [record.value for record in received[small]] == [*values, b"without a key", b"last"]
@@ -176,7 +164,7 @@ async def test_a_rule_that_was_removed_goes_on_where_it_stopped(application: App
         await read(application, application.target, 1)
         assert await delays.remove("one") is True
         assert await delays.remove("one") is False
-        await until(lambda: not delays.lanes())
+        await eventually(lambda: not delays.lanes())
         await send(application, source, b"meanwhile")
         await put(delays, DelayRule("one", source, 100, application.target))
         await read(application, application.target, 2)
@@ -201,7 +189,7 @@ async def test_what_retention_took_away_is_counted_and_the_rest_goes_on(applicat
     await admin.close()
     async with running(application, **options) as delays:
         assert [record.value for record in await read(application, application.target, 2)] == [b"0", b"3"]
-        await until(lambda: [lane.expired for lane in delays.lanes()] == [2])
+        await eventually(lambda: [lane.expired for lane in delays.lanes()] == [2])
 
 
 async def test_a_position_is_not_read_past_an_open_transaction_of_another_lane(application: Application) -> None:
@@ -225,14 +213,19 @@ async def test_two_workers_share_the_partitions_and_a_live_rule_reaches_both(app
     async with running(application) as first:
         async with running(application) as second:
             await put(first, DelayRule("one", source, 50, application.target))
-            await until(lambda: len(runs(first, "one")) == len(runs(second, "one")) == 2)
+            await eventually(lambda: len(runs(first, "one")) == len(runs(second, "one")) == 2)
             for partition in range(4):
                 await send(application, source, b"%d" % partition, partition=partition)
             await read(application, application.target, 4)
-        await until(lambda: len(runs(first, "one")) == 4)
+        await eventually(lambda: len(runs(first, "one")) == 4)
         admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
         await admin.start()
         await admin.create_partitions({source: NewPartitions(6)})
+
+        async def are_there() -> bool:
+            return len((await admin.describe_topics([source]))[0]["partitions"]) == 6
+
+        await eventually(are_there)
         await admin.close()
         await send(application, source, b"4", b"4 again", partition=4, key=b"x")
         await read(application, application.target, 6)
@@ -245,7 +238,7 @@ async def test_a_partition_is_a_members_own_only_while_the_group_gives_it_to_it(
     source, target = await topic(application, "source", 2), await topic(application, "target")
     async with running(application) as delays:
         assert await put(delays, DelayRule("later", source, 60_000, target))
-        await until(lambda: len(runs(delays, "later")) == 2)
+        await eventually(lambda: len(runs(delays, "later")) == 2)
         members = delays._membership
         assert await members.confirm(TopicPartition(source, 1))
         assert not await members.confirm(TopicPartition(source, 2))
@@ -258,7 +251,7 @@ async def test_a_member_that_joins_is_none_and_its_join_goes_on(application: App
     source, target = await topic(application, "source"), await topic(application, "target")
     async with running(application) as delays:
         assert await put(delays, DelayRule("later", source, 60_000, target))
-        await until(lambda: runs(delays, "later"))
+        await eventually(lambda: runs(delays, "later"))
         members, mine = delays._membership, TopicPartition(source, 0)
         other = AIOKafkaConsumer(
             target,
@@ -268,16 +261,16 @@ async def test_a_member_that_joins_is_none_and_its_join_goes_on(application: App
             heartbeat_interval_ms=25_000,  # so long it does not learn that others wait for it
         )
         async with other:
-            await until(other.assignment)
-            await until_confirmed(members, mine)
+            await eventually(other.assignment)
+            await eventually(lambda: members.confirm(mine))
             consumer: Any = members._consumer
             coordinator = consumer._coordinator
             connection = consumer._client._conns[coordinator.coordinator_id, ConnectionGroup.COORDINATION]
             consumer.subscribe(topics=[source, target], listener=members)
-            await until(lambda: connection._requests and coordinator._heartbeat_task is None)
+            await eventually(lambda: connection._requests and coordinator._heartbeat_task is None)
             assert not await members.confirm(mine)
             assert connection.connected()
-        await until_confirmed(members, mine)
+        await eventually(lambda: members.confirm(mine))
         assert connection.connected()
 
 
@@ -297,7 +290,7 @@ async def test_a_source_that_forgets_before_its_delay_is_told_of(application: Ap
     source = await topic(application, "source", configs={"retention.ms": "60000"})
     async with running(application) as delays:
         await put(delays, DelayRule("one", source, 60_000, application.target))
-        await until(lambda: delays.views()[0].warnings)
+        await eventually(lambda: delays.views()[0].warnings)
         assert "keeps records for 1m, and rule one needs them for 1m" in delays.views()[0].warnings[0]
     checks = await asyncio.to_thread(lambda: list(check_delays(application.settings)))
     assert [(check.status, check.detail) for check in checks] == [("warn", delays.views()[0].warnings[0])]

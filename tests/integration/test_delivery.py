@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections import Counter
@@ -147,7 +146,7 @@ async def test_commands_sent_while_all_workers_are_down_take_effect_before_anyth
     worker = await application.start_worker()
     async with application.client() as client:
         await client.schedule("overdue", b"no", topic=application.target, at=now() + 1_500, key="k")
-        await worker.stop()
+        await worker.end()
         await client.schedule("waiting", b"old", topic=application.target, after=0, key="k", wait=False)
         await client.schedule_many(
             {"id": f"filler-{number}", "topic": application.target, "after": "1h", "key": "k"}
@@ -179,7 +178,7 @@ async def test_state_that_was_deleted_is_rebuilt_from_the_changelog(application:
         )
         await client.schedule("cancelled", b"no", topic=application.target, at=due)
         await client.cancel("cancelled")
-    await worker.stop()
+    await worker.end()
     for path in sorted((worker.data_dir / application.settings.app_id).rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
 
@@ -441,6 +440,4 @@ async def test_a_reply_topic_that_refuses_a_result_costs_only_that_result(served
     assert {record.value for record in records} == {b"keyless", b"keyed"}
     assert [record.key for record in results] == [b"b"]
     (worker,) = served.workers
-    async with asyncio.timeout(30):
-        while sum(lane["lost_results"] for lane in (await worker.get("/info"))["lanes"]) != 1:
-            await asyncio.sleep(0.05)
+    await worker.shows(lambda info: sum(lane["lost_results"] for lane in info["lanes"]) == 1, within=30)

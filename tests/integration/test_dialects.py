@@ -239,7 +239,7 @@ async def test_the_states_topic_of_karafka_tells_how_far_a_partition_is(
     assert loaded["that day"] == 1
     assert loaded["schema_version"] == "1.0.0"
     assert loaded["offsets"]["high"] == sent.offset
-    await worker.stop()
+    await worker.end()
     assert (await told("stopped", now()))["that day"] == 0
 
 

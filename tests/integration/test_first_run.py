@@ -69,7 +69,7 @@ async def test_the_first_firings_to_new_topics_are_on_time(tmp_path: Path) -> No
                     )
                     await read_until(broker.bootstrap_servers, [target], lambda records: len(records) >= 8)
             lanes = (await worker.get("/info"))["lanes"]
-            await worker.stop()
+            await worker.end()
         finally:
             await asyncio.to_thread(application.close)
 

@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from support.application import Application, WorkerProcess
 from support.reading import header, read_until
+from support.waiting import eventually
 
 from light_scheduler.agents.transport import FETCH_MAX_WAIT_MS
 from light_scheduler.cli.checks import check_lanes, check_targets, info_of_worker
@@ -57,14 +58,12 @@ async def delivered(application: Application, count: int) -> list[str | None]:
 
 async def until(worker: WorkerProcess, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     """Wait until the lane of the first partition is as wanted; return its status."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            lanes: dict[int, dict[str, Any]] = {
-                lane["partition"]: lane for lane in (await worker.get("/info"))["lanes"]
-            }
-            if 0 in lanes and condition(lanes[0]):
-                return lanes[0]
-            await asyncio.sleep(0.05)
+
+    def first_lane(info: Any) -> dict[str, Any] | None:
+        return next((lane for lane in info["lanes"] if lane["partition"] == 0), None)
+
+    info = await worker.shows(lambda info: (lane := first_lane(info)) and condition(lane), TIMEOUT_S)
+    return first_lane(info) or {}
 
 
 def runs(lane: dict[str, Any]) -> bool:
@@ -82,7 +81,7 @@ async def test_commands_that_were_deleted_unread_are_counted_and_the_rest_is_car
     worker = await application.start_worker()
     await schedule(application, "a", "b")
     position = (await until(worker, lambda lane: lane["firings"] == 2))["position"]
-    await worker.stop()
+    await worker.end()
     await schedule(application, "lost-1", "lost-2", "c")
     place = TopicPartition(application.settings.topics.commands, 0)
     await admin.delete_records({place: RecordsToDelete(before_offset=position + 2)})
@@ -102,7 +101,7 @@ async def test_commands_that_were_deleted_unread_are_counted_and_the_rest_is_car
     assert [check.status for check in check_targets(info)] == ["ok"]
     assert (check.name, check.status) == ("commands", "warn")
 
-    await worker.stop()
+    await worker.end()
     worker.start()
     await worker.ready()
     assert (await until(worker, runs))["jumps"] == 0, "it is counted once"
@@ -114,7 +113,7 @@ async def test_a_topic_that_was_created_again_is_read_from_its_beginning(
     worker = await application.start_worker()
     await schedule(application, "a", "b", "c")
     await until(worker, lambda lane: lane["firings"] == 3)
-    await worker.stop()
+    await worker.end()
     await create_commands_again(application, admin)
     await schedule(application, "d", "e", "f", "g")
 
@@ -141,7 +140,7 @@ async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_o
     assert lane["jumps"] == 1
     assert "was deleted and created again" in lane["jump"]
 
-    await worker.stop()
+    await worker.end()
     worker.start()
     await worker.ready()
     await schedule(application, "i")
@@ -189,7 +188,9 @@ async def test_nothing_waits_to_be_read_behind_markers_and_aborted_commands(appl
 
 async def create_commands_again(application: Application, admin: AIOKafkaAdminClient) -> None:
     await admin.delete_topics([application.settings.topics.commands])
-    async with asyncio.timeout(TIMEOUT_S):
-        while application.settings.topics.commands in await admin.list_topics():
-            await asyncio.sleep(0.05)
+
+    async def is_gone() -> bool:
+        return application.settings.topics.commands not in await admin.list_topics()
+
+    await eventually(is_gone, within=TIMEOUT_S)
     await asyncio.to_thread(create_topics, application.settings)

@@ -89,8 +89,7 @@ async def test_clients_that_list_preview_and_send_without_end_leave_firings_and_
         prefix="held",
     )
     await asyncio.to_thread(produce, application.bootstrap_servers, topic, held, silent)
-    while sum(lane["pending"] for lane in (await worker.get("/info"))["lanes"]) < PENDING:
-        await asyncio.sleep(0.1)
+    await worker.shows(lambda info: sum(lane["pending"] for lane in info["lanes"]) == PENDING)
     before = rss_bytes(worker.pid)
     fired = Workload(
         messages=RATE * SECONDS,

@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from rich.console import Console
 from support.application import Application, WorkerProcess
 from support.reading import header, read_until
+from support.waiting import eventually
 
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
@@ -52,17 +53,12 @@ async def application(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application
 async def settled(worker: WorkerProcess) -> None:
     """Wait until a worker runs and has every schedule."""
     await worker.ready()
-    async with asyncio.timeout(90):
-        while sum(lane["pending"] for lane in (await worker.get("/info"))["lanes"]) < COUNT:
-            await asyncio.sleep(0.1)
+    await worker.shows(lambda info: sum(lane["pending"] for lane in info["lanes"]) == COUNT, within=90)
 
 
 async def rebuilder_of(worker: WorkerProcess) -> int:
     """Wait until a process rebuilds a table for a worker; return its id."""
-    async with asyncio.timeout(30):
-        while (pid := next(rebuilders(worker.pid), None)) is None:
-            await asyncio.sleep(0.01)
-    return pid
+    return await eventually(lambda: next(rebuilders(worker.pid), 0), within=30)
 
 
 def rebuilders(parent: int) -> Iterator[int]:
@@ -82,9 +78,7 @@ def told(file: Path) -> str:
 
 async def gone(pid: int) -> None:
     """Wait until a process is no more."""
-    async with asyncio.timeout(10):
-        while is_there(pid):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not is_there(pid), within=10)
 
 
 def is_there(pid: int) -> bool:
@@ -125,7 +119,7 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
     application: Application, tmp_path: Path
 ) -> None:
     (worker,) = application.workers
-    assert await worker.stop() == 0
+    assert await worker.end() == 0
     names, servers = application.settings.topics, application.bootstrap_servers
     commands, changelog = TopicPartition(names.commands, 0), TopicPartition(names.changelog(names.commands), 0)
     facts = ChangelogFacts(await asyncio.to_thread(topic_id, servers, changelog.topic), DAY_MS)

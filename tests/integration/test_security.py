@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer
 from support.acls import grant, revoke
 from support.application import Application
 from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
+from support.waiting import eventually
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.connection import Connection, KafkaSecurity
@@ -97,7 +98,7 @@ async def test_a_schedule_goes_its_way_under_least_rights_and_no_secret_is_writt
     finally:
         await consumer.stop()
     processes = await asyncio.to_thread(subprocess.check_output, ["ps", "-eo", "args"], text=True)
-    assert await worker.stop() == 0
+    assert await worker.end() == 0
     everything = written(application, info, processes, repr(settings), repr(settings.connection), *answer.args)
     for secret in SECRETS:
         assert secret not in everything + answer.stdout + answer.stderr
@@ -251,9 +252,7 @@ async def test_a_client_goes_on_with_a_renewed_certificate_when_its_own_has_expi
     )
     arguments = Connection(secured.address("SSL"), security).aiokafka()
     assert await fault_of(arguments) is None
-    async with asyncio.timeout(60):
-        while (fault := await fault_of(arguments)) is None:
-            await asyncio.sleep(0.2)
+    fault = await eventually(lambda: fault_of(arguments), every=0.2)
     assert "renew the file that ssl_certificate names" in str(fault) or "does not accept the client" in str(fault)
     secured.authority.sign("tls-user", into="renewed")
     assert await fault_of(arguments) is None

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from support.application import Application, WorkerProcess
 from support.reading import header, read_until
+from support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -34,12 +35,9 @@ async def warm_pair(application: Application) -> list[WorkerProcess]:
         await client.schedule_many(
             ({"id": f"s-{number}", "topic": application.target, "after": "1h"} for number in range(COUNT)), wait=True
         )
-    async with asyncio.timeout(30):
-        while True:
-            documents = [await info(worker) for worker in workers]
-            if all(is_warm(document) for document in documents):
-                return workers
-            await asyncio.sleep(0.1)
+    for worker in workers:
+        await worker.shows(is_warm, within=30)
+    return workers
 
 
 def is_warm(document: dict[str, Any]) -> bool:
@@ -62,9 +60,7 @@ async def test_a_worker_takes_over_with_the_copy_that_it_has_kept_warm(applicati
 
     killed.kill()
     killed_at = time.monotonic()
-    async with asyncio.timeout(60):
-        while len(lanes := (await info(other))["lanes"]) < 4 or any(lane["state"] != "running" for lane in lanes):
-            await asyncio.sleep(0.05)
+    await other.shows(lambda info: [lane["state"] for lane in info["lanes"]] == ["running"] * 4)
     seconds = time.monotonic() - killed_at
 
     assert (await info(other))["standbys"] == []
@@ -80,25 +76,23 @@ async def test_a_worker_takes_over_with_the_copy_that_it_has_kept_warm(applicati
 
 async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(application: Application) -> None:
     workers = await warm_pair(application)
-    assert await workers[0].stop() == 0
-    async with asyncio.timeout(30):
-        while len((await info(workers[1]))["lanes"]) < 4:
-            await asyncio.sleep(0.05)
+    assert await workers[0].end() == 0
+    await workers[1].shows(lambda info: len(info["lanes"]) == 4, within=30)
     await workers[1].ready()
     async with application.client() as client:
         await asyncio.gather(*(client.cancel(f"s-{number}") for number in range(COUNT // 2)))
 
     workers[0].start()
-    async with asyncio.timeout(60):
-        while True:
-            documents = [await info(worker) for worker in workers if worker.is_running and await answers(worker)]
-            held = [each for document in documents for each in [*document["lanes"], *document["standbys"]]]
-            if len(held) == 8 and sum(each["pending"] for each in held) == COUNT:
-                break
-            await asyncio.sleep(0.1)
+
+    async def everything_is_held_twice() -> bool:
+        documents = [await info(worker) for worker in workers if worker.is_running and await answers(worker)]
+        held = [each for document in documents for each in [*document["lanes"], *document["standbys"]]]
+        return len(held) == 8 and sum(each["pending"] for each in held) == COUNT
+
+    await eventually(everything_is_held_twice, every=0.1)
     for worker in workers:
         assert "starts again" not in worker.log.read_text(errors="replace")
-        assert await worker.stop() == 0
+        assert await worker.end() == 0
 
 
 async def answers(worker: WorkerProcess) -> bool:

@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import sys
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from support.application import Application, WorkerProcess
 from support.reading import header, read_all, read_until
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.topic_admin import create_topics
@@ -44,16 +46,18 @@ async def schedule_some(application: Application, count: int) -> None:
 
 
 async def pending(worker: WorkerProcess) -> int:
-    return sum(lane["pending"] for lane in (await worker.get("/info"))["lanes"])
+    return pending_in(await worker.get("/info"))
+
+
+def pending_in(info: Any) -> int:
+    return sum(lane["pending"] for lane in info["lanes"])
 
 
 async def test_a_restart_goes_on_from_the_local_copy(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 200)
-    async with asyncio.timeout(30):
-        while await pending(worker) < 200:
-            await asyncio.sleep(0.05)
-    assert await worker.stop() == 0
+    await worker.shows(lambda info: pending_in(info) == 200, within=30)
+    assert await worker.end() == 0
     assert len(state_folders(application, worker)) == 4
 
     worker.start()
@@ -66,7 +70,7 @@ async def test_a_restart_goes_on_from_the_local_copy(application: Application) -
 async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)
-    await worker.stop()
+    await worker.end()
     names = application.settings.topics
     admin = AIOKafkaAdminClient(bootstrap_servers=application.bootstrap_servers)
     await admin.start()
@@ -83,7 +87,7 @@ async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown
 async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)
-    await worker.stop()
+    await worker.end()
     # A schedule that was cancelled long ago, in a copy that has not heard of it: its tombstone may be gone by now.
     for folder in state_folders(application, worker):
         table = ScheduleTable(RocksStore(worker.data_dir / application.settings.app_id / folder))
@@ -100,7 +104,7 @@ async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(a
 
 async def test_state_of_a_newer_version_stops_the_worker_and_is_left_as_it_is(application: Application) -> None:
     worker = await application.start_worker()
-    await worker.stop()
+    await worker.end()
     changelog = application.settings.topics.changelog(application.settings.topics.commands)
     producer = AIOKafkaProducer(bootstrap_servers=application.bootstrap_servers)
     await producer.start()
@@ -108,9 +112,7 @@ async def test_state_of_a_newer_version_stops_the_worker_and_is_left_as_it_is(ap
     await producer.stop()
 
     worker.start()
-    async with asyncio.timeout(60):
-        while worker.is_running:
-            await asyncio.sleep(0.05)
+    await eventually(lambda: not worker.is_running)
 
     log = worker.log.read_text(errors="replace")
     assert "format 99" in log
@@ -131,9 +133,7 @@ async def test_the_state_of_another_application_stops_the_worker_before_it_write
 
     worker = application.new_worker()
     worker.start()
-    async with asyncio.timeout(60):
-        while worker.is_running:
-            await asyncio.sleep(0.05)
+    await eventually(lambda: not worker.is_running)
 
     log = worker.log.read_text(errors="replace")
     assert f"topic {changelog} holds the state of application orders with the commands topic eu" in log
@@ -148,10 +148,8 @@ async def test_a_worker_waits_for_its_topics(application: Application) -> None:
     await admin.delete_topics([names.commands])
     worker = application.new_worker()
     worker.start()
-    async with asyncio.timeout(60):
-        while b"topics create" not in worker.log.read_bytes():
-            assert worker.is_running
-            await asyncio.sleep(0.05)
+    await eventually(lambda: b"topics create" in worker.log.read_bytes() or not worker.is_running)
+    assert worker.is_running
     await admin.close()
 
     await asyncio.to_thread(create_topics, application.settings)
@@ -165,7 +163,7 @@ async def test_a_worker_waits_for_its_topics(application: Application) -> None:
 async def test_sigterm_ends_a_worker_in_order_and_soon(served: Application) -> None:
     (worker,) = served.workers
     worker.send_signal(signal.SIGTERM)
-    assert await asyncio.wait_for(worker.stop(), 15) == 0
+    assert await asyncio.wait_for(worker.end(), 15) == 0
     log = worker.log.read_text(errors="replace")
     assert "Traceback" not in log
     assert "Unclosed" not in log
@@ -174,7 +172,7 @@ async def test_sigterm_ends_a_worker_in_order_and_soon(served: Application) -> N
 async def test_a_damaged_copy_is_thrown_away_and_rebuilt_with_a_warning(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 200)
-    assert await worker.stop() == 0
+    assert await worker.end() == 0
     for folder in state_folders(application, worker):  # RocksDB writes its log to files when it opens
         RocksStore(worker.data_dir / application.settings.app_id / folder).close()
     files = list((worker.data_dir / application.settings.app_id).glob("*/*.sst"))
@@ -206,14 +204,10 @@ async def test_a_full_disk_stops_the_worker_with_a_clear_error_and_loses_nothing
             {"id": f"big-{number}", "payload": b"x" * 10_000, "topic": application.target, "after": "1h"}
             for number in range(400)
         )
-    async with asyncio.timeout(60):
-        while worker.is_running:
-            await asyncio.sleep(0.05)
+    await eventually(lambda: not worker.is_running)
     assert "there is no room for local state in" in worker.log.read_text(errors="replace")
 
     worker.start()
     await worker.ready()
 
-    async with asyncio.timeout(30):
-        while await pending(worker) < 410:
-            await asyncio.sleep(0.05)
+    await worker.shows(lambda info: pending_in(info) == 410, within=30)

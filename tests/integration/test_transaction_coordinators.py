@@ -11,6 +11,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from support.application import Application
+from support.waiting import eventually
 
 from light_scheduler.errors import Overtaken
 from light_scheduler.kafka.batches import RecordBatches
@@ -86,10 +87,12 @@ class Reading:
 
 async def with_markers(everything: Reading, committed: Reading) -> list[int]:
     """Return where partitions end once all markers are there: they are written after the answer to a commit."""
-    async with asyncio.timeout(WAIT_S):
-        while (ends := await everything.ends()) != await committed.ends():
-            await asyncio.sleep(0.02)
-    return ends
+
+    async def agreed() -> list[int] | None:
+        ends = await everything.ends()
+        return ends if ends == await committed.ends() else None
+
+    return await eventually(agreed, within=WAIT_S)
 
 
 async def test_fencing_an_id_aborts_its_open_transaction_and_its_owner_fails(

@@ -15,6 +15,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from click.testing import CliRunner
 from support.application import Application
+from support.waiting import eventually
 
 from light_scheduler.cli import cli
 from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, parse_firing
@@ -168,13 +169,9 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
                 assert response.status == status, await response.text()
                 return await response.json(content_type=None)
 
-        async def until_gone(path: str) -> None:
-            async with asyncio.timeout(10):
-                while True:
-                    async with session.get(path) as response:
-                        if response.status == 404:
-                            return
-                    await asyncio.sleep(0.02)
+        async def is_gone(path: str) -> bool:
+            async with session.get(path) as response:
+                return response.status == 404
 
         schedules = "/api/v1/tenants/acme/schedules"
         # A schedule fires when preview says that it does; any worker takes it, and finds it.
@@ -223,7 +220,7 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
             assert (again["outcome"], again["partition"]) == ("updated", moved["partition"])
         assert (await ask("GET", f"{schedules}/other", 200))["payload"] is None
         await ask("DELETE", f"{schedules}/other?wait=false", 202)
-        await until_gone(f"{schedules}/other")
+        await eventually(lambda: is_gone(f"{schedules}/other"), within=10)
         assert (await ask("POST", f"{schedules}/keyed/trigger", 200))["outcome"] == "triggered"
         firing = max(await firings(served, 2), key=lambda delivered: delivered.id)
         assert (firing.id, firing.key, firing.payload) == ("keyed", b"entity", LARGE)
@@ -231,4 +228,4 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
         assert (await ask("POST", f"{schedules}/keyed/complete", 200, done))["outcome"] == "completed"
         for id, status in (("a%2Fb", 200), ("a%2Fb", 404), ("keyed", 404), (first["id"], 200)):
             await ask("DELETE", f"{schedules}/{id}", status)
-    assert await other.stop() == 0
+    assert await other.end() == 0

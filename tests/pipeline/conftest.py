@@ -22,7 +22,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.skip("Spark needs a Java 17 or newer: there is none on the path or in JAVA_HOME")
     if "PYTEST_XDIST_WORKER" in os.environ:  # what all processes of a run have in common is the folder above
         (tmp_path_factory.getbasetemp().parent / "the one session").touch(exist_ok=False)
-    configs = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+    configs = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        # Jobs of a second each are over before the second compiler's work is worth its processor time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
     options = SessionOptions(master="local[2]", memory="2g", delta=True, configs=configs)
     with spark_session("tests", options) as session:
         yield session

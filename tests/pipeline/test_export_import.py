@@ -383,7 +383,7 @@ async def test_a_bulk_command_reaches_what_was_imported_as_the_first_command_of_
             ]
             await client.schedule_many(requests, wait=True)
             assert (await client.pause_many(id_prefix="s-1")).count == 11
-        assert await worker.stop() == 0
+        assert await worker.end() == 0
         export_to(spark, old.settings, tmp_path / "table")
         options = replace(options_of(new.settings, tmp_path / "table"), topics={old.target: new.target})
         assert importing.main(spark, options).written == count
@@ -416,13 +416,13 @@ async def test_schedules_of_a_real_worker_move_to_another_application_and_fire_o
                 for number in range(count)
             ]
             await client.schedule_many(requests, wait=True)
-        assert await worker.stop() == 0
+        assert await worker.end() == 0
         export_to(spark, old.settings, tmp_path / "table")
         options = replace(options_of(new.settings, tmp_path / "table"), topics={old.target: new.target})
         running = await new.start_worker()
         with pytest.raises(JobError, match=r"run \(1\): stop them"):
             importing.main(spark, options)
-        assert await running.stop() == 0
+        assert await running.end() == 0
         assert importing.main(spark, options).written == count
         running.start()
         fired = await read_until(kafka.bootstrap_servers, [new.target], lambda records: len(records) >= count, 120)

@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from .campaign import Campaign
+from .campaign import Campaign, stand_back
 from .history import draw, play, shrunk, unchanged
 from .mutants import MUTANTS
 
@@ -20,7 +20,10 @@ def main() -> int:
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="A bug to plant.")
     parser.add_argument("--seed", type=int, help="Play this one history, step by step.")
     parser.add_argument("--shrink", action="store_true", help="With --seed: make it as small as it fails.")
+    parser.add_argument("--stand-back", action="store_true", help="Leave the processors to others.")
     options = parser.parse_args()
+    if options.stand_back:
+        stand_back()
     mutation = MUTANTS[options.mutant].plant if options.mutant else unchanged
     if options.seed is not None:
         history = draw(options.seed)

@@ -19,6 +19,7 @@ from light_scheduler.engine import Decision, concerns, decide_bulk
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka import batches as batches_module
 from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.lanes import bulk as bulk_module
 from light_scheduler.lanes import work as work_module
@@ -76,6 +77,14 @@ def _mutant(
 
 def _replaced(owner: Any, name: str, value: Any) -> Any:
     return patch.object(owner, name, value)
+
+
+def _nobody_looks() -> AbstractContextManager[Any]:
+    """Have no transaction look what its records follow on: that makes up for much of what fencing is for."""
+
+    async def look_at_nothing(*_: Any) -> None: ...
+
+    return _replaced(Continuity, "check", look_at_nothing)  # type: ignore[no-any-return]
 
 
 UNUSED = b"\x7f", b""
@@ -171,12 +180,12 @@ def _restore_uncommitted() -> Iterator[Any]:
         yield None
 
 
-@_mutant(0, "What is decided counts as written: a restore does not wait for markers.")
+@_mutant(0, "A restore does not wait for markers, and no transaction looks what its records follow on.")
 def _markers_are_not_waited_for() -> Iterator[Any]:
     async def what_can_be_read(reader: Any, changelog: Any, at: int, **_: bool) -> int:
         return max(at, int((await reader.end_offsets([changelog]))[changelog]))
 
-    with _replaced(local_copy_module, "decided_end", what_can_be_read):
+    with _replaced(local_copy_module, "decided_end", what_can_be_read), _nobody_looks():
         yield None
 
 
@@ -226,14 +235,14 @@ def _stale_standby() -> Iterator[Any]:
         yield None
 
 
-@_mutant(0, "Lanes have transactional ids of their process, so nobody is fenced.")
+@_mutant(0, "Lanes have transactional ids of their process, so nobody is fenced; and nobody looks for others' records.")
 def _nobody_is_fenced() -> Iterator[Any]:
     make = LaneProducer.__init__
 
     def own_id(self: LaneProducer, clients: Any, transactional_id: str) -> None:
         make(self, clients, f"{id(clients.node)}-{transactional_id}")
 
-    with _replaced(LaneProducer, "__init__", own_id):
+    with _replaced(LaneProducer, "__init__", own_id), _nobody_looks():
         yield None
 
 
@@ -541,7 +550,7 @@ def _no_return_to_zero() -> Iterator[Any]:
     yield Careless
 
 
-@_mutant(6, "A lane that went elsewhere is left running.")
+@_mutant(6, "A lane that went elsewhere is left running; and nobody looks for others' records.")
 def _lost_lanes_go_on() -> Iterator[Any]:
     make = LaneProducer.__init__
 
@@ -551,5 +560,5 @@ def _lost_lanes_go_on() -> Iterator[Any]:
     async def deaf(self: Lane) -> None:
         await asyncio.sleep(0)
 
-    with _replaced(Lane, "close", deaf), _replaced(LaneProducer, "__init__", own_id):
+    with _replaced(Lane, "close", deaf), _replaced(LaneProducer, "__init__", own_id), _nobody_looks():
         yield None

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,63 +17,48 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from light_scheduler.client import SchedulerClient
-from light_scheduler.devkit.leash import Leash
+from light_scheduler.devkit import worker_process as devkit
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.model import HistoryEvent
-from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
+from light_scheduler.settings import Settings, load_settings
 from light_scheduler.wire import decode_history
 
 from .clocks import DrivenClock
 from .reading import read_all
 from .sending import Sender
+from .waiting import eventually
 
 TESTS = Path(__file__).parents[1]
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
+ASK_EVERY_S = 0.05
 
 
-class WorkerProcess:
-    """A `faust worker` process."""
-
-    def __init__(self, environment: dict[str, str], log: Path, *, application: str = "light_scheduler") -> None:
-        self.url = f"http://127.0.0.1:{environment[ENVIRONMENT_PREFIX + 'WEB_PORT']}"
-        self.data_dir = Path(environment[ENVIRONMENT_PREFIX + "DATA_DIR"])
-        self.log = log
-        self._environment = environment
-        self._application = application
-        self._process: Leash | None = None
-
-    def start(self) -> None:
-        """Start, or start again with the same state."""
-        with self.log.open("ab") as log:
-            self._process = Leash(
-                [sys.executable, "-m", "faust", "-A", self._application, "worker"],
-                environment=self._environment,
-                folder=self.data_dir.parent,
-                stdout=log,
-                stderr=log,
-            )
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+class WorkerProcess(devkit.WorkerProcess):
+    """A worker whose end and whose answers a test can await."""
 
     @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def data_dir(self) -> Path:
+        return self.settings.data_dir
+
     async def ready(self) -> None:
         """Wait until every partition that the worker has been assigned runs."""
-        async with asyncio.timeout(READY_TIMEOUT_S), aiohttp.ClientSession() as session:
-            while True:
+        async with aiohttp.ClientSession() as session:
+
+            async def is_ready() -> bool:
                 assert self.is_running, f"the worker ended:\n{self.log.read_text(errors='replace')[-4_000:]}"
                 with contextlib.suppress(aiohttp.ClientError):
                     async with session.get(f"{self.url}/ready") as response:
-                        if response.status == 200:
-                            return
-                await asyncio.sleep(0.05)
+                        return response.status == 200
+                return False
+
+            await eventually(is_ready, within=READY_TIMEOUT_S, every=ASK_EVERY_S, what=f"{self.url}/ready")
 
     async def get(self, path: str) -> Any:
         """Return the JSON of a GET that must succeed."""
@@ -81,26 +66,24 @@ class WorkerProcess:
             assert response.status == 200, await response.text()
             return await response.json(content_type=None)
 
+    async def shows(self, is_so: Callable[[Any], object], within: float = READY_TIMEOUT_S) -> Any:
+        """Wait until the worker's /info is as wanted, and return it. Raises TimeoutError after `within` s."""
+
+        async def info() -> Any:
+            document = await self.get("/info")
+            return document if is_so(document) else None
+
+        return await eventually(info, within=within, every=ASK_EVERY_S, what=f"{self.url}/info as wanted")
+
     async def ended(self) -> int:
         """Wait until the worker has ended by itself; return the exit code."""
-        assert self._process is not None
-        return await asyncio.to_thread(self._process.wait, READY_TIMEOUT_S)
+        return await asyncio.to_thread(self.wait, READY_TIMEOUT_S)
 
-    def send_signal(self, number: int) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def kill(self) -> None:
-        """End with SIGKILL."""
-        if self._process is not None:
-            self._process.kill()
-
-    async def stop(self) -> int:
-        """End in order; return the exit code."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-        self._process.send_signal(signal.SIGTERM)
-        return await asyncio.to_thread(self._process.wait, STOP_TIMEOUT_S)
+    async def end(self) -> int:
+        """End in order, also if it is frozen; return the exit code."""
+        self.send_signal(signal.SIGCONT)
+        self.ask_to_stop()
+        return await asyncio.to_thread(self.wait, STOP_TIMEOUT_S)
 
 
 @dataclass
@@ -158,14 +141,13 @@ class Application:
             "web_port": str(free_port()),
             **options,
         }
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(ENVIRONMENT_PREFIX)}
-        environment |= {ENVIRONMENT_PREFIX + key.upper(): value for key, value in options.items()}
-        application = "light_scheduler"
-        if self.clock is not None:
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TESTS), environment.get("PYTHONPATH"))))
-            environment["WORKER_CLOCK"] = str(self.clock.path)
-            application = "support.clocked"
-        worker = WorkerProcess(environment, self.folder / f"{name}.log", application=application)
+        settings, log = load_settings(options, environment={}), self.folder / f"{name}.log"
+        if self.clock is None:
+            worker = WorkerProcess(settings, log)
+        else:
+            paths = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+            variables = {"PYTHONPATH": paths, "WORKER_CLOCK": str(self.clock.path)}
+            worker = WorkerProcess(settings, log, application="support.clocked", variables=variables)
         self.workers.append(worker)
         return worker
 

@@ -17,6 +17,7 @@ from light_scheduler.bench.chaos.live import LiveReader
 from light_scheduler.clock import SystemClock
 
 from .reading import header
+from .waiting import eventually
 
 AN_HOUR_MS = 3_600_000
 SILENT = logging.Logger("support", logging.CRITICAL + 1)
@@ -56,9 +57,7 @@ class Arrivals(LiveReader):
     async def await_count(self, topic: str, count: int, timeout: float) -> None:
         """Return when so many firings of a topic have arrived, or when the time (s) is over."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                while len(self.seen[topic]) < count:
-                    await asyncio.sleep(0.05)
+            await eventually(lambda: len(self.seen[topic]) >= count, within=timeout)
 
 
 class Asked(NamedTuple):
@@ -122,9 +121,7 @@ class Asker(LiveReader):
     async def await_answers(self, timeout: float) -> None:
         """End the asking, and return when every command is answered. Raises TimeoutError."""
         await asyncio.to_thread(self._end_asking)
-        async with asyncio.timeout(timeout):
-            while any(asked.answered_at is None for asked in self.asked):
-                await asyncio.sleep(0.05)
+        await eventually(lambda: all(asked.answered_at is not None for asked in self.asked), within=timeout)
 
     def __enter__(self) -> Self:
         super().__enter__()

@@ -14,6 +14,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.connection import started_producer, stop_producer
 
 from .reading import Record, committed_reader
+from .waiting import eventually
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -83,9 +84,7 @@ class Sightings:
     async def until(self, count: int, timeout: float) -> None:
         """Return when so many records were seen. Raises TimeoutError with how many there are."""
         try:
-            async with asyncio.timeout(timeout):
-                while len(self.records) < count and not self._task.done():
-                    await asyncio.sleep(0.05)
+            await eventually(lambda: len(self.records) >= count or self._task.done(), within=timeout)
         except TimeoutError:
             raise TimeoutError(f"{len(self.records)} of {count} records after {timeout:g} s") from None
 

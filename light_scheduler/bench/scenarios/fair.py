@@ -64,6 +64,28 @@ def steady_target(application: BenchApplication) -> str:
     return f"{application.target}-steady"
 
 
+def _workloads(application: BenchApplication, options: Options, due: int) -> tuple[Workload, Workload]:
+    """Return what the crowd and the steady tenant schedule; the steady ones begin at an instant (UTC epoch ms)."""
+    crowd = Workload(
+        messages=options.messages,
+        payload_bytes=options.payload_bytes,
+        seed=options.seed,
+        target=application.target,
+        due=due + _AHEAD_MS,
+        tenant="crowd",
+    )
+    steady = Workload(
+        messages=options.rate * options.seconds,
+        payload_bytes=options.payload_bytes,
+        seed=options.seed + 1,
+        target=steady_target(application),
+        due=due,
+        rate=options.rate,
+        tenant="steady",
+    )
+    return crowd, steady
+
+
 def _play_once(
     application: BenchApplication, options: Options, lead: int, progress: Progress
 ) -> dict[str, float] | None:
@@ -73,23 +95,7 @@ def _play_once(
     progress.phase("starting the worker")
     worker.start()
     worker.wait_ready()
-    crowd = Workload(
-        messages=options.messages,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed,
-        target=application.target,
-        due=clock.now() + lead + _AHEAD_MS,
-        tenant="crowd",
-    )
-    steady = Workload(
-        messages=options.rate * options.seconds,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed + 1,
-        target=steady_target(application),
-        due=crowd.due - _AHEAD_MS,
-        rate=options.rate,
-        tenant="steady",
-    )
+    crowd, steady = _workloads(application, options, clock.now() + lead)
     progress.phase("sending commands", options.messages)
     for workload in (steady, crowd):
         produce(servers, commands, workload, progress)

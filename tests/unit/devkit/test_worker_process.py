@@ -47,3 +47,15 @@ def test_settings_of_the_parent_do_not_leak() -> None:
 def test_a_relative_data_folder_stays_where_it_was_meant() -> None:
     settings = load_settings({"data_dir": "data"}, environment={})
     assert worker_environment(settings, base={})["LIGHT_SCHEDULER_DATA_DIR"] == str(Path("data").absolute())
+
+
+def test_a_worker_has_the_application_and_the_variables_that_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("import os\nprint(os.environ['GIVEN'], flush=True)\nos._exit(7)\n")
+    variables = {"GIVEN": "so it is", "PYTHONPATH": str(tmp_path)}
+    settings = Settings(data_dir=tmp_path / "state")
+    worker = WorkerProcess(settings, tmp_path / "log", application="other", variables=variables)
+
+    worker.start()
+
+    assert worker.wait(60) == worker.return_code == 7
+    assert "so it is" in worker.log_end()

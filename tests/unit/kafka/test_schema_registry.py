@@ -17,6 +17,7 @@ from support.foreign import SKYUK_SCHEMA, record, skyuk_avro, skyuk_json
 from support.partition import AT, Partition
 from support.producing import FakeProducer
 from support.registry import FakeRegistry
+from support.waiting import eventually
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.connection import Secret
@@ -70,8 +71,7 @@ async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
         server = FakeRegistry({7: SKYUK_SCHEMA})
         server.failing = 503
         async with server.serve(port):
-            while not server.asked:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: server.asked)
             assert 7 not in registry.schemas
             server.failing = None
             await waiting
@@ -79,10 +79,7 @@ async def test_a_registry_that_is_down_is_asked_until_it_is_back() -> None:
 
 
 async def trouble_of(registry: SchemaRegistry, id: int) -> str:
-    async with asyncio.timeout(5):
-        while (trouble := registry.trouble_with(id)) is None:
-            await asyncio.sleep(0.01)
-    return trouble
+    return await eventually(lambda: registry.trouble_with(id), within=5)
 
 
 @pytest.mark.parametrize(

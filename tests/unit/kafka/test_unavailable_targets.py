@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from support.waiting import eventually
 
 from light_scheduler.errors import BrokerError, BrokerUnreachable, LaneError
 from light_scheduler.kafka import outages as outages_module
@@ -98,12 +99,6 @@ async def targets(cluster: Cluster, probes: Probes, passed: list[float]) -> Asyn
     await targets.close()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 def reasons(targets: Targets) -> dict[Place, str]:
     return {place: outage.reason for place, outage in targets.outages}
 
@@ -117,7 +112,7 @@ async def test_a_partition_without_a_leader_is_away_until_it_has_one(targets: Ta
     assert reasons(targets) == {("t", 1): "it has no leader"}
     assert (targets["t"].partitions, targets["t"].refusal) == (4, None), "the others are written to"
     cluster.leaders["t"] = [1, 2, 1, 2]
-    await until(lambda: not targets.outages)
+    await eventually(lambda: not targets.outages)
 
 
 async def test_only_topics_with_something_away_are_watched_and_nothing_when_all_is_well(
@@ -125,10 +120,10 @@ async def test_only_topics_with_something_away_are_watched_and_nothing_when_all_
 ) -> None:
     cluster.leaders["t"] = [-1]
     await targets.resolve({"t", "other"})
-    await until(lambda: len(cluster.asked) > 3)
+    await eventually(lambda: len(cluster.asked) > 3)
     assert all(names == ["t"] for names in cluster.asked[1:])
     cluster.leaders["t"] = [1]
-    await until(lambda: not targets.outages)
+    await eventually(lambda: not targets.outages)
     assert targets._watch is not None
     async with asyncio.timeout(WAIT_S):
         await targets._watch
@@ -159,7 +154,7 @@ async def test_firings_wait_for_a_topic_that_was_deleted_to_be_made_again(
     assert (targets["t"].partitions, targets["t"].refusal) == (4, None)
     passed.append(passed[-1] + GONE_S - 1)
     cluster.leaders["t"] = [1, 1]
-    await until(lambda: not targets.outages)
+    await eventually(lambda: not targets.outages)
     assert (targets["t"].partitions, targets["t"].refusal) == (2, None)
 
 
@@ -171,7 +166,7 @@ async def test_a_topic_that_stays_deleted_is_one_that_does_not_exist(
     targets.forget_all()
     await targets.resolve({"t"})
     passed.append(passed[-1] + GONE_S)
-    await until(lambda: not targets.outages)
+    await eventually(lambda: not targets.outages)
     assert targets["t"].refusal == "topic t does not exist"
 
 
@@ -184,7 +179,7 @@ async def test_each_deletion_has_its_own_time(targets: Targets, cluster: Cluster
         assert targets.outages.topics == {"t"}
         passed.append(passed[-1] + 0.9 * GONE_S)
         cluster.leaders["t"] = [1]
-        await until(lambda: not targets.outages)
+        await eventually(lambda: not targets.outages)
         passed.append(passed[-1] + GONE_S)
 
 
@@ -231,11 +226,11 @@ async def test_what_does_not_answer_is_probed_until_it_does(
     await targets.suspect([("t", 1)], "silent")
     for probed in (1, 2):
         passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
-        await until(lambda probed=probed: probes.probed.count(("t", 1)) == probed)  # type: ignore[misc]
-    await until(lambda: targets.outages.places == [("t", 1)])
+        await eventually(lambda probed=probed: probes.probed.count(("t", 1)) == probed)  # type: ignore[misc]
+    await eventually(lambda: targets.outages.places == [("t", 1)])
     probes.silent.clear()
     passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
-    await until(lambda: not targets.outages)
+    await eventually(lambda: not targets.outages)
     assert probes.probed.count(("t", 3)) == 1, "it has answered"
 
 
@@ -246,7 +241,7 @@ async def test_a_probe_that_is_answered_for_a_partition_without_a_leader_closes_
     await targets.suspect([("t", 1)], "silent")
     cluster.leaders["t"] = [1, -1, 1, 2]
     passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
-    await until(lambda: reasons(targets) == {("t", 1): "it has no leader"})
+    await eventually(lambda: reasons(targets) == {("t", 1): "it has no leader"})
 
 
 async def test_an_answered_probe_counts_only_if_the_metadata_still_find_no_fault(
@@ -269,7 +264,7 @@ async def test_an_answered_probe_counts_only_if_the_metadata_still_find_no_fault
 
     cluster.describe_topics = lost_after_the_probe  # type: ignore[method-assign]
     passed.append(passed[-1] + outages_module.FIRST_WAIT_S)
-    await until(lambda: len(probes.probed) >= 2 and all(outage.has_known_fault for _, outage in targets.outages))
+    await eventually(lambda: len(probes.probed) >= 2 and all(outage.has_known_fault for _, outage in targets.outages))
     assert closed == []
 
 

@@ -9,12 +9,13 @@ import logging
 import os
 import resource
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import web
+from support.waiting import eventually
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.settings import Settings
@@ -69,12 +70,6 @@ class Server:
     def connections(self) -> int:
         assert self.runner.server is not None
         return len(self.runner.server.connections)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager
@@ -165,7 +160,7 @@ async def test_requests_that_are_sent_before_the_answer_are_answered_in_turn_but
             assert (await client.answer())[0] == 200
     large = LIVE.removesuffix(b"\r\n") + (b"X: " + b"x" * 8_000 + b"\r\n") * 7 + b"\r\n"
     async with server.connect(POST + "Content-Length: 2\r\n\r\n{") as client, asyncio.timeout(10):
-        await until(lambda: server.connections == 1)
+        await eventually(lambda: server.connections == 1)
         client.writer.write(b"}" + large * 30)
         assert await client.is_ended()
 
@@ -195,8 +190,8 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_not_in_the_log(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with server.connect(POST + "Content-Length: 10\r\n\r\n{"):
-        await until(lambda: server.connections == 1)
-    await until(lambda: server.connections == 0)
+        await eventually(lambda: server.connections == 1)
+    await eventually(lambda: server.connections == 0)
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
 
@@ -209,7 +204,7 @@ async def test_bodies_that_do_not_end_take_no_more_memory_than_is_set_aside(
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(server.connect(each)) for each in sends]
         refused = [asyncio.create_task(client.answer()) for client in clients]
-        await until(lambda: sum(task.done() for task in refused) >= 17)
+        await eventually(lambda: sum(task.done() for task in refused) >= 17)
         async with server.connect(LIVE) as other:
             assert (await other.answer())[0] == 200
         held = [size for task, size in zip(refused, [1, 2] * 30, strict=True) if not task.done()]
@@ -219,7 +214,7 @@ async def test_bodies_that_do_not_end_take_no_more_memory_than_is_set_aside(
                 status, headers, document = task.result()
                 assert (status, headers["Retry-After"], document["status"]) == (429, "1", 429)
             task.cancel()
-    await until(lambda: server.connections == 0)
+    await eventually(lambda: server.connections == 0)
     async with server.connect(POST + "Content-Length: 32\r\n\r\n" + '{"trigger": {"every": "1m"}}    ') as client:
         assert (await client.answer())[0] == 200, "what was set aside is free again"
 
@@ -236,14 +231,14 @@ async def test_beyond_the_most_connections_a_newcomer_is_refused(
     async with AsyncExitStack() as stack:
         for _ in range(most):
             await stack.enter_async_context(server.connect(POST + "Content-Length: 10\r\n\r\n{"))
-        await until(lambda: server.connections == most)
+        await eventually(lambda: server.connections == most)
         for _ in range(20):
             async with server.connect() as refused:
                 status, headers, document = await refused.answer()
                 assert (status, headers["Retry-After"], document["status"]) == (503, "1", 503)
                 assert document["type"] == "urn:light-scheduler:problem:too-many-connections"
         assert server.connections == most
-    await until(lambda: server.connections == 0)
+    await eventually(lambda: server.connections == 0)
     async with server.connect(LIVE) as client:
         assert (await client.answer())[0] == 200
     assert [record.getMessage() for record in caplog.records] == ["3 HTTP connections are open: no more are taken"]
@@ -290,7 +285,7 @@ async def test_without_descriptors_there_is_one_line_in_the_log_and_it_goes_on_w
         os.close(lowest_free)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
         try:
-            await until(lambda: tries > 20)
+            await eventually(lambda: tries > 20)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for client in clients:
@@ -316,8 +311,8 @@ async def test_a_client_that_does_not_read_its_answer_is_dropped_in_time(monkeyp
     application = web.Application()
     application.router.add_get("/live", Slow.handle)
     async with serving(application) as server, server.connect(LIVE):
-        await until(lambda: server.connections == 1)
-        await until(lambda: server.connections == 0)
+        await eventually(lambda: server.connections == 1)
+        await eventually(lambda: server.connections == 0)
 
 
 async def test_answers_that_are_not_read_take_no_more_memory_than_is_set_aside() -> None:
@@ -345,4 +340,4 @@ async def test_a_connection_that_was_closed_and_cannot_send_the_rest_is_ended(
         assert server.runner.server is not None
         (open_connection,) = server.runner.server.connections
         open_connection.force_close()
-        await until(lambda: server.connections == 0)
+        await eventually(lambda: server.connections == 0)

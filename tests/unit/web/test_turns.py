@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from support.waiting import eventually
 
 from light_scheduler.tables.views import Query
 from light_scheduler.web import handlers, own, preview, reader, scatter, slices, turns
@@ -219,8 +220,7 @@ async def test_previews_wait_for_lists_and_lists_for_previews(
 ) -> None:
     reading = Reading(monkeypatch)
     listed = asyncio.create_task(workers[0].json(LIST))
-    while not reading.now:
-        await asyncio.sleep(0.001)
+    await eventually(lambda: reading.now)
     previewed = asyncio.create_task(workers[0].json(PREVIEW, every="1m"))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.shield(previewed), 0.1)

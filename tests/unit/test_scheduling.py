@@ -1,0 +1,128 @@
+"""How several processes share tests, with pytest itself: what is alone has nobody beside it but what stands back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support.scheduling import MEASURE_TIMES, SPARK, STANDS_BACK
+
+TESTS = Path(__file__).parents[1]
+CONFTEST = """
+import os, time
+import pytest
+from support import scheduling
+
+def pytest_addoption(parser):
+    parser.addoption("--soak", action="store_true")
+
+def pytest_xdist_make_scheduler(config, log):
+    return scheduling.Scheduling(config, log)
+
+def pytest_collection_modifyitems(config, items):
+    items.sort(key=lambda item: scheduling.turn_of(item.nodeid, with_soaks=True))
+
+@pytest.fixture(autouse=True)
+def span(request):
+    begun = time.monotonic()
+    yield
+    with open("spans", "a") as file:
+        worker = os.environ["PYTEST_XDIST_WORKER"]
+        file.write(f"{request.node.nodeid} {worker} {begun} {time.monotonic()}\\n")
+"""
+TAKES_A_WHILE = """
+import time
+import pytest
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test(number):
+    time.sleep(0.05)
+"""
+CRASHES = """
+    if number == 1:
+        import os
+        os._exit(1)
+"""
+FILES = {
+    **{f"tests/unit/test_{number}.py": 1 + number for number in range(5)},
+    f"{SPARK}test_one.py": 2,
+    f"{SPARK}test_two.py": 2,
+    f"{SPARK}test_some_kills.py": 2,
+    STANDS_BACK: 12,
+    **dict.fromkeys(MEASURE_TIMES, 2),
+}
+
+
+class Span(NamedTuple):
+    test: str
+    process: str
+    begun: float
+    ended: float
+
+    @property
+    def is_alone(self) -> bool:
+        return self.test.startswith(MEASURE_TIMES)
+
+    def overlaps(self, other: Span) -> bool:
+        return self.begun < other.ended and other.begun < self.ended
+
+
+def run(folder: Path, processes: int, crashing: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run the files in so many processes; the second test of some of them ends its process."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    for name, count in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        crash = CRASHES if name in crashing else ""
+        (folder / name).write_text(TAKES_A_WHILE.replace("COUNT", str(count)) + crash)
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "--rootdir", ".", "--import-mode=importlib"),
+            *("--numprocesses", str(processes), "--no-loadscope-reorder", "--soak"),
+        ],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def spans_in(folder: Path) -> list[Span]:
+    lines = [line.split() for line in (folder / "spans").read_text().splitlines()]
+    return [Span(test, process, float(begun), float(ended)) for test, process, begun, ended in lines]
+
+
+@pytest.fixture(params=[1, 2, 3], scope="module")
+def spans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Span]:
+    """When each test of a run ran, and in which of so many processes."""
+    folder = tmp_path_factory.mktemp("run")
+    ran = run(folder, request.param)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return spans_in(folder)
+
+
+def test_each_test_runs_once_and_what_is_alone_has_nobody_beside_it_but_the_campaign(spans: list[Span]) -> None:
+    assert len({span.test for span in spans}) == len(spans) == sum(FILES.values())
+    alone = [span for span in spans if span.is_alone]
+    assert len({span.process for span in alone}) == 1
+    others = [span for span in spans if not span.is_alone and not span.test.startswith(STANDS_BACK)]
+    assert [(one, other) for one, other in product(alone, others) if one.overlaps(other)] == []
+
+
+def test_one_process_has_the_spark_session(spans: list[Span]) -> None:
+    using = [span for span in spans if span.test.startswith(SPARK) and "kills" not in span.test]
+    assert len({span.process for span in using}) == 1
+
+
+def test_a_process_that_crashes_costs_only_the_test_that_it_ran(tmp_path: Path) -> None:
+    ran = run(tmp_path, 2, crashing=("tests/unit/test_3.py", MEASURE_TIMES[0]))
+
+    assert ran.returncode == 1
+    assert f"2 failed, {sum(FILES.values()) - 2} passed" in ran.stdout
+    assert len({span.test for span in spans_in(tmp_path)}) == sum(FILES.values()) - 2

@@ -10,6 +10,8 @@ PYTHON ?= $(firstword $(foreach candidate,python3.11 python3 python3.12 python3.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 UV_VERSION := 0.13.8
+# Without its announcement of other products.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 # For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
 # More processes than two cores have room for: most of them wait for Kafka most of the time.
 ARGS ?= --numprocesses 3
@@ -31,19 +33,22 @@ up: $(STAMP) ## Run Kafka and a worker until Ctrl-C, and say what to try.
 test: $(STAMP) ## Run all tests, three at a time; ARGS is passed to pytest instead.
 	@$(BIN)/pytest $(ARGS)
 
-lint: $(STAMP) ## Check style, types and the direction of imports.
+lint: $(STAMP) ## Check style, types, the direction of imports, and the links of the documents.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy -p light_scheduler
 	@MYPYPATH=tests $(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
 	@$(BIN)/lint-imports
+	@$(MKDOCS) build
 
 format: $(STAMP) ## Lay the code out and mend what can be mended by itself.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: $(STAMP) ## Write the documents that are made from the code.
+docs: $(STAMP) ## Write the documents that are made from the code, and build the site in build/site.
 	@$(BIN)/python scripts/configuration_docs.py
+	@$(MKDOCS) build
+	@echo "Open build/site/index.html"
 
 setup: $(STAMP) ## Make .venv, with exactly what requirements.lock says.
 	@:

@@ -9,7 +9,8 @@
     ├── StateError              a worker's local state cannot be used
     │   ├── StateLocked         ... because another process holds it (retriable)
     │   ├── StateCorrupt        ... because its files are damaged: it has to be built anew (retriable)
-    │   ├── StateStale          ... because it may have missed what is gone by now: likewise (retriable)
+    │   ├── StateStale          ... because it may have missed tombstones: it has to be built anew (retriable)
+    │   ├── StateForeign        ... because it belongs to another application or commands topic
     │   └── StateFull           ... because there is no room for more
     ├── LaneError               a partition's data path has to start again (retriable)
     │   ├── CycleTimeout        a transaction did not finish before its deadline
@@ -18,8 +19,9 @@
     ├── BrokerError             the broker cannot be reached or lacks what is needed (retriable)
     │   ├── BrokerUnreachable   ... because nothing answers at its address
     │   ├── BrokerRefused       ... because TLS or the login fails (not retriable)
+    │   ├── NoAnswer            ... because it does not answer a question in time
     │   └── BrokerStartError    the embedded broker did not come up (not retriable)
-    ├── JobError                a job of the data pipeline cannot do what it was asked to
+    ├── JobError                a job of the data pipeline failed
     └── ClientError
         ├── WorkerUnreachable   no worker answers at the address that was asked (retriable)
         ├── ResultTimeout       no answer came in time; the command itself stands (retriable): in `client.errors`
@@ -142,7 +144,7 @@ class BrokerUnreachable(BrokerError):
 
 
 class BrokerRefused(BrokerError):
-    """The broker answers and does not let us in: TLS or the login fails."""
+    """The broker answers, and TLS or the login fails."""
 
     retriable = False
 
@@ -163,7 +165,7 @@ class BrokerStartError(BrokerError):
 
 
 class JobError(SchedulerError):
-    """A job of the data pipeline cannot do what it was asked to; says why, and what to do."""
+    """A job of the data pipeline failed; the message says why, and what to do."""
 
 
 class ClientError(SchedulerError):

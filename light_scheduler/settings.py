@@ -50,7 +50,7 @@ class CommandsTopic:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError("must be a non-empty text")
+        raise ValueError("must not be empty")
     return value
 
 
@@ -79,7 +79,7 @@ def reachable_host(value: Any) -> str:
 def _hosts(value: Any) -> tuple[str, ...]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError(f"{value!r} must be host,... or a list of such texts")
+        raise ValueError(f"{value!r} must be HOST,HOST,... or a list of hosts")
     return tuple(_host(item.strip()) for item in items if item.strip())
 
 
@@ -93,7 +93,7 @@ def _is_address(text: str) -> bool:
 
 def _kafka_name(value: Any) -> str:
     if not isinstance(value, str) or not _KAFKA_NAME.fullmatch(value):
-        raise ValueError(f"{value!r} must be made of letters, digits, '.', '_' and '-', as topic names are")
+        raise ValueError(f"{value!r} must be 1 to 249 letters, digits, '.', '_' and '-', like the name of a topic")
     return value
 
 
@@ -136,7 +136,7 @@ def _optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _secret(value: Any) -> Secret:
     if not isinstance(value, str):  # what it is instead is not repeated: it may be a secret all the same
-        raise ValueError("must be a text")
+        raise ValueError("must be text")
     return Secret(value)
 
 
@@ -164,21 +164,21 @@ def _path(value: Any) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:
-        raise ValueError(f"{value!r} names a home folder that does not exist") from error
+        raise ValueError(f"{value!r}: this home folder does not exist") from error
 
 
 def _commands_topics(value: Any) -> tuple[CommandsTopic, ...]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError(f"{value!r} must be topic[:dialect],... or a list of such texts")
+        raise ValueError(f"{value!r} must be TOPIC[:DIALECT],... or a list of such texts")
     topics = []
     for item in filter(None, (item.strip() for item in items)):
         name, colon, dialect = item.partition(":")
         if colon and not dialect:
-            raise ValueError(f"{item!r} has no dialect after the colon")
+            raise ValueError(f"{item!r} has no dialect after the colon: use one of {', '.join(DIALECTS)}")
         topics.append(CommandsTopic(_kafka_name(name), _dialect(item, dialect or "native")))
     if len({topic.name for topic in topics}) < len(topics):
-        raise ValueError("names a topic twice")
+        raise ValueError("a topic is given twice: give each topic once")
     return tuple(topics)
 
 
@@ -193,9 +193,11 @@ def _registry(value: Any) -> str | None:
     except ValueError:
         is_address = has_login = False
     if not is_address:
-        raise ValueError("must be http[s]://host:port of a schema registry")  # a password in it is not shown
+        raise ValueError(
+            "must be the address of a schema registry: http[s]://HOST:PORT"
+        )  # a password in it is not shown
     if has_login:
-        raise ValueError("must have no login in it: set schema_registry_username and schema_registry_password")
+        raise ValueError("must not have a login in it: set schema_registry_username and schema_registry_password")
     return address.rstrip("/")
 
 
@@ -203,7 +205,7 @@ def _dialect(item: str, name: str) -> str:
     if name not in DIALECTS:
         near = difflib.get_close_matches(name, DIALECTS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{item!r}: there is no dialect {name!r}{hint or '.'} Use one of {', '.join(DIALECTS)}")
+        raise ValueError(f"{item!r}: dialect {name!r} is unknown{hint or '.'} Use one of {', '.join(DIALECTS)}")
     return name
 
 
@@ -218,12 +220,12 @@ def _delays(value: Any) -> tuple[DelayRule, ...]:
     else:
         texts = value.split(",") if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"{value!r} must be name=source:delay:target,..., a list of such texts, or tables")
+            raise ValueError(f"{value!r} must be NAME=SOURCE:DELAY:TARGET,..., a list of such texts, or tables")
         items = [_delay_text(text.strip()) for text in texts if text.strip()]
     rules: dict[str, DelayRule] = {}
     for name, source, delay, target in items:
         if name in rules:
-            raise ValueError(f"names rule {name} twice")
+            raise ValueError(f"rule {name} is given twice: give each rule once")
         try:
             rules[name] = parse_rule(name, source, delay, target, read=parse_typed_duration)
         except RuleError as error:
@@ -235,7 +237,7 @@ def _delay_text(text: str) -> tuple[str, str, str, str]:
     name, _, route = text.partition("=")
     parts = [part.strip() for part in route.split(":")]
     if len(parts) != 3:
-        raise ValueError(f"{text!r} must be name=source:delay:target")
+        raise ValueError(f"{text!r} must be NAME=SOURCE:DELAY:TARGET")
     return name.strip(), *parts  # type: ignore[return-value]  # there are three
 
 
@@ -268,15 +270,15 @@ def _by_tenant(
         else:
             texts = value.split(",") if isinstance(value, str) else value
             if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-                raise ValueError(f"{value!r} must be tenant:{what},..., a list of such texts, or a table")
+                raise ValueError(f"{value!r} must be TENANT:{what.upper()},..., a list of such texts, or a table")
             pairs = (text.partition(":") for text in texts if text.strip())
             items = [(tenant.strip(), text.strip()) for tenant, _, text in pairs]
         found: dict[str, Any] = {}
         for tenant, text in items:
             if not TENANT_NAME.fullmatch(tenant) and not (others and tenant == OTHERS):
-                raise ValueError(f"{tenant!r} is not a tenant name")
+                raise ValueError(f"{tenant!r} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-'")
             if tenant in found:
-                raise ValueError(f"names tenant {tenant} twice")
+                raise ValueError(f"tenant {tenant} is given twice: give each tenant once")
             try:
                 found[tenant] = parse(text)
             except ValueError as error:
@@ -310,15 +312,18 @@ class Settings:
     """All settings of a worker and of the tools around it. Durations are ms."""
 
     app_id: str = _setting(
-        "light-scheduler", _kafka_name, "Application id: prefix of every topic, consumer group of the workers.", "TEXT"
+        "light-scheduler",
+        _kafka_name,
+        "Application id. It is the prefix of every topic and the consumer group of the workers.",
+        "TEXT",
     )
     broker: str = _setting(
-        "kafka://127.0.0.1:9092", _broker, "Kafka brokers to start from.", "kafka://HOST:PORT[,HOST:PORT...]"
+        "kafka://127.0.0.1:9092", _broker, "Kafka brokers to connect to first.", "kafka://HOST:PORT[,HOST:PORT...]"
     )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = _setting(
         "PLAINTEXT",
         _choice(*PROTOCOLS),
-        "How Kafka is reached: with TLS (SSL), with a login (SASL_PLAINTEXT), with both (SASL_SSL), or with neither.",
+        "How to connect to Kafka: with TLS (SSL), a login (SASL_PLAINTEXT), both (SASL_SSL), or neither (PLAINTEXT).",
         "|".join(PROTOCOLS),
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = _setting(
@@ -327,109 +332,134 @@ class Settings:
     sasl_username: str | None = _setting(None, _optional(_text), "User for PLAIN and SCRAM.", "TEXT")
     sasl_password: Secret | None = _setting(None, _optional(_secret), "Password for PLAIN and SCRAM.", SECRET)
     sasl_password_file: Path | None = _setting(
-        None, _optional(_path), "File with the password for PLAIN and SCRAM; read again when it changes.", "PATH"
+        None,
+        _optional(_path),
+        "File that holds the password for PLAIN and SCRAM. It is read again when it changes.",
+        "PATH",
     )
     sasl_oauth_token_url: str | None = _setting(
-        None, _optional(_text), "Where OAUTHBEARER gets its tokens: https://...", "URL"
+        None, _optional(_text), "Token endpoint for OAUTHBEARER: https://...", "URL"
     )
     sasl_oauth_client_id: str | None = _setting(None, _optional(_text), "Client id for OAUTHBEARER.", "TEXT")
     sasl_oauth_client_secret: Secret | None = _setting(
         None, _optional(_secret), "Client secret for OAUTHBEARER.", SECRET
     )
     sasl_oauth_client_secret_file: Path | None = _setting(
-        None, _optional(_path), "File with the client secret for OAUTHBEARER; read again when it changes.", "PATH"
+        None,
+        _optional(_path),
+        "File that holds the client secret for OAUTHBEARER. It is read again when it changes.",
+        "PATH",
     )
     sasl_oauth_scope: str | None = _setting(
-        None, _optional(_text), "Scopes that tokens are asked for, with spaces between them.", "TEXT"
+        None, _optional(_text), "Scopes to request with OAUTHBEARER, separated by spaces.", "TEXT"
     )
     ssl_ca: Path | None = _setting(
         None,
         _optional(_path),
-        "File (PEM) with the certificates of the authorities that sign the brokers' certificates. Not set: those of "
-        "the system.",
+        "PEM file with the certificates of the authorities that sign the brokers' certificates. Default: the "
+        "authorities that the system trusts.",
         "PATH",
     )
     ssl_certificate: Path | None = _setting(
-        None, _optional(_path), "File (PEM) with this client's certificate, for mutual TLS.", "PATH"
+        None, _optional(_path), "PEM file with the certificate of this client, for mutual TLS.", "PATH"
     )
     ssl_key: Path | None = _setting(
-        None, _optional(_path), "File (PEM) with the key of `ssl_certificate`, if that file does not hold it.", "PATH"
+        None,
+        _optional(_path),
+        "PEM file with the key of `ssl_certificate`. Needed if the certificate file does not hold the key.",
+        "PATH",
     )
-    ssl_key_password: Secret | None = _setting(None, _optional(_secret), "Password of the key.", SECRET)
-    ssl_key_password_file: Path | None = _setting(None, _optional(_path), "File with the password of the key.", "PATH")
+    ssl_key_password: Secret | None = _setting(None, _optional(_secret), "Password of the private key.", SECRET)
+    ssl_key_password_file: Path | None = _setting(
+        None, _optional(_path), "File that holds the password of the private key.", "PATH"
+    )
     ssl_check_hostname: bool = _setting(
         True,
         _truth,
-        "Whether a broker's certificate must name the host that it is reached at.",
+        "Check that the certificate of a broker names the host that the client connects to.",
         "true|false",
     )
     data_dir: Path = _setting(
-        Path("light-scheduler-data"), _path, "Folder for local state; it can be rebuilt from Kafka at any time.", "PATH"
+        Path("light-scheduler-data"),
+        _path,
+        "Folder for local state. You can delete it while the worker is stopped: it is rebuilt from Kafka.",
+        "PATH",
     )
     web_host: str = _setting(
         "127.0.0.1",
         reachable_host,
-        "Address that the HTTP server binds to. The other workers must be able to reach it: 0.0.0.0 does not work.",
+        "Address of the HTTP server. The other workers must be able to reach it, so 0.0.0.0 does not work.",
         "HOST",
     )
     web_port: int = _setting(6066, _integer(1, 65_535), "Port of the HTTP server.", "PORT")
     web_allowed_hosts: tuple[str, ...] = _setting(
         (),
         _hosts,
-        "Further names that the HTTP server answers to, such as that of a proxy or a Kubernetes service. It always "
-        "answers to web_host, to localhost, and to the address at which a request arrives.",
+        "More host names to answer requests for, such as the name of a proxy or a Kubernetes service. The server "
+        "always answers requests for web_host, for localhost, and for the address at which they arrive.",
         "HOST,...",
     )
     partitions: int = _setting(
-        4, _integer(1, 10_000), "Partitions of topics that `topics create` makes; the bound of parallel work.", "N"
+        4,
+        _integer(1, 10_000),
+        "Partitions of the topics that `topics create` creates. More workers than partitions do not help.",
+        "N",
     )
     replication_factor: int = _setting(
-        1, _integer(1, 32), "Copies of topics that `topics create` makes. Use 3 in production.", "N"
+        1, _integer(1, 32), "Replicas of the topics that `topics create` creates. Use 3 in production.", "N"
     )
     lookback_minutes: int | None = _setting(
-        None, _lookback, "Past minutes that each tick scans besides the current one.", "N|all"
+        None,
+        _lookback,
+        "How many minutes a firing may be overdue and still be delivered. See `missed` for older firings.",
+        "N|all",
     )
     missed: Literal["fire", "dead-letter"] = _setting(
         "dead-letter",
         _choice("fire", "dead-letter"),
-        "What happens to a firing that is due before the lookback.",
+        "What to do with a firing that is overdue by more than `lookback_minutes`: deliver it, or dead-letter it.",
         "fire|dead-letter",
     )
     delivery_retries: int = _setting(
         1,
         _integer(0, 100_000),
-        "How often a firing that its target refuses is tried again, once a minute, before it is a dead letter.",
+        "How often to retry a firing that its target refuses, once a minute, before it becomes a dead letter.",
         "N",
     )
-    tick: int = _setting(1_000, _duration(10), "Longest time between two scans of a partition.", "DURATION")
+    tick: int = _setting(
+        1_000, _duration(10), "Maximum time between two scans of a partition for due firings.", "DURATION"
+    )
     stage_ahead: int = _setting(
         70,
         _duration(0),
-        "How long before a full second its firings are prepared, so that only a commit is left to do; 0: not at all. "
-        "Consumers that read uncommitted records see them so much early. At most half of `transaction_timeout`.",
+        "How long before a full second to prepare its firings, so that only the commit is left; 0 turns this off. "
+        "Consumers that read uncommitted records see these firings early. At most half of `transaction_timeout`.",
         "DURATION",
     )
     session_timeout: int = _setting(
-        6_000, _duration(1_000), "Silence after which the broker gives a worker's partitions to others.", "DURATION"
+        6_000,
+        _duration(1_000),
+        "How long a worker can be silent before the broker gives its partitions to other workers.",
+        "DURATION",
     )
     transaction_timeout: int = _setting(
         10_000,
         _duration(2_000),
-        "Age at which the broker aborts a transaction; a lane gives up at 80 % of it.",
+        "How long a transaction can take before the broker aborts it. A lane gives up after 80 % of this time.",
         "DURATION",
     )
     commands_topics: tuple[CommandsTopic, ...] = _setting(
         (),
         _commands_topics,
-        "Topics that commands come in on, each with its dialect: native, json, karafka, etf1, skyuk or light4j. Empty: "
-        "{app id}-commands, native.",
+        "Topics to read commands from, each with its dialect: native, json, karafka, etf1, skyuk or light4j. Default: "
+        "{app id}-commands with the dialect native.",
         "TOPIC[:DIALECT],...",
     )
     schema_registry: str | None = _setting(
         None,
         _registry,
-        "Address of the schema registry that holds the schemas of Avro commands (dialects skyuk, light4j). None: the "
-        "schemas that their projects publish count.",
+        "Schema registry with the schemas of Avro commands (dialects skyuk and light4j). Default: use the schemas that "
+        "these projects publish.",
         "http[s]://HOST:PORT",
     )
     schema_registry_username: str | None = _setting(None, _optional(_text), "User of the schema registry.", "TEXT")
@@ -437,64 +467,73 @@ class Settings:
         None, _optional(_secret), "Password for the schema registry.", SECRET
     )
     schema_registry_password_file: Path | None = _setting(
-        None, _optional(_path), "File with the password for the schema registry; read again when it changes.", "PATH"
+        None,
+        _optional(_path),
+        "File that holds the password for the schema registry. It is read again when it changes.",
+        "PATH",
     )
     standby_replicas: int = _setting(
         0,
         _integer(0, 32),
-        "Warm copies of each partition's state that other workers keep, so that they can take over at once.",
+        "Number of warm standby copies of each partition on other workers, for a quick takeover.",
         "N",
     )
     rebuild_processes: int = _setting(
         2,
         _integer(0, 64),
-        "Partitions whose lost state is rebuilt at a time, each by a process of its own if there is much of it; 0: the "
-        "worker does it itself, beside its other work.",
+        "How many partitions to rebuild from Kafka at the same time. A large one is rebuilt by a separate process. "
+        "0: the worker rebuilds all of them itself, next to its other work.",
         "N",
     )
     instance_id: str | None = _setting(
         None,
         _optional_kafka_name,
-        "Name of this worker for static membership: a restart within the session timeout moves no partition.",
+        "Name of this worker, for static membership: a restart within `session_timeout` moves no partition.",
         "TEXT",
     )
     max_clock_skew: int = _setting(
-        1_000, _duration(1), "Difference between a worker's clock and the broker's that is warned of.", "DURATION"
+        1_000,
+        _duration(1),
+        "Difference between the clocks of worker and broker from which the worker warns.",
+        "DURATION",
     )
-    max_payload_bytes: int = _setting(1_000_000, _integer(1, 100_000_000), "Largest payload of a schedule.", "BYTES")
-    max_id_bytes: int = _setting(512, _integer(1, 10_000), "Longest schedule id, in bytes of UTF-8.", "BYTES")
+    max_payload_bytes: int = _setting(1_000_000, _integer(1, 100_000_000), "Maximum size of a payload.", "BYTES")
+    max_id_bytes: int = _setting(
+        512, _integer(1, 10_000), "Maximum length of a schedule id, in bytes of UTF-8.", "BYTES"
+    )
     delays: tuple[DelayRule, ...] = _setting(
         (),
         _delays,
-        "Rules that forward every record of a topic to another, a time after its timestamp; in the file also as tables "
-        "`[delays.NAME]` with `source`, `delay` and `target`. More can be added while workers run.",
+        "Delay rules: forward every record of a topic to another topic, a fixed time after its timestamp. In the file "
+        "also as tables `[delays.NAME]` with `source`, `delay` and `target`. `light-scheduler delays add` adds more "
+        "while workers run.",
         "NAME=SOURCE:DELAY:TARGET,...",
     )
     tenant_weights: tuple[tuple[str, int], ...] = _setting(
         (),
         _by_tenant("weight", _integer(1, MAX_WEIGHT)),
-        "While several tenants have more due than can be delivered at once, each is delivered its weight's part; 1 if "
-        "not given.",
+        "Share of each tenant while several tenants have more due than a worker can deliver at once. Tenants that are "
+        "not named have weight 1.",
         "TENANT:WEIGHT,...",
     )
     firing_rate: float | None = _setting(
         None,
         _rate,
-        "Most firings a second, of all tenants, for each commands topic; its partitions share it evenly. What is above "
-        "waits.",
+        "Maximum number of firings a second for each commands topic, all tenants together. Its partitions share it "
+        "evenly. Firings above it wait.",
         "N|unlimited",
     )
     tenant_firing_rates: tuple[tuple[str, float | None], ...] = _setting(
         (),
         _by_tenant("rate", _rate, others=True),
-        "The same for each tenant; `*` stands for every tenant that is not named.",
+        "Maximum number of firings a second of each tenant. `*` stands for every tenant that is not named.",
         "TENANT:N|unlimited,...",
     )
     log_level: str = _setting(
-        "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "Least level that is logged.", "DEBUG|INFO|WARNING|ERROR"
+        "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"), "Minimum level to log.", "DEBUG|INFO|WARNING|ERROR"
     )
     log_format: str = _setting(
-        "text", _choice("text", "json"), "Layout of log lines: text, or one JSON object each.", "text|json"
+        "text", _choice("text", "json"), "Format of the log: text, or one JSON object per line.", "text|json"
     )
 
     @property
@@ -594,13 +633,15 @@ def load_settings(
     _ = settings.security, settings.registry  # their errors name the setting at fault
     for source in settings.inputs:
         if source.name in settings.internal_topics | settings.answer_topics:
-            raise ConfigurationError("commands_topics", f"{source.name} is written by workers and takes no commands")
+            raise ConfigurationError(
+                "commands_topics", f"{source.name} cannot be a commands topic: workers write to it"
+            )
     if settings.stage_ahead > settings.transaction_timeout // 2:
         raise ConfigurationError(
             "stage_ahead",
             f"{format_duration(settings.stage_ahead)} is more than half of transaction_timeout "
-            f"({format_duration(settings.transaction_timeout)}): a transaction prepared so early would time out before "
-            "it is due",
+            f"({format_duration(settings.transaction_timeout)}): a transaction that begins so early would time out "
+            "before it is due",
         )
     for rule in settings.delays:
         try:
@@ -641,8 +682,8 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
 def _parse(known: Mapping[str, Field[Any]], name: str, value: Any, *, origin: str) -> Any:
     if name not in known:
         similar = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean {similar[0]}? There" if similar else "there"
-        raise ConfigurationError(origin, f"is not known; {meant} are {', '.join(sorted(known))}")
+        hint = f"; did you mean {similar[0]}?" if similar else "."
+        raise ConfigurationError(origin, f"is not a setting{hint} Settings: {', '.join(sorted(known))}")
     try:
         return known[name].metadata["parse"](value)
     except ValueError as error:

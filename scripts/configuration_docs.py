@@ -16,16 +16,18 @@ _BEFORE = f"""\
 
 <!-- Made from light_scheduler/settings.py by `make docs`: change the declaration there. -->
 
-A setting can be given in three ways. An option beats the environment, which beats the file, which beats the default.
+There are three ways to give a setting. An option beats the environment, the environment beats the file, and the file
+beats the default.
 
-1. as an option of a command: `light-scheduler worker --web-port 6067`,
-2. in the environment: `{ENVIRONMENT_PREFIX}WEB_PORT=6067` (besides the file the only way for
-   `faust -A light_scheduler worker`),
-3. in `{SETTINGS_FILE}` in the current folder, or in the file that `--config` names: `web_port = 6067`.
+1. As an option of a command: `light-scheduler worker --web-port 6067`.
+2. In the environment: `{ENVIRONMENT_PREFIX}WEB_PORT=6067`.
+3. In `{SETTINGS_FILE}` in the current folder, or in the file that `--config` names: `web_port = 6067`.
 
-An unknown name or a bad value is refused at the start, by its name: nothing is guessed. On Kubernetes a Service called
-`light-scheduler` would put variables like `{ENVIRONMENT_PREFIX}SERVICE_HOST` into every pod; set
-`enableServiceLinks: false` or give the Service another name.
+`faust -A light_scheduler worker` reads the environment and the file only.
+
+An unknown name or a bad value stops the command with an error that names it. On Kubernetes, a Service with the name
+`light-scheduler` adds variables such as `{ENVIRONMENT_PREFIX}SERVICE_HOST` to every pod, which are
+unknown settings. Set `enableServiceLinks: false`, or give the Service another name.
 
 A *duration* has a unit: `250ms`, `90s`, `15m`, `2h`, `7d`, or ISO 8601 such as `PT15M`. A bare number is
 refused, except `0`.
@@ -54,7 +56,7 @@ def render() -> str:
 def _section(setting: Field[Any]) -> str:
     syntax = setting.metadata["syntax"].replace("|", chr(92) + "|")
     option = (
-        "none: options are visible to everybody on the machine"
+        "none: all users of a machine can see the options of a process"
         if is_secret(setting)
         else f"`{option_name(setting.name)} {syntax}`"
     )

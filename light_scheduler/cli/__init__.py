@@ -21,7 +21,7 @@ COMMANDS = {
     "worker": ("worker", "Run a worker."),
     "topics": ("topics", "Create or check the topics of an application."),
     "schedule": ("schedule", "Schedule a message, once or as a series."),
-    "preview": ("preview", "Show when a schedule would fire."),
+    "preview": ("preview", "Show when a schedule would fire, without a broker."),
     "cancel": ("cancel", "Cancel a schedule."),
     "pause": ("pause", "Pause a schedule: it does not fire until you resume it."),
     "resume": ("resume", "Resume a paused schedule."),
@@ -31,10 +31,10 @@ COMMANDS = {
     "get": ("get", "Show one schedule."),
     "list": ("list_schedules", "List schedules."),
     "delays": ("delays", "List, add or remove delay rules."),
-    "watch": ("watch", "Follow the history of schedules."),
+    "watch": ("watch", "Show events of schedules as they happen."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),
-    "pipeline": ("pipeline", "Jobs on Spark: tables in and out, archive, audit, forecasts, reports."),
+    "pipeline": ("pipeline", "Run jobs on Spark: load, export, import, archive, audit, forecast, report."),
 }
 
 

@@ -114,13 +114,20 @@ def sending_options(function: F) -> F:
     )
     for option in (
         click.option(
-            "--timeout", type=Duration(), default="30s", show_default=True, help="How long to wait for the answer."
+            "--timeout",
+            type=Duration(),
+            default="30s",
+            show_default=True,
+            help="How long to wait for the answer of the scheduler.",
         ),
         click.option(
-            "--url", help="A worker to ask where the schedule is, without --key. Default: http://WEB_HOST:WEB_PORT."
+            "--url",
+            help="Worker to ask where the schedule is, if --key is not given. Default: http://WEB_HOST:WEB_PORT.",
         ),
-        click.option("--no-wait", is_flag=True, help="Do not wait for the scheduler's answer."),
-        click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose schedule it is."),
+        click.option(
+            "--no-wait", is_flag=True, help="Return as soon as Kafka has the command. Do not wait for the scheduler."
+        ),
+        click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Tenant of the schedule."),
     ):
         command = option(command)
     return command  # type: ignore[no-any-return]
@@ -156,7 +163,9 @@ def native_topic(settings: Settings) -> str:
     for topic in settings.inputs:
         if topic.dialect == "native":
             return topic.name
-    raise ConfigurationError("commands_topics", "names no topic of the native dialect, which this command writes")
+    raise ConfigurationError(
+        "commands_topics", "has no topic of the dialect native, which this command needs: add one, such as NAME:native"
+    )
 
 
 def _line(answer: Result | Receipt) -> str:

@@ -22,31 +22,35 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
 
 @click.command("bench", epilog=f"{_SCENARIOS}\n\n{_EXAMPLES}")
 @click.argument("scenario", type=click.Choice(list(SCENARIOS)))
-@click.option("--messages", type=click.IntRange(100, 100_000_000), help="Schedules a round.")
-@click.option("--pending", type=click.IntRange(20_000, 100_000_000), help="Schedules that are pending, and not due.")
-@click.option("--rate", type=click.IntRange(1, 1_000_000), help="Schedules that are due in a second.")
+@click.option("--messages", type=click.IntRange(100, 100_000_000), help="Number of schedules in a round.")
+@click.option(
+    "--pending", type=click.IntRange(20_000, 100_000_000), help="Number of schedules that are pending and not due."
+)
+@click.option("--rate", type=click.IntRange(1, 1_000_000), help="Number of schedules that are due in a second.")
 @click.option("--seconds", type=click.IntRange(1, 86_400), help="How long the load lasts.")
-@click.option("--grid", "grid_ms", type=Duration(), help="Due times are multiples of it: 1s.")
-@click.option("--partitions", type=click.IntRange(1, 1_000), help="Partitions of each topic.")
+@click.option("--grid", "grid_ms", type=Duration(), help="Round due times to a multiple of this: 1s.")
+@click.option("--partitions", type=click.IntRange(1, 1_000), help="Number of partitions of each topic.")
 @click.option("--payload-bytes", type=click.IntRange(0, 100_000), help="Size of each payload.")
-@click.option("--repeat", type=click.IntRange(1, 1_000), help="Rounds.")
-@click.option("--workers", type=click.IntRange(1, 16), help="Workers that share the partitions.")
-@click.option("--brokers", type=click.IntRange(1, 5), help="Brokers: with 3, replicas take over when one dies.")
-@click.option("--stage-ahead", "stage_ahead_ms", type=Duration(), help="The worker's setting of this name: 70ms.")
-@click.option("--pause", "pause_ms", type=Duration(), help="Time between faults, on average: 4s.")
+@click.option("--repeat", type=click.IntRange(1, 1_000), help="Number of rounds.")
+@click.option("--workers", type=click.IntRange(1, 16), help="Number of workers.")
+@click.option(
+    "--brokers", type=click.IntRange(1, 5), help="Number of brokers. With 3, replicas take over when one dies."
+)
+@click.option("--stage-ahead", "stage_ahead_ms", type=Duration(), help="Setting stage_ahead of the workers: 70ms.")
+@click.option("--pause", "pause_ms", type=Duration(), help="Average time between faults: 4s.")
 @click.option("--dialect", type=click.Choice(DIALECTS), help="Dialect of the commands.")
-@click.option("--seed", type=int, help="What payloads are drawn from; in chaos, all that happens.")
+@click.option("--seed", type=int, help="Seed of the random payloads. In chaos: of the whole workload and its faults.")
 @json_option
 def command(scenario: str, as_json: bool, **given: int | str | None) -> None:
     """Measure a worker on this machine, with a broker and topics of its own.
 
-    Where a rate is measured each round begins with the ceiling: what the Kafka client alone does on the same broker.
-    Everything is temporary. Exit code 1 if a message was missing, delivered twice or early, or another promise broken.
+    Scenarios that measure a rate first measure the ceiling: what the Kafka client alone reaches on the same broker. All
+    data are temporary. Exit code 1: a message was missing, duplicate or early, or another guarantee was broken.
 
-    Each round after the first takes the next seed. A round of chaos that failed keeps its logs and topics, says where,
-    and is played again by its --seed.
+    Each round after the first uses the next seed. A failed round of chaos keeps its logs and topics and prints where
+    they are. Repeat it with its --seed.
 
-    Defaults are a scenario's own and stand in its result; an option that does not apply to it is refused.
+    Each scenario has its own defaults, which are part of its result. Options that do not apply to it are refused.
     """
     from light_scheduler.bench.options import chosen
     from light_scheduler.bench.progress import Progress

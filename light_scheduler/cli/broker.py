@@ -17,7 +17,7 @@ from .examples import examples
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder that keeps the topics between runs. Without it they are temporary.",
+    help="Folder to keep the topics in between runs. Default: a temporary folder.",
 )
 def command(port: int, data_dir: Path | None) -> None:
     """Run a real single-node Kafka broker in the foreground, until Ctrl-C or SIGTERM.
@@ -31,7 +31,7 @@ def command(port: int, data_dir: Path | None) -> None:
             with EmbeddedBroker(port=port, data_dir=data_dir) as broker:
                 click.echo(f"Kafka is ready on {broker.bootstrap_servers} (pid {broker.pid}, {broker.data_dir})")
                 return_code = broker.wait()
-                click.echo(f"Error: Kafka ended with exit code {return_code}; see {broker.log_file}", err=True)
+                click.echo(f"Error: Kafka ended with exit code {return_code}. Its log: {broker.log_file}", err=True)
                 sys.exit(1)
         except StopRequested:
             return

@@ -1,4 +1,4 @@
-"""`light-scheduler cancel`: cancel one schedule, or many."""
+"""`light-scheduler cancel`: cancel one schedule, or several."""
 
 from __future__ import annotations
 

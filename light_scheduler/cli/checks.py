@@ -71,8 +71,8 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     try:
         facts = broker_facts(settings.connection, timeout=_TIMEOUT_S)
     except BrokerError as error:
-        refused = "change the setting that is named: see docs/security.md"
-        unreachable = "start Kafka (light-scheduler broker), or name another with --broker"
+        refused = "change the setting that the message names: see docs/security.md"
+        unreachable = "start Kafka (light-scheduler broker), or name your brokers with --broker"
         yield Check("broker", "fail", str(error), refused if isinstance(error, BrokerRefused) else unreachable)
         return
     yield Check("broker", "ok", f"{settings.bootstrap_servers}: cluster {facts.cluster_id}, {_nodes(facts.nodes)}")
@@ -97,7 +97,7 @@ def check_java() -> Check:
     try:
         java = java_executable()
     except BrokerStartError as error:
-        return Check("java", "warn", "not there; `broker` and `up` need it, nothing else does", str(error))
+        return Check("java", "warn", "not installed; only `broker` and `up` need it", str(error))
     return Check("java", "ok", str(java))
 
 
@@ -108,14 +108,16 @@ def check_disk(folder: Path) -> Iterator[Check]:
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        fix = "give this user the right to write there, or name another folder with --data-dir"
+        fix = "allow this user to write there, or choose another folder with --data-dir"
         yield Check("data folder", "fail", f"{existing} cannot be written: {error.strerror}", fix)
         return
-    yield Check("data folder", "ok", f"{folder.absolute()} can be {'written' if existing == folder else 'made'}")
+    yield Check("data folder", "ok", f"{folder.absolute()} can be {'written' if existing == folder else 'created'}")
     free = shutil.disk_usage(existing).free
     detail = f"{free / _MIB / 1024:,.1f} GiB free"
     status: Status = "fail" if free < _NO_DISK else "warn" if free < _LITTLE_DISK else "ok"
-    yield Check("disk", status, detail, None if status == "ok" else "make room, or name another folder with --data-dir")
+    yield Check(
+        "disk", status, detail, None if status == "ok" else "free some space, or choose another folder with --data-dir"
+    )
 
 
 def check_web_port(settings: Settings) -> Check:
@@ -125,7 +127,7 @@ def check_web_port(settings: Settings) -> Check:
         return Check("web port", "ok", f"{address} is free")
     if _is_worker(settings.web_host, settings.web_port):
         return Check("web port", "ok", f"a worker answers on {address}")
-    return Check("web port", "fail", f"{address} is in use by something else", "choose another with --web-port")
+    return Check("web port", "fail", f"{address} is in use by another program", "choose another port with --web-port")
 
 
 def info_of_worker(settings: Settings) -> Info:
@@ -148,7 +150,7 @@ def check_lanes(info: Info) -> Iterator[Check]:
                 "commands",
                 "warn",
                 f"{lane['topic']}-{lane['partition']}: {lane['jump']}",
-                "look what was lost, and send it again: see docs/operating.md",
+                "find out which commands were lost, and send them again: see docs/operating.md",
             )
 
 
@@ -165,7 +167,7 @@ def check_targets(info: Info) -> Iterator[Check]:
             "targets",
             "warn",
             f"{place}: unavailable since {since}, waiting firings: {waiting:,}; {target['reason']}",
-            f"look at it with kafka-topics.sh --describe --topic {topic}; firings go out when it can be written to "
+            f"look at it with kafka-topics.sh --describe --topic {topic}. Its firings go out when it is available "
             "again: see docs/operating.md",
         )
     if len(targets) > _NAMED:
@@ -173,7 +175,7 @@ def check_targets(info: Info) -> Iterator[Check]:
             "targets",
             "warn",
             f"{len(targets) - _NAMED} more topics are unavailable",
-            "find them in /info of the worker",
+            "see `targets` in /info of the worker",
         )
     if not targets:
         yield Check("targets", "ok", "no target topic is unavailable")
@@ -185,20 +187,20 @@ def check_clock() -> Check:
         return Check("clock", "ok", "not checked on this system")
     timex = ctypes.create_string_buffer(_TIMEX_BYTES)
     if ctypes.CDLL(None, use_errno=True).adjtimex(timex) < 0:
-        return Check("clock", "warn", "the kernel does not say whether its clock is synchronised", "run an NTP client")
+        return Check("clock", "warn", "the kernel does not tell whether its clock is synchronised", "run an NTP client")
     status = int.from_bytes(timex.raw[_TIMEX_STATUS_OFFSET : _TIMEX_STATUS_OFFSET + 4], sys.byteorder)
     if status & _UNSYNCHRONISED:
         fix = "run an NTP client (chrony, systemd-timesyncd): workers fire by this clock"
         return Check("clock", "warn", "the kernel says that nothing synchronises its clock", fix)
     bound = int.from_bytes(timex.raw[_TIMEX_MAXERROR_OFFSET : _TIMEX_MAXERROR_OFFSET + 8], sys.byteorder)
-    return Check("clock", "ok", f"synchronised, right within {bound / 1_000:,.0f} ms")
+    return Check("clock", "ok", f"synchronised, maximum error {bound / 1_000:,.0f} ms")
 
 
 def check_limits(settings: Settings, facts: BrokerFacts) -> Iterator[Check]:
     """Compare time-outs of the settings with what the broker allows."""
     if not facts.knows_limits:
         right = Right("cluster", "kafka-cluster", ("DescribeConfigs",))
-        detail = "not compared with the broker's limits: no right DESCRIBE_CONFIGS on the cluster (workers need none)"
+        detail = "cannot compare with the broker: no right DESCRIBE_CONFIGS on the cluster (workers do not need it)"
         yield Check("time-outs", "warn", detail, _acl_line(settings, right))
         return
     problems = []
@@ -226,18 +228,19 @@ def check_application_topics(settings: Settings, hidden: Set[str] = frozenset())
     for finding in findings:
         yield Check("topics", "fail", f"{finding.topic} {finding.problem}", finding.fix)
     if not findings:
-        yield Check("topics", "ok", f"{len(topic_plan(settings))} topics of {settings.app_id} are as they should be")
+        yield Check("topics", "ok", f"{len(topic_plan(settings))} topics of {settings.app_id}: no problem found")
 
 
 def check_copies(nodes: int, singles: Sequence[str]) -> Check:
     """Warn of topics with one copy among several nodes: Kafka forgets transactions where there is no leader."""
     if nodes == 1 or not singles:
-        return Check("copies", "ok", "one node has all" if nodes == 1 else "every topic has more than one")
+        return Check("copies", "ok", "the cluster has one node" if nodes == 1 else "every topic has more than one copy")
     more = f" and {len(singles) - _NAMED} more" if len(singles) > _NAMED else ""
     return Check(
         "copies",
         "warn",
-        f"only one of {', '.join(singles[:_NAMED])}{more}: firings there may be lost or doubled while its node is away",
+        f"topics with one copy: {', '.join(singles[:_NAMED])}{more}. Firings there can be lost or duplicated while its "
+        "node is down",
         "give targets and workers' topics three copies (kafka-reassign-partitions.sh): see docs/operating.md",
     )
 
@@ -247,7 +250,11 @@ def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterato
     for each in missing:
         yield Check("rights", "fail", each.problem, _acl_line(settings, each.right))
     if not missing:
-        yield Check("rights", "ok", "topics, groups and transactional ids; of targets, those of delay rules")
+        yield Check(
+            "rights",
+            "ok",
+            "topics, groups, transactional ids: no right is missing. Targets of schedules are not checked",
+        )
 
 
 def check_security(settings: Settings) -> Iterator[Check]:
@@ -257,8 +264,8 @@ def check_security(settings: Settings) -> Iterator[Check]:
         if path is not None:
             yield check_certificate(setting, path, min(one.end for one in read_certificates(setting, path)))
     if security.security_protocol == "SASL_PLAINTEXT":
-        detail = "security_protocol SASL_PLAINTEXT: what is sent to Kafka can be read and changed on its way"
-        yield Check("security", "warn", detail, "set up a listener with TLS, and security_protocol SASL_SSL")
+        detail = "security_protocol SASL_PLAINTEXT: data and password are not encrypted on their way to Kafka"
+        yield Check("security", "warn", detail, "set up a listener with TLS, and set security_protocol to SASL_SSL")
 
 
 def check_certificate(setting: str, path: Path, end: int, clock: Clock | None = None) -> Check:
@@ -267,7 +274,12 @@ def check_certificate(setting: str, path: Path, end: int, clock: Clock | None = 
     detail = f"{setting} {path} is valid until {format_instant(end)}"
     if left > _RENEW_MS:
         return Check("certificate", "ok", detail)
-    return Check("certificate", "warn" if left > 0 else "fail", detail, f"renew {path}: workers take it as it changes")
+    return Check(
+        "certificate",
+        "warn" if left > 0 else "fail",
+        detail,
+        f"renew {path}. Workers use the new file without a restart",
+    )
 
 
 def _acl_line(settings: Settings, right: Right) -> str:
@@ -280,7 +292,7 @@ def check_delays(settings: Settings) -> Iterator[Check]:
     for problem in problems.found:
         yield Check("delays", "warn", problem, "see docs/delayed-topics.md")
     if not problems.found:
-        yield Check("delays", "ok", f"{problems.rules} delay rules, nothing in their way")
+        yield Check("delays", "ok", f"{problems.rules} delay rules, no problem found")
 
 
 def _nodes(count: int) -> str:

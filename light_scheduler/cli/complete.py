@@ -1,4 +1,4 @@
-"""`light-scheduler complete`: say how the consumer of a firing fared."""
+"""`light-scheduler complete`: report a firing as completed or failed."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ from .examples import examples
 )
 @click.argument("firing_id")
 @click.option(
-    "--attempt", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Attempt of the firing."
+    "--attempt",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Attempt that the consumer received.",
 )
 @click.option(
     "--failure",
     is_flag=True,
-    help="Report a failure: the firing is delivered again if attempts are left. Default: success.",
+    help="Report a failure: the firing is delivered again if it has attempts left. Default: report success.",
 )
 @key_option
 @sending_options
 def command(sender: Sender, firing_id: str, attempt: int, failure: bool, key: str | None) -> None:
-    """Report the firing FIRING_ID as completed or failed, and print the scheduler's answer.
+    """Report the firing FIRING_ID as completed or failed. Print the answer of the scheduler.
 
-    FIRING_ID and --attempt are in the headers schedule-firing-id and schedule-attempt of the message.
+    Take FIRING_ID and --attempt from the headers schedule-firing-id and schedule-attempt of the message.
 
-    Exit code 1: nothing waits for this completion, a later attempt has been delivered, the scheduler did not answer in
-    time, or the broker cannot be reached.
+    Exit code 1: the firing does not wait for a completion, a later attempt has been delivered, the scheduler did not
+    answer in time, or the broker cannot be reached.
     """
     sender.send(
         lambda reply_to: complete_command(

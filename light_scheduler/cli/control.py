@@ -14,12 +14,12 @@ from .header_options import header_options
 from .selection import selection
 
 _EXIT_CODE = (
-    "Exit code 1: there is no schedule ID, the scheduler refused or did not answer in time, or the broker cannot be "
-    "reached. A selection succeeds even if nothing matches."
+    "Exit code 1: no schedule ID is pending, the scheduler refused the command or did not answer in time, or the "
+    "broker cannot be reached. A selection succeeds even if nothing matches."
 )
 
 key_option = click.option(
-    "--key", metavar="KEY", help="Entity key of the schedule. Default: a worker finds the schedule by its id."
+    "--key", metavar="KEY", help="Entity key of the schedule. Default: ask a worker where the schedule is."
 )
 
 
@@ -28,7 +28,7 @@ def control(name: ControlName, summary: str) -> click.Command:
 
     @click.command(
         name,
-        help=f"{summary} Prints the scheduler's answer.\n\n{_EXIT_CODE}",
+        help=f"{summary} Print the answer of the scheduler.\n\n{_EXIT_CODE}",
         epilog=examples(f"{name} order-1", f"{name} --prefix order- --label team=billing", f"{name} --all --yes"),
     )
     @selection(name)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @click.group("delays", cls=SuggestingGroup)
 def command() -> None:
-    """List, add or remove delay rules. Any worker answers; it has to be running."""
+    """List, add or remove delay rules. Needs a running worker; any of them answers."""
 
 
 @command.command("list", epilog=examples("delays list", "delays list --json"))
@@ -38,7 +38,7 @@ def command() -> None:
 @json_option
 @settings_options("web_host", "web_port")
 def list_rules(settings: Settings, url: str | None, as_json: bool) -> None:
-    """List the delay rules, and what the workers make of them."""
+    """List the delay rules with their state and progress."""
     listed = _ask(settings, url, lambda client: client.list())
     if as_json:
         _print_json(listed)
@@ -48,20 +48,20 @@ def list_rules(settings: Settings, url: str | None, as_json: bool) -> None:
 
 @command.command("add", epilog=examples("delays add reminder --source carts --delay 24h --target carts-left"))
 @click.argument("name")
-@click.option("--source", required=True, metavar="TOPIC", help="The topic that is read.")
+@click.option("--source", required=True, metavar="TOPIC", help="Topic to forward from.")
 @click.option(
     "--delay",
     type=DurationText(),
     required=True,
     metavar="DURATION",
-    help="Time after each record's timestamp: 5s, 10m, 2h.",
+    help="How long after its timestamp to forward each record: 5s, 10m, 2h.",
 )
-@click.option("--target", required=True, metavar="TOPIC", help="The topic that each record goes to.")
+@click.option("--target", required=True, metavar="TOPIC", help="Topic to forward to.")
 @url_option
 @json_option
 @settings_options("web_host", "web_port")
 def add(settings: Settings, name: str, source: str, delay: str, target: str, url: str | None, as_json: bool) -> None:
-    """Add the rule NAME, or replace it. It takes effect on all workers at once, and goes on where it stopped."""
+    """Add the delay rule NAME, or replace it. It takes effect on all workers. A new version continues where it was."""
     rule = _ask(settings, url, lambda client: client.put(name, source, delay, target))
     if as_json:
         _print_json(rule)
@@ -75,7 +75,7 @@ def add(settings: Settings, name: str, source: str, delay: str, target: str, url
 @json_option
 @settings_options("web_host", "web_port")
 def remove(settings: Settings, name: str, url: str | None, as_json: bool) -> None:
-    """Remove the rule NAME. Records that wait stay in its source; added again it goes on where it stopped."""
+    """Remove the delay rule NAME. Waiting records stay in its source topic. If you add it again, it continues there."""
     _ask(settings, url, lambda client: client.remove(name))
     click.echo(json.dumps({"removed": name}) if as_json else f"{name} removed")
 
@@ -109,9 +109,9 @@ def _show(listed: DelayList) -> None:
         for line in lines:
             console.print(shown(line), soft_wrap=True)
     if not listed.delays:
-        click.echo("no delay rules", err=True)
+        click.echo("No delay rules.", err=True)
     for url in listed.unanswered:
-        click.echo(f"{url} did not answer: its partitions are not counted", err=True)
+        click.echo(f"warning: {url} did not answer, so its partitions are missing in these figures", err=True)
 
 
 def _state(rule: DelayView, lanes: list[DelayLaneStatus]) -> str:

@@ -35,7 +35,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 )
 @json_option
 def command(settings: Settings, as_json: bool) -> None:
-    """Check broker, topics, rights, clock and disk; exit code 1 if something stands in a worker's way."""
+    """Check broker, topics, rights, clock and disk, and print what to do. Exit code 1: a worker could not run here."""
     from .checks import run_checks
 
     with Console(stderr=True).status("Checking"):

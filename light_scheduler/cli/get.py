@@ -1,4 +1,4 @@
-"""`light-scheduler get`: one schedule, wherever in the cluster it is."""
+"""`light-scheduler get`: show one schedule of the cluster."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 @json_option
 @settings_options("web_host", "web_port")
 def command(settings: Settings, id: str, tenant: str, url: str | None, as_json: bool) -> None:
-    """Show the pending schedule ID with what it will deliver. Any worker answers; it has to be running."""
+    """Show the pending schedule ID, with its payload and headers. Needs a running worker; any of them answers."""
     schedule = ask(settings, url, lambda reader: reader.get(tenant, id))
     if schedule is None:
-        raise ClientError(f"tenant {tenant} has no pending schedule {id!r}")
+        raise ClientError(
+            f"tenant {tenant} has no pending schedule {id!r}. The history says what happened to it: "
+            f"light-scheduler watch --from-beginning --id-prefix {id}"
+        )
     if as_json:
         click.echo(msgspec.json.encode(schedule))
     else:

@@ -27,16 +27,25 @@ if TYPE_CHECKING:
     ),
 )
 @tenant_option
-@click.option("--id-prefix", help="Only ids that begin so.")
-@click.option("--target-topic", help="Only those that go to this topic.")
-@click.option("--state", type=click.Choice(get_args(State)), help="Only those in this state.")
-@click.option("--label", multiple=True, metavar="NAME=VALUE", help="Only those with this label; may be repeated.")
-@click.option("--due-from", metavar="INSTANT", help="Only those due then or later: epoch ms, or RFC 3339.")
-@click.option("--due-to", metavar="INSTANT", help="Only those due before then.")
-@click.option("--sort", type=click.Choice(get_args(Sort)), default="id", show_default=True, help="In which order.")
-@click.option("--limit", type=click.IntRange(min=1), default=DEFAULT_LIMIT, show_default=True, help="How many.")
-@click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
-@click.option("--cursor", help="Go on where a list that ended with this cursor stopped.")
+@click.option("--id-prefix", help="Only schedules whose id begins with this text.")
+@click.option("--target-topic", help="Only schedules that deliver to this topic.")
+@click.option("--state", type=click.Choice(get_args(State)), help="Only schedules in this state.")
+@click.option(
+    "--label",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only schedules with this label. Repeat it to require several labels.",
+)
+@click.option(
+    "--due-from", metavar="INSTANT", help="Only schedules due at this instant or later: UTC epoch ms, or RFC 3339."
+)
+@click.option("--due-to", metavar="INSTANT", help="Only schedules due before this instant.")
+@click.option("--sort", type=click.Choice(get_args(Sort)), default="id", show_default=True, help="Order of the list.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=DEFAULT_LIMIT, show_default=True, help="Maximum number of schedules."
+)
+@click.option("--all", "everything", is_flag=True, help="List all schedules. Ignores --limit.")
+@click.option("--cursor", help="Continue a list that ended with this cursor.")
 @url_option
 @json_option
 @settings_options("web_host", "web_port")
@@ -49,7 +58,7 @@ def command(
     as_json: bool,
     **filters: str | tuple[str, ...] | None,
 ) -> None:
-    """List pending schedules of the whole cluster. Any worker answers; it has to be running."""
+    """List the pending schedules of the whole cluster. Needs a running worker; any of them answers."""
     parameters = {name: value for name, value in filters.items() if value is not None}
     page = ask(settings, url, lambda reader: reader.list(tenant, parameters, None if everything else limit))
     if as_json:
@@ -78,5 +87,5 @@ def _show(page: SchedulePage) -> None:
         )
     print_whole(table)
     count = f"{len(page.schedules)} schedule{'' if len(page.schedules) == 1 else 's'}"
-    more = "" if page.next_cursor is None else f"; there may be more: --all, or --cursor {page.next_cursor}"
+    more = "" if page.next_cursor is None else f"; there may be more: use --all, or --cursor {page.next_cursor}"
     click.echo(count + more, err=True)

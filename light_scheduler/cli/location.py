@@ -50,8 +50,8 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
         return None
     if info.commands_topics.get(found.source.topic) != "native":
         raise ClientError(
-            f"schedule {id!r} is pending in {found.source.topic}, which takes no commands in headers; use HTTP, or "
-            "send a command in that topic's dialect"
+            f"schedule {id!r} is pending in {found.source.topic}, which takes no commands of the dialect native. Use "
+            "HTTP, or send a command in the dialect of that topic"
         )
     return Location(found.source.topic, found.source.partition)
 
@@ -60,12 +60,12 @@ def _info(url: str, answer: tuple[int, bytes]) -> _Info:
     try:
         return msgspec.json.decode(answer[1], type=_Info)
     except msgspec.MsgspecError:
-        raise ClientError(f"{url} does not answer like light-scheduler") from None
+        raise ClientError(f"{url} is not a worker of light-scheduler: check --url") from None
 
 
 def _warn(why: str, id: str) -> None:
     click.echo(
-        f"warning: {why}. The command goes to the partition of key {id!r}. If the schedule has another key, give it "
-        "with --key, or the address of a worker with --url.",
+        f"warning: {why}. The command is sent to the partition of key {id!r}. If the schedule has another key, name it "
+        "with --key, or name a running worker with --url.",
         err=True,
     )

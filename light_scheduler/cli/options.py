@@ -58,7 +58,7 @@ def settings_options(*names: str) -> Callable[[F], F]:
         return click.option(  # type: ignore[no-any-return]
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Settings file (default: light-scheduler.toml, if there is one).",
+            help="Settings file. Default: light-scheduler.toml, if it exists.",
         )(command)
 
     return decorate
@@ -66,7 +66,7 @@ def settings_options(*names: str) -> Callable[[F], F]:
 
 def json_option(function: F) -> F:
     """Add `--json`; the command receives `as_json: bool`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
 
 
 def _type(syntax: str) -> click.ParamType | None:

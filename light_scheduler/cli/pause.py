@@ -1,4 +1,4 @@
-"""`light-scheduler pause`: let one schedule, or many, not fire."""
+"""`light-scheduler pause`: pause one schedule, or several."""
 
 from __future__ import annotations
 

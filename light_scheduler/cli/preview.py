@@ -49,15 +49,26 @@ class Instant(click.ParamType):
     ),
 )
 @header_options(*TIME_RULE)
-@click.option("--id", default="preview", metavar="ID", help="Identity, which --jitter depends on.")
-@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose schedule, which --jitter depends on.")
-@click.option("--from", "accepted", type=Instant(), metavar="INSTANT", help="When it would be accepted; default: now.")
-@click.option("--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="How many firings.")
+@click.option(
+    "--id", default="preview", metavar="ID", help="Id of the schedule. The instants of --jitter depend on it."
+)
+@click.option(
+    "--tenant",
+    default=DEFAULT_TENANT,
+    show_default=True,
+    help="Tenant of the schedule. The instants of --jitter depend on it.",
+)
+@click.option(
+    "--from", "accepted", type=Instant(), metavar="INSTANT", help="When the schedule would be accepted. Default: now."
+)
+@click.option(
+    "--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of firings to show."
+)
 @json_option
 def command(accepted: int | None, count: int, id: str, tenant: str, as_json: bool, **rule: Any) -> None:
-    """Show when a schedule would fire. Takes the options of `schedule`; needs neither a broker nor a worker.
+    """Show when a schedule would fire, for the same options as `schedule`. Needs no broker and no worker.
 
-    Runs of --mode fixed-delay are taken to be completed at once. With --json prints {"next": [UTC epoch ms, ...]}.
+    For --mode fixed-delay, every firing counts as completed at once. With --json, print {"next": [UTC epoch ms, ...]}.
     """
     if accepted is None:
         accepted = SystemClock().now()

@@ -1,4 +1,4 @@
-"""`light-scheduler reschedule`: give schedules another time rule."""
+"""`light-scheduler reschedule`: change when one schedule fires, or several."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def command(
     expected_version: int | None,
     **rule: Any,
 ) -> None:
-    """Give the schedule ID, or all that are selected, another time rule and print the scheduler's answer.
+    """Change when the schedule ID fires, or all selected schedules. Print the answer of the scheduler.
 
-    Everything else stays. One of --at, --after, --every, --cron and --backoff is required.
+    One of --at, --after, --every, --cron and --backoff is required. Everything else of the schedule stays as it is.
 
-    Exit code 1: there is no schedule ID, the scheduler refused or did not answer in time, or the broker cannot be
-    reached. A selection succeeds even if nothing matches.
+    Exit code 1: no schedule ID is pending, the scheduler refused the command or did not answer in time, or the broker
+    cannot be reached. A selection succeeds even if nothing matches.
     """
     whole = TimeRule(**rule)  # type: ignore[typeddict-item]  # text stands for every type of argument
 

@@ -1,4 +1,4 @@
-"""`light-scheduler resume`: let one schedule, or many, go on."""
+"""`light-scheduler resume`: resume one schedule, or several."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from .control import control
 
 command = control(
     "resume",
-    "Resume the paused schedule ID, or all selected schedules. Firings missed meanwhile follow the misfire policy.",
+    "Resume the paused schedule ID, or all selected schedules. Missed firings follow the misfire policy.",
 )

@@ -25,16 +25,20 @@ from .header_options import header_options
         "schedule --id poll --every 5m --max-firings 100 --target-topic reminders",
     ),
 )
-@click.option("--id", metavar="ID", help="Identity; default: the key, or a new id.")
-@click.option("--key", metavar="KEY", help="Entity key: decides order and partition; default: the id.")
+@click.option("--id", metavar="ID", help="Id of the schedule. Default: the key, or a new id.")
+@click.option(
+    "--key", metavar="KEY", help="Entity key: commands with the same key are carried out in order. Default: the id."
+)
 @header_options(*TIME_RULE)
 @header_options("target-topic", required=("target-topic",))
 @header_options("target-key", "target-key-base64", "target-partition", "target-partition-key")
-@click.option("--payload", metavar="TEXT", help="Value of the message, as UTF-8; default: no bytes.")
-@click.option("--payload-file", type=click.File("rb"), metavar="FILE", help="File that holds the value; - is stdin.")
-@click.option("--payload-base64", metavar="BASE64", help="Value of the message, as base64.")
-@click.option("--payload-null", is_flag=True, help="A null value: a tombstone for the target topic.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Header of the message; repeatable.")
+@click.option("--payload", metavar="TEXT", help="Payload of the message as text. Default: empty.")
+@click.option("--payload-file", type=click.File("rb"), metavar="FILE", help="Read the payload from a file; - is stdin.")
+@click.option("--payload-base64", metavar="BASE64", help="Payload of the message as base64.")
+@click.option("--payload-null", is_flag=True, help="Deliver a null value: a tombstone for the target topic.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="Add a header to the message. Can be repeated."
+)
 @header_options("ttl", "priority", "labels", "paused", "ack-timeout", "max-attempts", "overlap")
 @header_options("on-conflict", "expected-version")
 @sending_options
@@ -48,12 +52,12 @@ def command(
     headers: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Schedule a message and print the scheduler's answer.
+    """Schedule a message and print the answer of the scheduler.
 
-    When: one of --at, --after, --every, --cron and --backoff; none of them: now. `light-scheduler preview` takes the
-    same options and tells when that is.
+    Choose when with one of --at, --after, --every, --cron and --backoff. Without any of them the message is delivered
+    now. `light-scheduler preview` takes the same options and shows when a schedule fires.
 
-    Exit code 1: the scheduler refused it, did not answer in time, or the broker cannot be reached.
+    Exit code 1: the scheduler refused the command or did not answer in time, or the broker cannot be reached.
     """
     request: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     request["topic"] = request.pop("target_topic")
@@ -61,7 +65,9 @@ def command(
     request["payload"] = _payload(payload, payload_file, payload_base64, payload_null)
     if target_key_base64 is not None:
         if "target_key" in request:
-            raise click.UsageError("--target-key and --target-key-base64 are given together: a message has one key")
+            raise click.UsageError(
+                "--target-key and --target-key-base64 are given together: a message has one key. Give one of them"
+            )
         request["target_key"] = _decoded("--target-key-base64", target_key_base64)
     generated_id = new_id(SystemClock())
     whole = ScheduleRequest(**request)  # type: ignore[typeddict-item]  # text stands for every type of argument
@@ -80,7 +86,7 @@ def _payload(text: str | None, file: IO[bytes] | None, encoded: str | None, null
     )
     given = [name for name, is_given in options if is_given]
     if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} are given together: a message has one payload")
+        raise click.UsageError(f"{' and '.join(given)} are given together: a message has one payload. Give one of them")
     if null:
         return None
     if file is not None:

@@ -26,8 +26,8 @@ T = TypeVar("T")
 _ANY_WIDTH = 100_000
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 
-url_option = click.option("--url", help="Any worker's address. Default: http://WEB_HOST:WEB_PORT.")
-tenant_option = click.option("--tenant", default="default", show_default=True, help="Whose schedules.")
+url_option = click.option("--url", help="Address of any worker. Default: http://WEB_HOST:WEB_PORT.")
+tenant_option = click.option("--tenant", default="default", show_default=True, help="Tenant of the schedules.")
 
 
 def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader], Awaitable[T]]) -> T:

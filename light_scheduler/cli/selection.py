@@ -49,17 +49,17 @@ def selection(verb: str) -> Callable[[F], F]:
 
         command: Any = with_selection
         for option in (
-            click.option("--yes", is_flag=True, help="Do not ask whether --all is meant."),
-            click.option("--all", "everything", is_flag=True, help="All schedules of the tenant, in place of ID."),
+            click.option("--yes", is_flag=True, help="Do not ask for confirmation of --all."),
+            click.option("--all", "everything", is_flag=True, help="Select all schedules of the tenant."),
             click.option(
                 "--label",
                 multiple=True,
                 callback=_labels,
                 metavar="NAME=VALUE",
-                help="All schedules that have this label, in place of ID; repeated: that have all of them.",
+                help="Select all schedules with this label. Repeat it to require several labels.",
             ),
             click.option(
-                "--prefix", "id_prefix", metavar="PREFIX", help="All schedules whose id begins so, in place of ID."
+                "--prefix", "id_prefix", metavar="PREFIX", help="Select all schedules whose id begins with PREFIX."
             ),
             click.argument("id", required=False),
         ):
@@ -80,12 +80,14 @@ def _labels(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 
 def _check(id: str | None, selected: ManyOptions, of_one: list[str]) -> None:
     if id is None and not selected:
-        raise click.UsageError("Missing argument 'ID', or one of --prefix, --label and --all.")
+        raise click.UsageError("Missing argument 'ID'. To select several schedules, use --prefix, --label or --all.")
     if id is not None and selected:
-        raise click.UsageError("ID names one schedule, --prefix, --label and --all many: give one or the other.")
+        raise click.UsageError(
+            "ID and --prefix, --label or --all are given together: name one schedule, or select several."
+        )
     if id is not None and id.endswith(ANY):
-        raise click.UsageError(f"ID: one that ends in {ANY} stands for many; use --prefix or --all.")
+        raise click.UsageError(f"ID must not end in {ANY}. To select several schedules, use --prefix or --all.")
     if selected and of_one:
-        raise click.UsageError(f"{of_one[0]}: has no meaning for many schedules.")
+        raise click.UsageError(f"{of_one[0]} cannot be used with --prefix, --label or --all: it is for one schedule.")
     if "everything" in selected and len(selected) > 1:
-        raise click.UsageError("--all: stands for all schedules of the tenant; leave out --prefix and --label.")
+        raise click.UsageError("--all selects all schedules of the tenant: leave out --prefix and --label.")

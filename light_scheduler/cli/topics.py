@@ -30,7 +30,7 @@ def command() -> None:
 @settings_options(*_SETTINGS)
 @json_option
 def create(settings: Settings, as_json: bool) -> None:
-    """Make the topics that are missing. Existing ones are not changed: see `topics check`."""
+    """Create the topics that are missing. Existing topics are not changed: see `topics check`."""
     from light_scheduler.kafka.topic_admin import create_topics
     from light_scheduler.kafka.topic_plan import topic_plan
 
@@ -41,7 +41,7 @@ def create(settings: Settings, as_json: bool) -> None:
         return
     table = Table("Topic", "", "Purpose")
     for spec in topic_plan(settings):
-        state = Text("created", "green") if spec.name in report.created else Text("was there")
+        state = Text("created", "green") if spec.name in report.created else Text("exists")
         table.add_row(Text(spec.name), state, Text(spec.purpose))
     Console().print(table)
 
@@ -50,7 +50,7 @@ def create(settings: Settings, as_json: bool) -> None:
 @settings_options(*_SETTINGS)
 @json_option
 def check(settings: Settings, as_json: bool) -> None:
-    """Compare the topics with what the application needs; exit code 1 if something is wrong."""
+    """Check that the topics are as workers need them, and print what to do. Exit code 1: something is wrong."""
     from light_scheduler.kafka.topic_admin import check_topics
 
     from .findings import findings_as_json, print_findings
@@ -63,6 +63,6 @@ def check(settings: Settings, as_json: bool) -> None:
     elif findings:
         print_findings(Console(), findings)
     else:
-        click.echo(f"All topics of {settings.app_id} are as they should be.")
+        click.echo(f"Topics of {settings.app_id}: no problem found.")
     if findings:
         sys.exit(1)

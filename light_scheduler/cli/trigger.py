@@ -1,4 +1,4 @@
-"""`light-scheduler trigger`: let one schedule, or many, fire now."""
+"""`light-scheduler trigger`: fire one schedule now, or several."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from .control import control
 
 command = control(
     "trigger",
-    "Fire the schedule ID, or all selected schedules, now, even if paused. A one-shot fires instead of at its time, a "
-    "series in addition to its times.",
+    "Fire the schedule ID now, or all selected schedules, also if they are paused. A one-shot then does not fire at "
+    "its own time. A series still does.",
 )

@@ -31,12 +31,12 @@ _DEFAULT = Settings()
 @click.option(
     "--broker-port", type=click.IntRange(1, 65_535), default=9092, show_default=True, help="Port of Kafka on 127.0.0.1."
 )
-@click.option("--workers", type=click.IntRange(1, 16), default=1, show_default=True, help="How many workers.")
+@click.option("--workers", type=click.IntRange(1, 16), default=1, show_default=True, help="Number of workers.")
 @settings_options("app_id", "data_dir", "web_host", "web_port", "partitions", "commands_topics", "log_level")
 def command(settings: Settings, broker_port: int, workers: int) -> None:
-    """Run Kafka, the topics and workers until Ctrl-C or SIGTERM, and say what to try.
+    """Run Kafka, its topics and workers on this machine until Ctrl-C or SIGTERM. Print commands to try.
 
-    Data stay in the data folder, so the next `up` goes on where this one stopped. Worker n listens on WEB_PORT + n - 1.
+    All data stay in the data folder: the next `up` continues with them. Worker n listens on WEB_PORT + n - 1.
     """
     console = Console()
     with stop_signals():
@@ -71,7 +71,7 @@ def _run(settings: Settings, broker_port: int, count: int, console: Console) -> 
         while broker.is_running:
             supervisor.check()
             time.sleep(_WATCH_INTERVAL_S)
-        console.print(f"Kafka ended by itself; see {escape(str(broker.log_file))}")
+        console.print(f"Error: Kafka ended unexpectedly. Its log: {escape(str(broker.log_file))}")
     sys.exit(1)
 
 
@@ -92,7 +92,8 @@ def _refuse_ports_in_use(workers: list[WorkerProcess]) -> None:
         settings = worker.settings
         if not port_is_free(settings.web_port, settings.web_host):
             raise ConfigurationError(
-                "--web-port", f"port {settings.web_port} of {settings.web_host} is in use: choose another"
+                "--web-port",
+                f"port {settings.web_port} of {settings.web_host} is in use: choose another port, or stop what uses it",
             )
 
 
@@ -131,4 +132,4 @@ With kcat, as from any language:
   echo 'order-1:pay!' | kcat -P -b {settings.bootstrap_servers} -t {settings.topics.commands} -K: \\
       -X partitioner=murmur2_random -H schedule-after=10s -H schedule-target-topic={_TARGET}
   kcat -C -b {settings.bootstrap_servers} -t {_TARGET} -X isolation.level=read_committed -f '%k %s %h\\n'
-Ctrl-C stops everything; data stay in {settings.data_dir.parent.absolute()}."""
+Ctrl-C stops everything. Data stay in {settings.data_dir.parent.absolute()}."""

@@ -1,4 +1,4 @@
-"""`light-scheduler watch`: follow what happens to schedules."""
+"""`light-scheduler watch`: follow the history of schedules."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from .options import json_option, settings_options
     "watch", epilog=examples("watch", "watch --from-beginning --event fired --id-prefix order- --limit 10 --json")
 )
 @click.option("--tenant", help="Only events of this tenant.")
-@click.option("--id-prefix", default="", metavar="TEXT", help="Only schedules whose id begins so.")
+@click.option("--id-prefix", default="", metavar="TEXT", help="Only schedules whose id begins with this text.")
 @click.option(
     "--event",
     "events",
     multiple=True,
     type=click.Choice([event.value for event in EventType]),
     metavar="EVENT",
-    help="Only these events (fired, cancelled, ...); repeatable.",
+    help="Only this event, such as fired or cancelled. Can be repeated.",
 )
-@click.option("--from-beginning", is_flag=True, help="Begin with the oldest event that the history still has.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after so many events.")
+@click.option(
+    "--from-beginning", is_flag=True, help="Begin with the oldest event in the history topic. Default: begin now."
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after this number of events.")
 @settings_options("app_id", "broker")
 @json_option
 def command(
@@ -43,7 +45,7 @@ def command(
     from_beginning: bool,
     limit: int | None,
 ) -> None:
-    """Follow the history of schedules, live, until Ctrl-C; with --json one document a line."""
+    """Show the events of schedules as they happen, until Ctrl-C. With --json, print one document per line."""
     quiet_kafka_client()
 
     async def follow() -> None:

@@ -24,8 +24,8 @@ from .options import settings_options
 def command(settings: Settings) -> None:
     """Run a worker until SIGTERM or Ctrl-C.
 
-    Start as many as there are nodes, with the same application id: they share the partitions of the commands topics
-    between them. Each needs a data folder and a web port of its own.
+    Workers with the same application id share the partitions of the commands topics. Start one per processor core. Give
+    each its own data folder, and on the same machine its own web port.
     """
     from light_scheduler.application import build
 

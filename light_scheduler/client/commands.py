@@ -148,7 +148,7 @@ def refuse_unknown(arguments: Mapping[str, Any], kind: type) -> None:
     known = kind.__annotations__
     for name in arguments:
         if name not in known:
-            raise InvalidCommand(name, f"is not known; there are {', '.join(known)}")
+            raise InvalidCommand(name, f"is not an argument; use {', '.join(known)}")
 
 
 def _for_many(
@@ -159,7 +159,7 @@ def _for_many(
     narrowed = bool(prefix) or bool(labels and labels[0][1])
     if narrowed is everything:
         given = "is given together with id_prefix or labels" if everything else "is needed without id_prefix and labels"
-        raise InvalidCommand("everything", f"{given}: it stands for all schedules of the tenant")
+        raise InvalidCommand("everything", f"{given}: it selects all schedules of the tenant")
     return _checked(command, tenant, prefix + ANY, None, None, [*labels, *asked], reply_to)
 
 

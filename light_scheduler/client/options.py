@@ -1,4 +1,4 @@
-"""What can be asked of the client, argument by argument."""
+"""The arguments of the client's calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME_AS_KEY: Final = _Sentinel.SAME_AS_KEY
 """`target_key` of a message whose key is the entity key."""
 
 FROM_CONTENT: Final = _Sentinel.FROM_CONTENT
-"""`id` that is derived from all that is asked for: the same request twice is the same schedule."""
+"""`id` that is derived from all other arguments: the same request twice makes one schedule."""
 
 Key = str | bytes
 """A record's key; text counts as its UTF-8."""
@@ -38,14 +38,17 @@ UserHeaders = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str
 
 
 class TimeRule(TypedDict, total=False):
-    """When: one trigger, and what bounds and spreads its firings. No trigger at all: now.
+    """When a schedule fires: one trigger, its bounds, and how late firings are handled. Without a trigger: now.
 
-    `trigger`: the trigger as a value, such as `Cron("0 9 * * 1-5", timezone="Europe/Prague")`, in place of the next.
-    `at` or `after`: fires once. `every` with `mode`: at a fixed rate, or with a fixed delay after each completion.
-    `cron` with `cron_dialect` and `timezone`. `backoff`: intervals, or text such as `initial=5s factor=2 max=1h`.
-    `start`, `end`, `max_firings`: bounds of a series. `jitter`: due later by that at most; `window`: delivered within
-    it after due. `misfire`: what becomes of missed firings, which are those later than `misfire_grace`.
-    `on_past`: if `at` has passed on arrival: "fire" (default), "reject", or a grace.
+    - `trigger`: the trigger as a value, such as `Cron("0 9 * * 1-5", timezone="Europe/Prague")`.
+    - `at` or `after`: fire once.
+    - `every` with `mode`: a fixed rate, or a fixed delay after each completion.
+    - `cron` with `cron_dialect` and `timezone`.
+    - `backoff`: intervals, or text such as `initial=5s factor=2 max=1h`.
+    - `start`, `end`, `max_firings`: bounds of a series.
+    - `jitter`: maximum delay that is added to each firing. `window`: spread firings over this time after due.
+    - `misfire`: what to do with missed firings, which are those later than `misfire_grace`.
+    - `on_past`: if `at` has passed: "fire" (default), "reject", or fire only within this duration.
     """
 
     trigger: Timing | None
@@ -68,13 +71,16 @@ class TimeRule(TypedDict, total=False):
 
 
 class ScheduleOptions(TimeRule, total=False):
-    """What can be asked of a schedule besides its id and payload: everything but the topic is optional.
+    """The arguments of a schedule besides its id and payload. Only `topic` is required.
 
-    `key`: entity key, which decides order and partition; default: the id. Later commands need the same key.
-    `target_key`: key of the delivered message; default: `key`. None: a null key.
-    `ttl`: not delivered later than that after due. `paused`: does not fire before it is resumed.
-    `priority`: 0 (first) to 255 among what is due in the same instant; default 100.
-    `ack_timeout`, `max_attempts`, `overlap`: delivered again until completed, and what becomes of the next meanwhile.
+    - `key`: entity key. Commands with one key are carried out in order, so later commands need the same key. Default:
+      the id.
+    - `target_key`: key of the message. Default: `key`. None: a null key.
+    - `ttl`: do not deliver the message later than this after due.
+    - `paused`: do not fire until the schedule is resumed.
+    - `priority`: order among firings that are due at the same instant, 0 (first) to 255. Default: 100.
+    - `ack_timeout`, `max_attempts`: deliver a firing again until it is completed. `overlap`: what to do if the next
+      firing is due before that.
     """
 
     topic: Required[str]
@@ -95,10 +101,10 @@ class ScheduleOptions(TimeRule, total=False):
 
 
 class ScheduleRequest(ScheduleOptions, total=False):
-    """One whole request, as `schedule_many` takes it.
+    """A request of `schedule_many`.
 
-    `id`: identity within the tenant; default: the key, or a new time-ordered id if there is no key either.
-    `payload`: the message's value; default: no bytes. None: a tombstone.
+    - `id`: id within the tenant. Default: the key; without a key, a new time-ordered id.
+    - `payload`: payload of the message. Default: empty. None: a tombstone.
     """
 
     id: Id
@@ -106,11 +112,12 @@ class ScheduleRequest(ScheduleOptions, total=False):
 
 
 class CommandOptions(TypedDict, total=False):
-    """What every command about a schedule that is there takes.
+    """The arguments of commands for one schedule.
 
-    `key`: the one it was scheduled with; default: the id. `expected_version`: only if it has this version.
-    `timeout`: seconds for the broker's acknowledgement and the answer together. `raise_on_refusal`: False returns a
-    `rejected` or `conflict` as a result.
+    - `key`: the key that the schedule was created with. Default: the id.
+    - `expected_version`: change the schedule only if it has this version.
+    - `timeout`: seconds to wait for the broker and the answer together.
+    - `raise_on_refusal`: False returns `rejected` and `conflict` as results.
     """
 
     key: Key | None
@@ -120,11 +127,13 @@ class CommandOptions(TypedDict, total=False):
 
 
 class ManyOptions(TypedDict, total=False):
-    """Which of the tenant's schedules a bulk command is for: one of the first three has to be given.
+    """The schedules that a bulk command selects. Give at least one of the first three arguments.
 
-    `id_prefix`: those whose id begins so. `labels`: those that have all of these. `everything`: True for all there are.
-    `timeout`: seconds for the broker's acknowledgement and the answer together. `raise_on_refusal`: False returns a
-    `rejected` as a result.
+    - `id_prefix`: schedules whose id begins with this text.
+    - `labels`: schedules with all these labels.
+    - `everything`: True selects all schedules of the tenant.
+    - `timeout`: seconds to wait for the broker and the answer together.
+    - `raise_on_refusal`: False returns `rejected` as a result.
     """
 
     id_prefix: str
@@ -135,4 +144,4 @@ class ManyOptions(TypedDict, total=False):
 
 
 class RescheduleManyOptions(TimeRule, ManyOptions, total=False):
-    """Which schedules, and their new time rule."""
+    """The schedules that a bulk command selects, and their new trigger."""

@@ -59,17 +59,18 @@ _REFUSALS = (Outcome.REJECTED, Outcome.CONFLICT)
 
 
 class SchedulerClient:
-    """Schedules messages and controls their schedules, with or without waiting for the scheduler's answer.
+    """Schedules messages and controls schedules. Waits for the answer of the scheduler unless `wait` is False.
 
         async with SchedulerClient("127.0.0.1:9092") as client:
             await client.schedule("order-1", b"pay!", topic="reminders", after="15m")
             await client.cancel("order-1")
 
-    A command counts from the moment the broker has acknowledged it, worker or no worker; `wait=False` returns then.
+    Once the broker has acknowledged a command, it will be carried out, even if no worker runs at the moment. With
+    `wait=False`, a call returns then.
 
-    Every call that sends a command raises InvalidCommand before anything is sent, naming the header at fault;
-    BrokerError if the broker does not acknowledge; ResultTimeout if no answer comes in time (the command stands);
-    CommandRefused if the answer is `rejected` or `conflict`, unless `raise_on_refusal` is False.
+    Calls that send a command raise InvalidCommand if an argument is wrong (nothing was sent), BrokerError if the broker
+    does not acknowledge, ResultTimeout if no answer comes in time (the command will be carried out), and CommandRefused
+    if the answer is `rejected` or `conflict`, unless `raise_on_refusal` is False.
     """
 
     def __init__(
@@ -84,10 +85,10 @@ class SchedulerClient:
         kafka_options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Prepare a client; nothing is connected before `start` or `async with`.
+        """Create a client. It connects in `start` or `async with`.
 
-        `connect_timeout` is in seconds. `security` says how to log in; `load_settings().connection` in place of an
-        address brings that with it. `kafka_options` go to every aiokafka client.
+        `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
+        `load_settings().connection`, which includes them. `kafka_options` are passed to every aiokafka client.
         """
         names = TopicNames(app_id)
         self.tenant = tenant
@@ -113,7 +114,7 @@ class SchedulerClient:
         await self._channel.start()
 
     async def close(self) -> None:
-        """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError."""
+        """Send pending commands and disconnect. Calls that still wait for an answer raise BrokerError."""
         await self._channel.close()
 
     @overload
@@ -149,10 +150,10 @@ class SchedulerClient:
         raise_on_refusal: bool = True,
         **request: Unpack[ScheduleOptions],
     ) -> Result | Receipt:
-        """Schedule a message, once or as a series; see `ScheduleOptions` for what can be asked.
+        """Schedule a message, once or as a series. `ScheduleOptions` has all arguments.
 
-        `id` defaults to the key, and to a new time-ordered id if there is no key either. With `wait` returns the
-        scheduler's result, without it a receipt. `timeout` is in seconds.
+        The default of `id` is the key; without a key, a new time-ordered id. Returns the result of the scheduler, or a
+        receipt if `wait` is False. `timeout` is in seconds.
         """
         whole: ScheduleRequest = {**request, "id": id, "payload": payload}
         generated_id = new_id(self._clock)
@@ -179,7 +180,7 @@ class SchedulerClient:
     async def pause(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
 
     async def pause(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
-        """Let a schedule not fire until it is resumed. The outcome is `paused` or `not_found`."""
+        """Pause a schedule: it does not fire until it is resumed. The outcome is `paused` or `not_found`."""
         return await self._control("pause", id, wait, options)
 
     @overload
@@ -189,7 +190,7 @@ class SchedulerClient:
     async def resume(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
 
     async def resume(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
-        """Let a paused schedule go on; its misfire policy says what becomes of what it has missed.
+        """Resume a paused schedule. Missed firings follow its misfire policy.
 
         The outcome is `resumed` or `not_found`.
         """
@@ -202,7 +203,7 @@ class SchedulerClient:
     async def trigger(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
 
     async def trigger(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
-        """Fire at once, even a paused schedule: a one-shot in place of its time, a series besides its times.
+        """Fire a schedule now, also if it is paused. A one-shot then does not fire at its own time; a series does.
 
         The outcome is `triggered` or `not_found`.
         """
@@ -244,7 +245,7 @@ class SchedulerClient:
         raise_on_refusal: bool = True,
         **rule: Unpack[TimeRule],
     ) -> Result | Receipt:
-        """Give a schedule another time rule, as `TimeRule` has it; everything else of it stays.
+        """Change when a schedule fires, with the arguments of `TimeRule`. Everything else stays as it is.
 
         The outcome is `rescheduled` or `not_found`.
         """
@@ -289,10 +290,10 @@ class SchedulerClient:
         timeout: float = DEFAULT_TIMEOUT,
         raise_on_refusal: bool = True,
     ) -> Result | Receipt:
-        """Say how the consumer of a firing fared, which `parse_firing` makes of the message.
+        """Report a firing as completed or failed. `parse_firing` returns the firing of a message.
 
-        It goes to the partition that the schedule's own command came from; with `key`, to the partition of that key.
-        The outcome is `completed`, `not_found`, or `conflict` if a later attempt has been delivered meanwhile.
+        The report goes to the partition of the schedule's command; with `key`, to the partition of this key. The
+        outcome is `completed`, `not_found`, or `conflict` if a later attempt has been delivered in the meantime.
         """
 
         def make(reply_to: ReplyTo | None) -> CommandToSend:
@@ -305,27 +306,27 @@ class SchedulerClient:
         return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
     async def cancel_many(self, **options: Unpack[ManyOptions]) -> Result:
-        """Cancel all schedules that `ManyOptions` selects. None of them fires once the result is here.
+        """Cancel all schedules that `ManyOptions` selects. After the result, none of them fires.
 
-        This and the other bulk commands return when every partition has carried them out; `count` of the result is
-        the number of schedules that have changed, which may be 0. After a ResultTimeout they go on all the same.
+        This and the other bulk commands return when every partition has carried them out. `count` of the result is the
+        number of schedules that have changed; it can be 0. After a ResultTimeout, the command is still carried out.
         """
         return await self._control_many("cancel", options)
 
     async def pause_many(self, **options: Unpack[ManyOptions]) -> Result:
-        """Let all schedules that `ManyOptions` selects not fire until they are resumed."""
+        """Pause all schedules that `ManyOptions` selects."""
         return await self._control_many("pause", options)
 
     async def resume_many(self, **options: Unpack[ManyOptions]) -> Result:
-        """Let all paused schedules that `ManyOptions` selects go on."""
+        """Resume all paused schedules that `ManyOptions` selects."""
         return await self._control_many("resume", options)
 
     async def trigger_many(self, **options: Unpack[ManyOptions]) -> Result:
-        """Let all schedules that `ManyOptions` selects fire at once, even paused ones."""
+        """Fire all schedules that `ManyOptions` selects now, also paused ones."""
         return await self._control_many("trigger", options)
 
     async def reschedule_many(self, **options: Unpack[RescheduleManyOptions]) -> Result:
-        """Give all schedules that `ManyOptions` selects another time rule; everything else of them stays."""
+        """Change when all schedules fire that `ManyOptions` selects. Everything else stays as it is."""
         refuse_unknown(options, RescheduleManyOptions)
         rule: Any = {name: given for name, given in options.items() if name in TimeRule.__annotations__}
         return await self._answered(
@@ -333,9 +334,9 @@ class SchedulerClient:
         )
 
     async def send_later(self, key: Key, value: bytes | None, topic: str, when: datetime | timedelta | int) -> Receipt:
-        """Deliver a record to a topic at an instant (aware datetime or UTC epoch ms), or a timedelta from now.
+        """Deliver a record to a topic at an instant (aware datetime or UTC epoch ms), or after a timedelta.
 
-        Returns once the broker has the command. The receipt's id, with the same key, cancels it.
+        Returns as soon as the broker has the command. To cancel it, use the id of the receipt and the same key.
         """
         request: ScheduleRequest = {"id": new_id(self._clock), "payload": value, "topic": topic, "key": key}
         if isinstance(when, timedelta):
@@ -357,11 +358,11 @@ class SchedulerClient:
     async def schedule_many(
         self, requests: Iterable[ScheduleRequest], *, wait: bool = False, timeout: float = DEFAULT_TIMEOUT
     ) -> list[Receipt] | list[Result]:
-        """Schedule many messages in whole batches; returns receipts or results in the order of the requests.
+        """Schedule many messages in batches. Returns receipts or results, in the order of the requests.
 
-        `timeout`, in seconds, begins when the last request has been taken. Refusals are in the results and raise
-        nothing. Raises InvalidCommand at the first request that is wrong, BrokerError and ResultTimeout; requests
-        before the one at fault may have been sent by then, and sending those with an id again does no harm.
+        `timeout`, in seconds, begins after the last request. Refusals are among the results and raise nothing. Raises
+        InvalidCommand at the first wrong request, BrokerError and ResultTimeout. Earlier requests may have been sent by
+        then; you can safely send those with an id again.
         """
 
         def maker(request: ScheduleRequest) -> MakeCommand:

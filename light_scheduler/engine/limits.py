@@ -31,7 +31,8 @@ class Limits:
             raise InvalidCommand("schedule-id", f"is longer than {self.max_id_bytes} bytes")
         if command.reply_to is not None and command.reply_to.topic in self.internal_topics:
             raise InvalidCommand(
-                "schedule-reply-topic", f"{command.reply_to.topic} is an internal topic: nobody else may write to it"
+                "schedule-reply-topic",
+                f"{command.reply_to.topic} is an internal topic: only the scheduler and Kafka write to it",
             )
         if isinstance(command, ScheduleCommand):
             if command.payload is not None and len(command.payload) > self.max_payload_bytes:
@@ -40,7 +41,8 @@ class Limits:
                 )
             if not self.may_aim_at(command.target.topic):
                 raise InvalidCommand(
-                    "schedule-target-topic", f"{command.target.topic} is an internal topic: nobody else may write to it"
+                    "schedule-target-topic",
+                    f"{command.target.topic} is an internal topic: only the scheduler and Kafka write to it",
                 )
 
 

@@ -65,7 +65,10 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     except CronError as error:
         raise InvalidCommand(f"schedule-{error.field}", str(error)) from None
     if planned is None:
-        raise InvalidCommand("schedule-end" if bounds.end is not None else "schedule-cron", "leaves no time to fire at")
+        raise InvalidCommand(
+            "schedule-end" if bounds.end is not None else "schedule-cron",
+            "leaves no instant at which the schedule could fire",
+        )
     return Begun(trigger, planned)
 
 

@@ -63,12 +63,12 @@ def check_rule(rule: DelayRule, others: Iterable[DelayRule], reserved: Collectio
     """
     for part, topic in (("source", rule.source), ("target", rule.target)):
         if topic in reserved:
-            raise RuleError(part, f"{topic} is the scheduler's own; delay rules read and write other topics")
+            raise RuleError(part, f"{topic} belongs to the scheduler: delay rules cannot use it")
         if topic.startswith("__"):
-            raise RuleError(part, f"{topic} is Kafka's own; delay rules read and write other topics")
+            raise RuleError(part, f"{topic} belongs to Kafka: delay rules cannot use it")
     way = _way_back(rule, [other for other in others if other.name != rule.name])
     if way is not None:
-        raise RuleError("target", f"makes a loop, in which records would go round for ever: {way}")
+        raise RuleError("target", f"makes a loop: {way}. Records would be forwarded without end")
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class ForecastSummary:
             f"({self.paused:,} paused)"
         ]
         if self.peak is not None:
-            lines.append(f"The fullest minute begins at {self.peak.minute}: {self.peak.firings:,} firings")
+            lines.append(f"The busiest minute begins at {self.peak.minute}: {self.peak.firings:,} firings")
         if self.cut:
             lines.append(f"{self.cut:,} schedules have more than the {MOST_FIRINGS:,} firings that are counted")
         return lines
@@ -201,7 +201,7 @@ def _page(due: DataFrame, summary: ForecastSummary) -> str:
         [
             Section("Firings due in each minute", _plot(due, summary)),
             Section(
-                "The fullest minutes", table(("Minute", "Firings"), [(load.minute, load.firings) for load in fullest])
+                "The busiest minutes", table(("Minute", "Firings"), [(load.minute, load.firings) for load in fullest])
             ),
             Section("Tenants", table(("Tenant", "Firings"), list(summary.tenants.items()))),
             Section("Target topics", table(("Topic", "Firings"), list(summary.topics.items()))),

@@ -101,7 +101,7 @@ def main(spark: SparkSession, options: ImportOptions, progress: Progress = SILEN
         with only_import(options.cluster, options.app_id, min(wanted)):
             there = {changelog: _there(spark, options.cluster, changelog) for changelog in wanted}
             if not options.replace:
-                with progress.phase("Looking at what is there"):
+                with progress.phase("Reading the changelogs"):
                     for changelog, records in wanted.items():
                         _require_nothing_else(records, there[changelog], changelog)
             with progress.phase("Writing schedules"):
@@ -149,7 +149,7 @@ def _require_no_bulk_commands(spark: SparkSession, options: ImportOptions, chang
 def _require_targets(targets: set[str], options: ImportOptions) -> None:
     found = AdminClient(options.cluster.configuration(), logger=NO_LOG).list_topics(timeout=TIMEOUT_S).topics
     if missing := sorted(targets - found.keys()):
-        raise JobError(f"schedules aim at topics that are not there: make {', '.join(missing)}, or map to others")
+        raise JobError(f"target topics are missing: create {', '.join(missing)}, or map them with --map-topic")
 
 
 def _records(table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[str, str]) -> DataFrame:
@@ -190,7 +190,10 @@ def _require_nothing_else(wanted: DataFrame, there: DataFrame, changelog: str) -
     found = both.agg(F.count_if(foreign).alias("foreign"), F.count_if(changed).alias("changed")).first()
     assert found is not None, "an aggregate over all has one row"
     if found.foreign:
-        raise JobError(f"{changelog} has {found.foreign:,} schedules that the table has not: import into an empty one")
+        raise JobError(
+            f"{changelog} has {found.foreign:,} schedules that are not in the table: import into an empty application, "
+            "or use --replace"
+        )
     if found.changed:
         raise JobError(
             f"{found.changed:,} schedules of the table are in {changelog} already, and went on since: imported again, "

@@ -80,21 +80,21 @@ def failures_as_problems() -> Iterator[None]:
     except TooManyWaitingError:
         raise ProblemError(
             HTTPStatus.TOO_MANY_REQUESTS,
-            "Too many commands wait for their answers here. This one was not sent; try again.",
+            "Too many commands wait for their answers on this worker. This command was not sent. Try again later.",
             retry_after_s=RETRY_AFTER_S,
         ) from None
     except TooManyKeysError:
         raise ProblemError(
             HTTPStatus.TOO_MANY_REQUESTS,
-            f"{MOST_KEYS} idempotency keys came within the last hour, which is as many as are kept. The command was "
-            "not sent; try again later, or send it without a key.",
+            f"{MOST_KEYS} idempotency keys were used within the last hour, which is the maximum. The command was not "
+            "sent. Try again later, or send it without a key.",
             parameter=IDEMPOTENCY_KEY,
             retry_after_s=KEYS_RETRY_AFTER_S,
         ) from None
     except KeyReusedError:
         raise ProblemError(
             HTTPStatus.UNPROCESSABLE_ENTITY,
-            f"{IDEMPOTENCY_KEY}: came with another body before; a new request needs a new key",
+            f"{IDEMPOTENCY_KEY}: was used with another body before. Use a new key for a new request",
             parameter=IDEMPOTENCY_KEY,
             type=ProblemType.IDEMPOTENCY_KEY_REUSED,
         ) from None

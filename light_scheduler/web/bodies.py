@@ -47,7 +47,7 @@ class Bodies:
         if self._reserved + size > self._most:
             raise ProblemError(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                "This worker is reading too many bodies; try again.",
+                "This worker is reading too many request bodies. Try again later.",
                 retry_after_s=RETRY_AFTER_S,
             )
         self._reserved += size

@@ -75,7 +75,10 @@ class CommandHandlers:
         with failures_as_problems():
             wanted = requested(await request.read(), {"command": command, "tenant": tenant})
             if not wanted.id.endswith(ANY):
-                raise InvalidCommand("id", f"must end in {ANY}, for many; one schedule has a path of its own")
+                raise InvalidCommand(
+                    "id",
+                    f"must end in {ANY}: this path is for several schedules. Use the path with the id for one",
+                )
             return await self._carried_out(read_parameters(SendParameters, request.query), wanted)
 
     cancel_schedules = partialmethod(_act_on_many, command="cancel")

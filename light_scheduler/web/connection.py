@@ -145,7 +145,7 @@ class Connection(web.RequestHandler):
 
 _TOO_MUCH_UNSENT = ProblemError(
     HTTPStatus.TOO_MANY_REQUESTS,
-    "Clients have not read too many of this worker's answers yet; try again.",
+    "Too many responses of this worker wait for clients to read them. Try again later.",
     retry_after_s=RETRY_AFTER_S,
 )
 

@@ -51,35 +51,48 @@ class BackoffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     intervals: Annotated[list[int], Meta(description="Each interval, ms.")] | UnsetType = UNSET
     initial: Annotated[int, Meta(description="The first interval, ms.")] | UnsetType = UNSET
-    factor: Annotated[float, Meta(description="How much longer each interval is.")] | UnsetType = UNSET
+    factor: (
+        Annotated[float, Meta(description="Factor by which each interval is longer than the one before.")] | UnsetType
+    ) = UNSET
     max: Annotated[int, Meta(description="The longest interval, ms.")] | UnsetType = UNSET
-    attempts: Annotated[int, Meta(description="How many attempts there are; absent: no end.")] | UnsetType = UNSET
-    jitter: Annotated[float, Meta(description="Share of an interval by which it may be longer.")] | UnsetType = UNSET
+    attempts: Annotated[int, Meta(description="Maximum number of attempts; absent: no limit.")] | UnsetType = UNSET
+    jitter: (
+        Annotated[float, Meta(description="Maximum part of an interval by which it is longer, at random.")] | UnsetType
+    ) = UNSET
 
 
 class TriggerView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The time rule, as the JSON form of a command writes it."""
 
     at: Annotated[int, Meta(description="One-shot: the instant, UTC epoch ms.")] | UnsetType = UNSET
-    every: Annotated[int, Meta(description="Series: from one firing to the next, ms.")] | UnsetType = UNSET
-    mode: Annotated[str, Meta(description="How every counts: fixed-rate or fixed-delay.")] | UnsetType = UNSET
+    every: Annotated[int, Meta(description="Series: interval, ms.")] | UnsetType = UNSET
+    mode: (
+        Annotated[str, Meta(description="fixed-rate: from due to due. fixed-delay: from completion to due.")]
+        | UnsetType
+    ) = UNSET
     cron: Annotated[str, Meta(description="Series: the cron expression.")] | UnsetType = UNSET
-    cron_dialect: Annotated[str, Meta(description="How cron is written.")] | UnsetType = UNSET
-    timezone: Annotated[str, Meta(description="IANA time zone of cron.")] | UnsetType = UNSET
+    cron_dialect: Annotated[str, Meta(description="Syntax of the cron expression.")] | UnsetType = UNSET
+    timezone: Annotated[str, Meta(description="IANA time zone of the cron expression.")] | UnsetType = UNSET
     backoff: Annotated[BackoffView, Meta(description="Series: growing intervals.")] | UnsetType = UNSET
-    start: Annotated[int, Meta(description="A series does not fire before it, UTC epoch ms.")] | UnsetType = UNSET
-    end: Annotated[int, Meta(description="A series does not fire after it, UTC epoch ms.")] | UnsetType = UNSET
-    max_firings: Annotated[int, Meta(description="A series fires no oftener than that.")] | UnsetType = UNSET
-    jitter: Annotated[int, Meta(description="A firing is due later by that at most, ms.")] | UnsetType = UNSET
-    window: Annotated[int, Meta(description="A firing comes that long after due at most, ms.")] | UnsetType = UNSET
+    start: Annotated[int, Meta(description="A series does not fire before this instant, UTC epoch ms.")] | UnsetType = (
+        UNSET
+    )
+    end: Annotated[int, Meta(description="A series does not fire after this instant, UTC epoch ms.")] | UnsetType = (
+        UNSET
+    )
+    max_firings: Annotated[int, Meta(description="Maximum number of firings of a series.")] | UnsetType = UNSET
+    jitter: Annotated[int, Meta(description="Maximum delay that is added to each firing, ms.")] | UnsetType = UNSET
+    window: Annotated[int, Meta(description="Firings are spread over this time after due, ms.")] | UnsetType = UNSET
 
 
 class AcknowledgementView(msgspec.Struct, frozen=True, kw_only=True):
     """How firings are to be completed."""
 
-    timeout: Annotated[int, Meta(description="A firing that is not completed comes again after it, ms.")]
-    max_attempts: Annotated[int, Meta(description="How often a firing is delivered at most.")]
-    overlap: Annotated[str, Meta(description="What becomes of the next firing meanwhile: allow, skip or queue.")]
+    timeout: Annotated[int, Meta(description="A firing that is not completed within this time is delivered again, ms.")]
+    max_attempts: Annotated[int, Meta(description="Maximum number of deliveries of a firing.")]
+    overlap: Annotated[
+        str, Meta(description="If the next firing is due before this one is completed: allow, skip or queue.")
+    ]
 
 
 class AwaitedView(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +100,7 @@ class AwaitedView(msgspec.Struct, frozen=True, kw_only=True):
 
     firing_id: str
     attempt: int
-    fired_at: Annotated[int, Meta(description="When it was delivered last, UTC epoch ms.")]
+    fired_at: Annotated[int, Meta(description="When it was last delivered, UTC epoch ms.")]
     until: Annotated[int | None, Meta(description="When it is delivered again, UTC epoch ms; null: never.")]
 
 
@@ -97,7 +110,7 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     key: Annotated[str | None, Meta(description="The key as text; null if there is none, or if it is not UTF-8.")]
     key_base64: Annotated[str, Meta(description="The key, only if it is not UTF-8.")] | UnsetType = UNSET
-    partition: Annotated[int | None, Meta(description="The partition asked for; null: decided by the key.")]
+    partition: Annotated[int | None, Meta(description="Partition of the message; null: chosen by the key.")]
 
 
 class SourceView(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,25 +126,27 @@ class ScheduleSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant: str
     id: str
-    version: Annotated[int, Meta(description="1 for the first definition, one more for each replacement.")]
+    version: Annotated[int, Meta(description="1 for the first definition. Each change of the definition adds 1.")]
     state: State
     due: Annotated[
         int | None,
-        Meta(description="When its next firing is due, UTC epoch ms; null while that is open: paused, or awaiting."),
+        Meta(description="When the next firing is due, UTC epoch ms; null if it is paused or waits for a completion."),
     ]
-    sequence: Annotated[int, Meta(description="Number of its next firing, from 1.")]
-    attempt: Annotated[int, Meta(description="Attempt of its next firing, from 1.")]
+    sequence: Annotated[int, Meta(description="Number of the next firing, from 1.")]
+    attempt: Annotated[int, Meta(description="Attempt of the next firing, from 1.")]
     trigger: TriggerView
     target: TargetView
     labels: dict[str, str]
-    priority: Annotated[int, Meta(description="0 (first) to 255 (last) among those due in the same instant.")]
-    ttl: Annotated[int | None, Meta(description="How long after due it may still be delivered, ms; null: for ever.")]
+    priority: Annotated[
+        int, Meta(description="Order among firings that are due at the same instant: 0 (first) to 255.")
+    ]
+    ttl: Annotated[int | None, Meta(description="How long after due the message can be delivered, ms; null: no limit.")]
     source: SourceView
     accepted_at: Annotated[int, Meta(description="When this version was accepted, UTC epoch ms.")]
     payload_bytes: Annotated[int | None, Meta(description="Size of the payload; null if the payload is null.")]
-    misfire: Annotated[str, Meta(description="What becomes of a series' firings that were missed.")]
-    misfire_grace: Annotated[int, Meta(description="How late a firing may be before it counts as missed, ms.")]
-    acknowledgement: Annotated[AcknowledgementView | None, Meta(description="null: firings are not completed.")]
+    misfire: Annotated[str, Meta(description="Misfire policy: coalesce, skip or all.")]
+    misfire_grace: Annotated[int, Meta(description="How late a firing can be before it counts as missed, ms.")]
+    acknowledgement: Annotated[AcknowledgementView | None, Meta(description="null: firings need no completion.")]
     awaiting: Annotated[list[AwaitedView], Meta(description="Firings that were delivered and are not completed.")]
 
 
@@ -143,10 +158,10 @@ class HeaderView(msgspec.Struct, frozen=True):
 
 
 class ScheduleDetail(ScheduleSummary, frozen=True, kw_only=True):
-    """A pending schedule with what it will deliver."""
+    """A pending schedule with its payload and headers."""
 
-    headers: Annotated[list[HeaderView], Meta(description="The user's headers in order; names may repeat.")]
-    payload: Annotated[Content | None, Meta(description="null is a null value: a tombstone for the target topic.")]
+    headers: Annotated[list[HeaderView], Meta(description="Headers of the message, in order. Names can repeat.")]
+    payload: Annotated[Content | None, Meta(description="null: the message has a null value, a tombstone.")]
 
 
 def summary(entry: Entry, topic: str) -> ScheduleSummary:
@@ -245,35 +260,37 @@ def detail(entry: Entry, topic: str) -> ScheduleDetail:
 
 
 class SchedulePage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of a list. It may be shorter than the limit, even empty, and still have a successor: follow the cursor."""
+    """A page of a list. A page can hold fewer rows than the limit, or none: follow `next_cursor` until it is null."""
 
     schedules: list[ScheduleSummary]
-    next_cursor: Annotated[str | None, Meta(description="Ask for the next page with it; null: this is the last one.")]
-    total: Annotated[int | None, Meta(description="All that match, if that is known without reading further.")]
+    next_cursor: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
+    total: Annotated[int | None, Meta(description="Number of all matches, if it is known without reading further.")]
 
 
 class PreviewDocument(msgspec.Struct, frozen=True):
-    """When a schedule would fire. Fewer than were asked for: it would not fire after that."""
+    """When a schedule would fire. If there are fewer than requested, it does not fire after them."""
 
     next: Annotated[list[int], Meta(description="Due times, UTC epoch ms.")]
 
 
 class DelayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A delay rule as it is put."""
+    """A delay rule to add."""
 
-    source: Annotated[str, Meta(description="The topic that is read.")]
-    delay: Annotated[str | int, Meta(description="Milliseconds, or 250ms, 90s, 15m, 2h, 7d, PT15M.")]
-    target: Annotated[str, Meta(description="The topic that each record goes to, that long after its timestamp.")]
+    source: Annotated[str, Meta(description="Topic to forward from.")]
+    delay: Annotated[
+        str | int, Meta(description="Delay after the timestamp of each record: ms, or 250ms, 90s, 15m, 2h, 7d, PT15M.")
+    ]
+    target: Annotated[str, Meta(description="Topic to forward to.")]
 
 
 class DelayList(msgspec.Struct, frozen=True, kw_only=True):
-    """All delay rules, and what the workers make of them."""
+    """All delay rules with their state and progress."""
 
     delays: list[DelayView]
     lanes: Annotated[
-        list[DelayLaneStatus], Meta(description="Rules at work on partitions, of all workers that answered.")
+        list[DelayLaneStatus], Meta(description="State of each rule in each partition, from all workers that answered.")
     ]
-    unanswered: Annotated[list[str], Meta(description="Workers that did not answer: their lanes are not in the list.")]
+    unanswered: Annotated[list[str], Meta(description="Workers that did not answer. Their lanes are missing.")]
 
 
 class LiveDocument(msgspec.Struct, frozen=True):
@@ -289,17 +306,17 @@ class ReadyDocument(msgspec.Struct, frozen=True):
 
 
 class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What this worker is, what it runs, and who runs the rest."""
+    """This worker, its partitions, and the partitions of the other workers."""
 
     version: str
     app_id: str
-    url: Annotated[str, Meta(description="Where other workers reach this one.")]
+    url: Annotated[str, Meta(description="Address at which other workers reach this one.")]
     time: Annotated[int, Meta(description="This worker's clock, UTC epoch ms.")]
-    commands_topics: dict[str, Annotated[str, Meta(description="The topic's dialect.")]]
+    commands_topics: dict[str, Annotated[str, Meta(description="Dialect of the topic.")]]
     lanes: list[LaneStatus]
     standbys: Annotated[list[StandbyStatus], Meta(description="Warm copies of other workers' partitions.")]
-    targets: Annotated[list[TargetStatus], Meta(description="Target topics that cannot be written to just now.")]
-    delays: Annotated[list[DelayLaneStatus], Meta(description="Delay rules at work on this worker's partitions.")]
+    targets: Annotated[list[TargetStatus], Meta(description="Target topics that are unavailable.")]
+    delays: Annotated[list[DelayLaneStatus], Meta(description="Delay rules on the partitions of this worker.")]
     peers: Annotated[
         dict[str, dict[str, list[int]]], Meta(description="Worker -> commands topic -> partitions, this one included.")
     ]

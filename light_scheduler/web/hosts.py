@@ -69,7 +69,7 @@ def known_hosts(peers: Peers, configured: Iterable[str]) -> Middleware:
         if not is_known(name, request):
             raise ProblemError(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                f"This worker does not answer to the name {name!r}. To make it, add the name to the setting "
+                f"This worker does not answer requests for the host {name!r}. To allow it, add the name to the setting "
                 "web_allowed_hosts.",
             )
         return await handler(request)

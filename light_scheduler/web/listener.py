@@ -192,7 +192,7 @@ def _refuse(accepted: socket.socket) -> None:
 _PROBLEM = msgspec.json.encode(
     ProblemError(
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "This worker has too many connections; try again.",
+        "This worker has too many connections. Try again later.",
         type=ProblemType.TOO_MANY_CONNECTIONS,
     ).problem
 )

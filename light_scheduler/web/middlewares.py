@@ -54,7 +54,7 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
         return problem_response(Problem(title=error.reason, status=error.status, detail=detail), allow)
     except Exception:
         log.exception("%s %s failed", request.method, request.rel_url)
-        failed = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "The worker failed to answer; its log says why.")
+        failed = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "The worker failed. Its log has the error.")
         return problem_response(failed.problem)
 
 
@@ -69,7 +69,9 @@ async def own_pages_write(request: web.Request, handler: Handler) -> web.StreamR
         site = request.headers.get("Sec-Fetch-Site", "none")
         origin = request.headers.get("Origin")
         if site not in _OWN_SITES or (origin is not None and origin.partition("://")[2] != request.host):
-            raise ProblemError(HTTPStatus.FORBIDDEN, "A page of another site may not change anything here.")
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, "A page of another site sent this request. Such requests cannot change anything."
+            )
     return await handler(request)
 
 

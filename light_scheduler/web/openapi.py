@@ -16,9 +16,9 @@ from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandBody, Operation
 from .problems import PROBLEM_MEDIA_TYPE, Problem
 
 _PATH_PARAMETERS = {
-    "tenant": "Whose schedules.",
-    "name": "The delay rule's name.",
-    "id": "The schedule's id, percent-encoded: it may hold any character, slashes included.",
+    "tenant": "Tenant of the schedules.",
+    "name": "Name of the delay rule.",
+    "id": "Id of the schedule, percent-encoded. It can hold any character, slashes included.",
 }
 
 
@@ -40,7 +40,7 @@ def openapi_document(version: str) -> dict[str, Any]:
         "info": {
             "title": "light-scheduler",
             "version": version,
-            "description": "Schedules pending on Kafka. Any worker answers for the whole cluster. "
+            "description": "Schedules for messages on Kafka. Any worker answers for the whole cluster. "
             "Instants are UTC epoch milliseconds, durations milliseconds.",
         },
         "paths": paths,

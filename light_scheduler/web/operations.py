@@ -1,4 +1,4 @@
-"""What can be asked over HTTP: one declaration for the routes and for OpenAPI."""
+"""The operations of the HTTP API: one declaration for the routes and for OpenAPI."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _SENDING = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""What may become of any command, besides what it asks for."""
+"""The problems that every command can meet."""
 
 
 def _action(command: str, summary: str, *, body_required: bool = False) -> Operation:
@@ -104,7 +104,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/tenants/{tenant}/schedules",
         "list_schedules",
-        "List a tenant's schedules, of the whole cluster, page by page.",
+        "List the pending schedules of a tenant, in the whole cluster, page by page.",
         SchedulePage,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=ListParameters,
@@ -112,21 +112,21 @@ OPERATIONS = (
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
         "get_schedule",
-        "Show one schedule, wherever in the cluster it is.",
+        "Show one pending schedule.",
         ScheduleDetail,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules",
         "submit_schedule",
-        "Schedule a message: a command in the JSON form. Without an id it gets a new one.",
+        "Schedule a message. The body is a command in the JSON form. Without an id, the schedule gets a new one.",
         Result,
         problems=(*_SENDING, HTTPStatus.UNPROCESSABLE_ENTITY),
         parameters=SendParameters,
         method="post",
         body=CommandBody("schedule", told=("command", "tenant")),
         statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
-        headers={IDEMPOTENCY_KEY: "A request that is sent again with its key within an hour is carried out once."},
+        headers={IDEMPOTENCY_KEY: "A request that is sent again with the same key within an hour is carried out once."},
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
@@ -149,20 +149,22 @@ OPERATIONS = (
         method="delete",
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
     ),
-    _action("pause", "Let a schedule not fire until it is resumed."),
-    _action("resume", "Let a paused schedule go on; its misfire policy says what becomes of what it missed."),
-    _action("trigger", "Let a schedule fire now: in place of a one-shot's time, besides a series' times."),
-    _action("reschedule", "Give a schedule another time rule; everything else stays.", body_required=True),
-    _action("complete", "Say how the consumer of a firing fared.", body_required=True),
-    _action_on_many("cancel", "Cancel all schedules that an id ending in * and labels select; answer how many."),
-    _action_on_many("pause", "Let all schedules that are selected not fire until they are resumed."),
-    _action_on_many("resume", "Let all paused schedules that are selected go on."),
-    _action_on_many("trigger", "Let all schedules that are selected fire now."),
-    _action_on_many("reschedule", "Give all schedules that are selected another time rule."),
+    _action("pause", "Pause a schedule: it does not fire until it is resumed."),
+    _action("resume", "Resume a paused schedule. Missed firings follow its misfire policy."),
+    _action("trigger", "Fire a schedule now. A one-shot then does not fire at its own time; a series still does."),
+    _action("reschedule", "Change when a schedule fires. Everything else stays as it is.", body_required=True),
+    _action("complete", "Report a firing as completed or failed.", body_required=True),
+    _action_on_many(
+        "cancel", "Cancel all schedules that an id ending in * and labels select. The answer has their number."
+    ),
+    _action_on_many("pause", "Pause all selected schedules."),
+    _action_on_many("resume", "Resume all selected schedules."),
+    _action_on_many("trigger", "Fire all selected schedules now."),
+    _action_on_many("reschedule", "Change when all selected schedules fire."),
     Operation(
         "/api/v1/preview",
         "preview",
-        "Tell when a schedule would fire, its time rule in the query string.",
+        "Show when a schedule would fire. The trigger is in the query string.",
         PreviewDocument,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
         parameters=RuleParameters,
@@ -170,7 +172,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/preview",
         "preview_command",
-        "Tell when a schedule would fire: a command in the JSON form, which needs no target here.",
+        "Show when a schedule would fire. The body is a command in the JSON form, without a target.",
         PreviewDocument,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
         parameters=PreviewParameters,
@@ -180,7 +182,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/delays",
         "list_delays",
-        "List all delay rules with what the workers make of them.",
+        "List all delay rules with their state and progress.",
         DelayList,
     ),
     Operation(
@@ -193,7 +195,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/delays/{name}",
         "put_delay",
-        "Add a delay rule, or replace the one of this name; it is in force when the answer comes.",
+        "Add a delay rule, or replace the one with this name. The rule is in force when the response arrives.",
         DelayView,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE),
         method="put",
@@ -203,22 +205,24 @@ OPERATIONS = (
     Operation(
         "/api/v1/delays/{name}",
         "delete_delay",
-        "Remove a delay rule; what waits stays in its source topic.",
+        "Remove a delay rule. Waiting records stay in its source topic.",
         None,
         problems=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE),
         method="delete",
         statuses=(HTTPStatus.NO_CONTENT,),
     ),
     Operation("/api/v1/openapi.json", "openapi", "This description.", None),
-    Operation("/live", "live", "Tell whether the process answers.", LiveDocument),
+    Operation("/live", "live", "Check that the process answers.", LiveDocument),
     Operation(
         "/ready",
         "ready",
-        "Tell whether every partition assigned to this worker runs.",
+        "Check that every partition assigned to this worker runs.",
         ReadyDocument,
         problems=(HTTPStatus.SERVICE_UNAVAILABLE,),
     ),
-    Operation("/info", "info", "Show what this worker is and runs, and who runs the rest.", InfoDocument),
+    Operation(
+        "/info", "info", "Show this worker, its partitions, and the partitions of the other workers.", InfoDocument
+    ),
     Operation("/metrics", "metrics", "This worker's metrics for Prometheus.", None, media_type=CONTENT_TYPE_LATEST),
-    Operation("/", "index", "A page with links to all this.", None, media_type="text/html"),
+    Operation("/", "index", "A page with links to these resources.", None, media_type="text/html"),
 )

@@ -22,22 +22,25 @@ _INSTANT = "UTC epoch ms, or RFC 3339 with an offset."
 class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a list."""
 
-    id_prefix: Annotated[str, Meta(description="Only ids that begin so.")] = ""
-    target_topic: Annotated[str, Meta(description="Only those that go to this topic.")] | UnsetType = UNSET
-    state: Annotated[State, Meta(description="Only those in this state.")] | UnsetType = UNSET
+    id_prefix: Annotated[str, Meta(description="Only schedules whose id begins with this text.")] = ""
+    target_topic: Annotated[str, Meta(description="Only schedules that deliver to this topic.")] | UnsetType = UNSET
+    state: Annotated[State, Meta(description="Only schedules in this state.")] | UnsetType = UNSET
     label: Annotated[
-        list[str], Meta(description="Only those with these labels: `team=billing,kind=reminder`, or repeated.")
+        list[str],
+        Meta(description="Only schedules with all these labels: `team=billing,kind=reminder`. Can be repeated."),
     ] = []
-    due_from: Annotated[str, Meta(description=f"Only those due then or later: {_INSTANT}")] | UnsetType = UNSET
-    due_to: Annotated[str, Meta(description=f"Only those due before then: {_INSTANT}")] | UnsetType = UNSET
+    due_from: (
+        Annotated[str, Meta(description=f"Only schedules due at this instant or later: {_INSTANT}")] | UnsetType
+    ) = UNSET
+    due_to: Annotated[str, Meta(description=f"Only schedules due before this instant: {_INSTANT}")] | UnsetType = UNSET
     sort: Annotated[
         Sort,
-        Meta(description="`id`, in UTF-8 byte order; or `due`, the order of delivery: by it, due ranges are cheap."),
+        Meta(description="`id`: by UTF-8 bytes. `due`: by the order of delivery; due ranges are fast with it."),
     ] = "id"
-    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Longest page.")] = DEFAULT_LIMIT
-    cursor: Annotated[str, Meta(description="`next_cursor` of the page before; the rest as it was.")] | UnsetType = (
-        UNSET
-    )
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Maximum number of rows in a page.")] = DEFAULT_LIMIT
+    cursor: (
+        Annotated[str, Meta(description="`next_cursor` of the page before. Keep the other parameters.")] | UnsetType
+    ) = UNSET
 
 
 def list_query(tenant: str, given: MultiMapping[str]) -> Query:
@@ -79,7 +82,7 @@ def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
     for spelled in dict.fromkeys(given):
         name = spelled.replace("-", "_")
         if name not in declared:
-            raise QueryError(name, f"is not known; there are {', '.join(declared)}{closest(name, declared)}")
+            raise QueryError(name, f"is not known{closest(name, declared) or '.'} Parameters: {', '.join(declared)}")
         texts = given.getall(spelled)
         if declared[name].default_factory is list:
             values[name] = texts

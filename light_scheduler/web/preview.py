@@ -44,11 +44,11 @@ class PreviewParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     accepted: (
         Annotated[
-            str, Meta(description="When the schedule would be accepted: UTC epoch ms, or RFC 3339; default: now.")
+            str, Meta(description="When the schedule would be accepted: UTC epoch ms, or RFC 3339. Default: now.")
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")
-    count: Annotated[int, Meta(ge=1, le=MOST_FIRINGS, description="How many firings.")] = 10
+    count: Annotated[int, Meta(ge=1, le=MOST_FIRINGS, description="Number of firings.")] = 10
 
 
 _FIELDS = ("id", "tenant", *TIME_RULE)
@@ -138,8 +138,8 @@ async def _reckoned(decode: Callable[[], Command], count: int) -> list[int]:
 def _too_long(count: int, found: int) -> ProblemError:
     return ProblemError(
         HTTPStatus.BAD_REQUEST,
-        f"count: {count} firings of this schedule take a worker too long to compute; ask for at most {found}, or run "
-        "`light-scheduler preview`, which asks no worker",
+        f"count: {count} firings of this schedule take too long to compute. Ask for at most {found}, or run "
+        "`light-scheduler preview`, which needs no worker",
         parameter="count",
     )
 

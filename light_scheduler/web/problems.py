@@ -71,26 +71,28 @@ _OF_STATUS = {
 
 
 class MissingPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition that nobody answered for."""
+    """A partition that no worker answered for."""
 
     topic: str
     partition: int
-    worker: Annotated[str | None, Meta(description="The worker that has it; null: none has.")]
+    worker: Annotated[str | None, Meta(description="Worker that owns the partition; null: none does.")]
     reason: str
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What went wrong, and what would be right."""
+    """What is wrong with a request, and what to do."""
 
     title: str
     status: int
     detail: str
-    type: Annotated[str, Meta(description="URI of the class of errors that this one is of.")] = ABOUT_BLANK
-    parameter: Annotated[str, Meta(description="The parameter at fault.")] | UnsetType = UNSET
-    missing: Annotated[list[MissingPartition], Meta(description="What the answer would lack.")] | UnsetType = UNSET
+    type: Annotated[str, Meta(description="URI of the class of this error.")] = ABOUT_BLANK
+    parameter: Annotated[str, Meta(description="Parameter that is wrong.")] | UnsetType = UNSET
+    missing: Annotated[list[MissingPartition], Meta(description="Partitions that did not answer.")] | UnsetType = UNSET
     reasons: Annotated[list[str], Meta(description="All reasons, one by one.")] | UnsetType = UNSET
-    result: Annotated[Result, Meta(description="The scheduler's answer to the command.")] | UnsetType = UNSET
-    sent: Annotated[Receipt, Meta(description="Where the command is that no answer is known to.")] | UnsetType = UNSET
+    result: Annotated[Result, Meta(description="Answer of the scheduler to the command.")] | UnsetType = UNSET
+    sent: (
+        Annotated[Receipt, Meta(description="Partition and offset of the command that has no answer yet.")] | UnsetType
+    ) = UNSET
 
 
 class ProblemError(Exception):

@@ -42,7 +42,7 @@ class ScheduleReader(WorkerHttp):
             given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - len(schedules)))
             page = await self._answer(self._list_path(tenant), given, SchedulePage)
             if page is None:
-                raise ClientError(f"{self.url} does not have the API of light-scheduler")
+                raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
             schedules += page.schedules
             if page.next_cursor is None or len(schedules) == limit:
                 complete = page.next_cursor is None and "cursor" not in parameters
@@ -65,7 +65,9 @@ class ScheduleReader(WorkerHttp):
             try:
                 return msgspec.json.decode(body, type=kind)
             except msgspec.MsgspecError as error:
-                raise ClientError(f"{self.url} does not answer like light-scheduler: {error}") from error
+                raise ClientError(
+                    f"{self.url} is not a worker of light-scheduler, or of another version: {error}"
+                ) from error
         problem = self._problem(status, body)
         if status == HTTPStatus.NOT_FOUND:
             return None
@@ -75,7 +77,9 @@ class ScheduleReader(WorkerHttp):
         try:
             return msgspec.json.decode(body, type=Problem)
         except msgspec.MsgspecError:
-            raise ClientError(f"{self.url} answered {status}, but not like light-scheduler") from None
+            raise ClientError(
+                f"{self.url} answered {status}, and is not a worker of light-scheduler: check the address"
+            ) from None
 
     def _refusal(self, problem: Problem) -> ClientError | QueryError:
         if problem.parameter is not UNSET:

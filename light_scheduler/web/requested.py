@@ -48,11 +48,11 @@ def requested(body: bytes, told: Mapping[str, str], defaults: Mapping[str, str] 
     `defaults` are for what neither of them says. Raises InvalidCommand, naming the member of the JSON form at fault.
     """
     if told.get("id", "").endswith(ANY):
-        raise InvalidCommand("id", f"must not end in {ANY}: a path is of one schedule")
+        raise InvalidCommand("id", f"must not end in {ANY}: this path is for one schedule")
     value = json_command(body, told, defaults)
     for name in _ELSEWHERE:
         if name in msgspec.json.decode(value, type=dict[str, msgspec.Raw]):
-            raise InvalidCommand(name, "is for senders of records; over HTTP the result is the response")
+            raise InvalidCommand(name, "is for Kafka producers only. Over HTTP the response is the result")
     command = JSON.decode(UnsentRecord(None, value))
     key = command.id.encode() if command.key is None else command.key
     return Requested(command.tenant, command.id, key, value, has_key=command.key is not None)

@@ -192,7 +192,7 @@ def _refuse_gaps(missing: list[MissingPartition]) -> None:
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     raise ProblemError(
         HTTPStatus.SERVICE_UNAVAILABLE,
-        f"Nobody answered for {names}{more}: the answer would be incomplete.",
+        f"No worker answered for {names}{more}, so the list would be incomplete. Try again later.",
         missing=missing,
         retry_after_s=RETRY_AFTER_S,
     )

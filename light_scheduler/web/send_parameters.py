@@ -19,9 +19,9 @@ class SendParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a command."""
 
     timeout: Annotated[
-        str, Meta(description="How long to wait for the scheduler's answer: 500ms, 10s, PT10S; at most 60s.")
+        str, Meta(description="How long to wait for the answer of the scheduler: 500ms, 10s, PT10S; at most 60s.")
     ] = "10s"
-    wait: Annotated[bool, Meta(description="false: answer 202 as soon as the broker has the command.")] = True
+    wait: Annotated[bool, Meta(description="false: respond with 202 as soon as Kafka has the command.")] = True
 
     @property
     def timeout_s(self) -> float:
@@ -35,7 +35,10 @@ class SendParameters(msgspec.Struct, frozen=True, kw_only=True):
 class DeleteParameters(SendParameters, frozen=True, kw_only=True):
     """The query string of a cancel."""
 
-    key: Annotated[str, Meta(description="Entity key of the schedule; default: it is found by its id.")] | UnsetType = (
-        UNSET
-    )
-    expected_version: Annotated[str, Meta(description="Version that the schedule must have now.")] | UnsetType = UNSET
+    key: (
+        Annotated[str, Meta(description="Entity key of the schedule. Default: the schedule is found by its id.")]
+        | UnsetType
+    ) = UNSET
+    expected_version: (
+        Annotated[str, Meta(description="Cancel the schedule only if it has this version.")] | UnsetType
+    ) = UNSET

@@ -54,6 +54,6 @@ class Turns:
     def _refusal(self) -> ProblemError:
         return ProblemError(
             HTTPStatus.TOO_MANY_REQUESTS,
-            f"This worker has too many {self._what} to answer; try again.",
+            f"This worker has too many {self._what}. Try again later.",
             retry_after_s=RETRY_AFTER_S,
         )

@@ -45,7 +45,7 @@ class WorkerHttp:
         try:
             place = urlsplit(self.url)
             if place.scheme not in ("http", "https") or not place.hostname:
-                raise ValueError("it is not http://HOST:PORT")
+                raise ValueError("the address must be http://HOST:PORT")
             async with asyncio.timeout(TIMEOUT_S):
                 return await _in_thread(lambda: self._asked(place, method, place.path + path + query, body))
         except TimeoutError:

@@ -32,12 +32,12 @@ def _exponential(text: str) -> Backoff:
     for part in text.replace(",", " ").split():
         name, equals, value = part.partition("=")
         if not equals or name not in _PARTS:
-            raise ValueError(f"{shown(part)} is not a part of a backoff series; there are {', '.join(_PARTS)}")
+            raise ValueError(f"{shown(part)} is not a part of a backoff rule; use {', '.join(_PARTS)}")
         if name in given:
             raise ValueError(f"{name} is given twice")
         given[name] = value
     if "initial" not in given:
-        raise ValueError("initial is missing: the first interval")
+        raise ValueError("initial is missing: give the first interval, such as initial=5s")
     initial = _part(given, "initial")
     if initial == 0:
         raise ValueError("initial must be at least 1 ms")

@@ -62,7 +62,7 @@ def command_from(
     if reply_topic is not None:
         reply_to = ReplyTo(reply_topic, get("correlation-id"))
     elif "correlation-id" in given:
-        raise InvalidCommand(spell("correlation-id"), f"needs {spell('reply-topic')}: where the result goes")
+        raise InvalidCommand(spell("correlation-id"), f"needs {spell('reply-topic')}: the topic for the result")
     else:
         reply_to = None
     if name != "schedule":
@@ -136,7 +136,7 @@ def _control(
     selection = _selection(given, spell)
     id = given.get("id") or _id_from_key(key, spell)
     if id is None:
-        raise InvalidCommand(spell("id"), "is required: the record has no key that could stand for it")
+        raise InvalidCommand(spell("id"), "is required: the record has no key to use as the id")
     if name == "reschedule":
         if TRIGGERS.isdisjoint(given):
             raise InvalidCommand(spell("at"), f"is required, or one of {', '.join(map(spell, sorted(TRIGGERS)))}")
@@ -166,10 +166,10 @@ def _complete(
 ) -> CompleteCommand:
     for field in ("firing-id", "attempt"):
         if field not in given:
-            raise InvalidCommand(spell(field), "is required: the message that is completed has it")
+            raise InvalidCommand(spell(field), "is required: copy it from the message")
     id, due = given["firing-id"]
     if given.get("id", id) != id:
-        raise InvalidCommand(spell("firing-id"), f"is not one of schedule {given['id']}")
+        raise InvalidCommand(spell("firing-id"), f"is not a firing of schedule {given['id']}")
     succeeded = given.get("completion", "success") == "success"
     return CompleteCommand(tenant, id, key, due, given["attempt"], succeeded, *source, version, reply_to)
 
@@ -179,10 +179,12 @@ def _selection(given: dict[str, Any], spell: Spelling) -> Selection | None:
     id = given.get("id", "")
     if not id.endswith(ANY):
         if "labels" in given:
-            raise InvalidCommand(spell("labels"), f"selects among many: give {spell('id')} {ANY} or a prefix and {ANY}")
+            raise InvalidCommand(
+                spell("labels"), f"is for several schedules: give {spell('id')} as {ANY} or as a prefix and {ANY}"
+            )
         return None
     if "expected-version" in given:
-        raise InvalidCommand(spell("expected-version"), "has no meaning for many schedules")
+        raise InvalidCommand(spell("expected-version"), "has no meaning for several schedules")
     return Selection(id.removesuffix(ANY), given.get("labels") or None)
 
 
@@ -195,7 +197,7 @@ def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, spe
 def _id_of_one(given: dict[str, Any], spell: Spelling) -> str:
     id: str = given["id"]
     if id.endswith(ANY):
-        raise InvalidCommand(spell("id"), f"must not end in {ANY}: that stands for many schedules")
+        raise InvalidCommand(spell("id"), f"must not end in {ANY}: that selects several schedules")
     return id
 
 
@@ -209,7 +211,7 @@ def _id_from_key(key: bytes | None, spell: Spelling) -> str | None:
             spell("id"), "is required: the record's key is not UTF-8, so it cannot be the id"
         ) from None
     except ValueError as error:
-        raise InvalidCommand(spell("id"), f"is required: the record's key cannot be the id: {error}") from None
+        raise InvalidCommand(spell("id"), f"is required, because the record's key cannot be the id: {error}") from None
 
 
 def _generated_id(record: CommandRecord) -> str:

@@ -152,14 +152,14 @@ def parse_firing_id(text: str) -> tuple[str, int]:
     """Return the schedule's id and the due time (ms) that a firing's id is made of. Raises ValueError."""
     id, at, due = text.rpartition("@")
     if not at or not (due.isascii() and due.isdigit() and len(due) <= 15):
-        raise ValueError(f"{shown(text)} is not a firing's id: it is the schedule's id, @, and the due time in ms")
+        raise ValueError(f"{shown(text)} is not the id of a firing, which is the schedule id, @ and the due time in ms")
     return parse_id(id), int(due)
 
 
 def _command(text: str) -> str:
     if text in COMMANDS:
         return text
-    raise ValueError(f"{shown(text)} is not a command; there are {', '.join(COMMANDS)}{closest(text, COMMANDS)}")
+    raise ValueError(f"{shown(text)} is not a command; use one of {', '.join(COMMANDS)}{closest(text, COMMANDS)}")
 
 
 def parse_base64(text: str) -> bytes:
@@ -170,7 +170,7 @@ def parse_base64(text: str) -> bytes:
         raise ValueError(f"{shown(text)} is not base64: {error}") from None
     if binascii.b2a_base64(data, newline=False).decode() != text:
         # Bits that the last character has to spare must be zero: else two texts would mean the same bytes.
-        raise ValueError(f"{shown(text)} is not base64 in its one canonical form")
+        raise ValueError(f"{shown(text)} is not base64 in its canonical form")
     return data
 
 
@@ -201,84 +201,132 @@ _NUMBER = ("integer", "string")
 
 RULES: dict[str, FieldRule] = {
     "command": FieldRule(_command, "command", _STRING, f"{', '.join(COMMANDS)}; default: schedule."),
-    "id": FieldRule(parse_id, "id", _STRING, "Identity within the tenant; default: the key."),
-    "tenant": FieldRule(parse_tenant, "tenant", _STRING, "Whose schedule it is; default: default."),
-    "at": FieldRule(parse_instant, "trigger.at", _NUMBER, "Instant: UTC epoch ms, or RFC 3339 with an offset."),
-    "after": FieldRule(parse_span, "trigger.after", _NUMBER, "Duration from the record's timestamp: 90s, 15m, PT15M."),
-    "every": FieldRule(_positive_span, "trigger.every", _NUMBER, "Duration from one firing to the next."),
+    "id": FieldRule(parse_id, "id", _STRING, "Id of the schedule, unique within the tenant. Default: the key."),
+    "tenant": FieldRule(parse_tenant, "tenant", _STRING, "Tenant of the schedule. Default: default."),
+    "at": FieldRule(
+        parse_instant, "trigger.at", _NUMBER, "Fire once at this instant: UTC epoch ms, or RFC 3339 with an offset."
+    ),
+    "after": FieldRule(parse_span, "trigger.after", _NUMBER, "Fire once after this delay: 90s, 15m, PT15M."),
+    "every": FieldRule(_positive_span, "trigger.every", _NUMBER, "Fire again and again, with this interval."),
     "mode": FieldRule(
         _choice("fixed-rate", "fixed-delay"),
         "trigger.mode",
         _STRING,
-        "How every counts: fixed-rate (default, start to start) or fixed-delay (completion to start).",
+        "fixed-rate (default): the interval is from due to due. fixed-delay: from completion to due.",
     ),
-    "cron": FieldRule(_plain_text, "trigger.cron", _STRING, "Cron expression."),
+    "cron": FieldRule(_plain_text, "trigger.cron", _STRING, "Fire by a cron expression, such as 0 9 * * 1-5."),
     "cron-dialect": FieldRule(
         _choice(*get_args(CronDialect)),
         "trigger.cron_dialect",
         _STRING,
-        "How cron is written: unix (default), cron4j, quartz, spring.",
+        "Syntax of the cron expression: unix (default), cron4j, quartz, spring.",
     ),
-    "timezone": FieldRule(_plain_text, "trigger.timezone", _STRING, "IANA time zone of cron; default: UTC."),
+    "timezone": FieldRule(
+        _plain_text,
+        "trigger.timezone",
+        _STRING,
+        "Time zone of the cron expression, such as Europe/Prague. Default: UTC.",
+    ),
     "backoff": FieldRule(
         parse_backoff,
         "trigger.backoff",
         ("string", "array", "object"),
-        "Growing intervals: 1s,2s,4s or initial=5s factor=2 max=1h attempts=50 jitter=0.1.",
+        "Fire at growing intervals until completed: 1s,2s,4s or initial=5s factor=2 max=1h attempts=50 jitter=0.1.",
     ),
-    "start": FieldRule(parse_instant, "trigger.start", _NUMBER, "Instant before which a series does not fire."),
-    "end": FieldRule(parse_instant, "trigger.end", _NUMBER, "Instant after which a series does not fire."),
-    "max-firings": FieldRule(_integer(1, 2**53), "trigger.max_firings", _NUMBER, "How often a series fires at most."),
-    "jitter": FieldRule(parse_span, "trigger.jitter", _NUMBER, "Duration by which a firing is due later, at most."),
+    "start": FieldRule(parse_instant, "trigger.start", _NUMBER, "A series does not fire before this instant."),
+    "end": FieldRule(parse_instant, "trigger.end", _NUMBER, "A series does not fire after this instant."),
+    "max-firings": FieldRule(
+        _integer(1, 2**53), "trigger.max_firings", _NUMBER, "Maximum number of firings of a series."
+    ),
+    "jitter": FieldRule(
+        parse_span,
+        "trigger.jitter",
+        _NUMBER,
+        "Delay each firing by a part of this duration, different for each firing.",
+    ),
     "window": FieldRule(
-        parse_span, "trigger.window", _NUMBER, "Duration after due within which a firing may be delivered."
+        parse_span, "trigger.window", _NUMBER, "Deliver each firing at some instant within this duration after due."
     ),
     "misfire": FieldRule(
         _choice(*get_args(Misfire)),
         "misfire",
         _STRING,
-        "What becomes of a series' firings that were missed: coalesce (default), skip, all.",
+        "Missed firings of a series: coalesce (default, deliver the latest), skip, or deliver all.",
     ),
-    "misfire-grace": FieldRule(parse_span, "misfire_grace", _NUMBER, "Duration after which a firing counts as missed."),
-    "target-topic": FieldRule(parse_topic, "target.topic", _STRING, "Topic that the message goes to."),
+    "misfire-grace": FieldRule(
+        parse_span, "misfire_grace", _NUMBER, "A firing that is later than this counts as missed. Default: 30s."
+    ),
+    "target-topic": FieldRule(parse_topic, "target.topic", _STRING, "Topic to deliver the message to."),
     "target-key": FieldRule(
-        str.encode, "target.key", ("string", "null"), "Key of the message; default: the entity key."
+        str.encode, "target.key", ("string", "null"), "Key of the message. Default: the entity key."
     ),
-    "target-key-base64": FieldRule(parse_base64, "target.key_base64", _STRING, "Key of the message, as base64."),
-    "target-partition": FieldRule(_integer(0, 2**31 - 1), "target.partition", _NUMBER, "Partition of the message."),
+    "target-key-base64": FieldRule(
+        parse_base64, "target.key_base64", _STRING, "Key of the message as base64, for a key that is not text."
+    ),
+    "target-partition": FieldRule(
+        _integer(0, 2**31 - 1), "target.partition", _NUMBER, "Partition to deliver the message to. Default: by its key."
+    ),
     "target-partition-key": FieldRule(
-        str.encode, "target.partition_key", _STRING, "Key that chooses the partition in place of the message's own."
+        str.encode,
+        "target.partition_key",
+        _STRING,
+        "Choose the partition by this key instead of the key of the message.",
     ),
-    "ttl": FieldRule(parse_span, "ttl", _NUMBER, "Duration after due from which the message is not delivered."),
-    "labels": FieldRule(parse_labels, "labels", ("object", "string"), "Names and values to find schedules by."),
+    "ttl": FieldRule(parse_span, "ttl", _NUMBER, "Do not deliver the message later than this after due."),
+    "labels": FieldRule(
+        parse_labels, "labels", ("object", "string"), "Labels to find the schedule by: team=billing,kind=reminder."
+    ),
     "priority": FieldRule(
-        _integer(0, 255), "priority", _NUMBER, "0 (first) to 255 among what is due in the same instant."
+        _integer(0, 255),
+        "priority",
+        _NUMBER,
+        "Order among firings that are due at the same instant: 0 (first) to 255. Default: 100.",
     ),
-    "paused": FieldRule(_flag, "paused", ("boolean", "string"), "true: does not fire before it is resumed."),
-    "on-past": FieldRule(_on_past, "on_past", _NUMBER, "If due has passed: fire (default), reject, or a grace."),
+    "paused": FieldRule(_flag, "paused", ("boolean", "string"), "true: do not fire until the schedule is resumed."),
+    "on-past": FieldRule(
+        _on_past,
+        "on_past",
+        _NUMBER,
+        "If the instant has passed: fire (default), reject, or fire only within this duration.",
+    ),
     "on-conflict": FieldRule(
-        _choice("replace", "keep", "fail"), "on_conflict", _STRING, "If the id exists: replace (default), keep, fail."
+        _choice("replace", "keep", "fail"),
+        "on_conflict",
+        _STRING,
+        "If a schedule with this id is pending: replace it (default), keep it, or fail.",
     ),
     "expected-version": FieldRule(
-        _integer(1, 2**63 - 1), "expected_version", _NUMBER, "Version that the schedule must have now."
+        _integer(1, 2**63 - 1), "expected_version", _NUMBER, "Change the schedule only if it has this version."
     ),
     "ack-timeout": FieldRule(
-        _positive_span, "ack_timeout", _NUMBER, "Duration after which a firing that is not completed comes again."
+        _positive_span, "ack_timeout", _NUMBER, "Deliver a firing again if it is not completed within this duration."
     ),
     "max-attempts": FieldRule(
-        _integer(1, 1_000_000), "max_attempts", _NUMBER, "How often a firing that is not completed is delivered."
+        _integer(1, 1_000_000),
+        "max_attempts",
+        _NUMBER,
+        "Maximum number of deliveries of a firing that is not completed.",
     ),
     "overlap": FieldRule(
         _choice(*get_args(Overlap)),
         "overlap",
         _STRING,
-        "If a firing is due while one before it is not completed: allow (default), skip, queue.",
+        "If a firing is due before the last one is completed: allow (default), skip, or queue it.",
     ),
-    "firing-id": FieldRule(parse_firing_id, "firing_id", _STRING, "Which firing is completed."),
-    "attempt": FieldRule(_integer(1, 2**31 - 1), "attempt", _NUMBER, "Which attempt of the firing is completed."),
-    "completion": FieldRule(_choice("success", "failure"), "completion", _STRING, "success (default) or failure."),
-    "reply-topic": FieldRule(parse_topic, "reply_topic", _STRING, "Topic that the result goes to."),
-    "correlation-id": FieldRule(str.encode, "correlation_id", _STRING, "Comes back with the result."),
+    "firing-id": FieldRule(
+        parse_firing_id, "firing_id", _STRING, "Firing to complete: schedule-firing-id of the message."
+    ),
+    "attempt": FieldRule(
+        _integer(1, 2**31 - 1), "attempt", _NUMBER, "Attempt to complete: schedule-attempt of the message."
+    ),
+    "completion": FieldRule(
+        _choice("success", "failure"),
+        "completion",
+        _STRING,
+        "Result of processing the message: success (default) or failure.",
+    ),
+    "reply-topic": FieldRule(parse_topic, "reply_topic", _STRING, "Topic to send the result to."),
+    "correlation-id": FieldRule(str.encode, "correlation_id", _STRING, "Value to send back with the result."),
 }
 
 ON_FIRINGS = frozenset(
@@ -291,5 +339,5 @@ ON_FIRINGS = frozenset(
 def why_unknown(field: str, spelled: str, known: Collection[str]) -> str:
     """Return why a control field without a rule is refused; `spelled` and `known` are as its sender writes names."""
     if field in ON_FIRINGS:
-        return "is set by the scheduler on the messages that it delivers, not by senders"
+        return "is set by the scheduler on the messages that it delivers: leave it out"
     return f"is not known{closest(spelled, known)}"

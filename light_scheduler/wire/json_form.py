@@ -69,7 +69,7 @@ def json_command(body: bytes, told: Mapping[str, str], defaults: Mapping[str, An
     members = _members(body, "body") if body else {}
     for name, text in told.items():
         if name in members and _value(members[name], name) not in (text, None):
-            raise InvalidCommand(name, f"must be {shown(text)} here, or left out")
+            raise InvalidCommand(name, f"must be {shown(text)} here: that is what the path says. You can leave it out")
     raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **told}.items()}
     missing = {name for name, member in members.items() if _value(member, name) is None and name in raw}
     return msgspec.json.encode({**raw, **{name: members[name] for name in members if name not in missing}})
@@ -149,10 +149,10 @@ def command_schema(fields: Collection[str] = RULES) -> dict[str, Any]:
     top: dict[str, Any] = {
         _ENTITY_KEY: {
             "type": ["string", "null"],
-            "description": "Entity key: decides order and partition; default: the record's key.",
+            "description": "Entity key: commands with one key are carried out in order. Default: the record's key.",
         },
         "payload": {
-            "description": "The message's value; default: empty. null is a tombstone.",
+            "description": "Payload of the message. Default: empty. null delivers a tombstone.",
             "oneOf": [
                 {"type": "null"},
                 *(
@@ -308,7 +308,8 @@ def _record_headers(record: CommandRecord) -> Headers:
     for header in record.headers:
         if header[0].startswith(CONTROL_PREFIX):
             raise InvalidCommand(
-                header[0], "is a control header, but this command is in the JSON form: put it in there"
+                header[0],
+                "is a control header, but this command is in the JSON form: put the field into the JSON object",
             )
         if header[0] != CONTENT_TYPE:
             headers.append(header)

@@ -90,5 +90,5 @@ def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
 def _parts(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[str, ...]:
     match = form.fullmatch((value or b"").decode(errors="replace"))
     if match is None:
-        raise InvalidCommand(name, "is set by the scheduler on what its workers pass on to each other")
+        raise InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")
     return match.groups("")

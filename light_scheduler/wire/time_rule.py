@@ -48,7 +48,9 @@ def bounds(given: dict[str, Any], spell: Spelling) -> Bounds | None:
             if field in given:
                 raise InvalidCommand(spell(field), "has no meaning for a schedule that fires once")
     elif "on-past" in given:
-        raise InvalidCommand(spell("on-past"), f"is for a schedule that fires once; see {spell('misfire')}")
+        raise InvalidCommand(
+            spell("on-past"), f"is for a schedule that fires once; for a series use {spell('misfire')}"
+        )
     if _BOUNDS.isdisjoint(given):
         return None
     names = {field: field.replace("-", "_") for field in _BOUNDS if field in given}
@@ -67,7 +69,7 @@ def acknowledgement(given: dict[str, Any], spell: Spelling) -> Acknowledgement |
         raise InvalidCommand(spell(field), "has no meaning for a backoff series: it fires again until it is completed")
     if "ack-timeout" not in given:
         field = next(field for field in given if field in _COMPLETION)
-        raise InvalidCommand(spell(field), f"needs {spell('ack-timeout')}: how long to wait for the completion")
+        raise InvalidCommand(spell(field), f"needs {spell('ack-timeout')}: the time to wait for the completion")
     fixed_delay = given.get("mode") == "fixed-delay"
     if fixed_delay and "overlap" in given:
         raise InvalidCommand(spell("overlap"), "has no meaning for a fixed delay: its firings do not overlap")

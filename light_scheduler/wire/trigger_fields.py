@@ -16,7 +16,7 @@ def trigger_fields(trigger: Timing) -> dict[str, str]:
         return {"after": str(trigger.delay)}
     if isinstance(trigger, FixedRate):
         if trigger.anchor is not None:
-            raise ValueError("must have no anchor: give a start, which a fixed rate counts from")
+            raise ValueError("must have no anchor: use start, from which a fixed rate counts")
         return {"every": str(trigger.interval)}
     if isinstance(trigger, FixedDelay):
         return {"every": str(trigger.delay), "mode": "fixed-delay"}

@@ -72,7 +72,7 @@ def test_all_is_well_when_the_topics_are_there(doctor: Doctor) -> None:
         assert [check["status"] for check in checks[name]] == ["ok"], checks[name]
     table = CliRunner().invoke(cli, ["doctor", *doctor.words()])
     assert table.exit_code == 0
-    assert "as they should be" in table.stdout
+    assert f"topics of {doctor.options['app-id']}: no problem found" in table.stdout
 
 
 def test_missing_topics_fail_with_the_command_that_makes_them_and_none_is_made(doctor: Doctor) -> None:

@@ -1,4 +1,4 @@
-"""Every command of docs/pipeline.md, in its order, against a real Kafka: what a reader copies has to run."""
+"""Every snippet of docs/pipeline.md, in its order, against a real Kafka: what a reader copies has to run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 from support.ledger import Ledger
+from support.snippets import snippets
 
 from light_scheduler.cli import cli
 from light_scheduler.kafka.topic_admin import create_topic
@@ -126,7 +128,16 @@ def ctrl_c_after_a_commit(table: Path) -> Iterator[None]:
         thread.join()
 
 
-def test_every_command_of_the_page_runs_and_ends_as_it_says(application: Ledger, kafka: Kafka, tmp_path: Path) -> None:
+def placed_python(code: str, ledger: Ledger, kafka: Kafka) -> str:
+    """Return a fragment with what stands here for its files, topics and broker."""
+    code = re.sub(r'parquet\("([^/"]+)"\)', rf'parquet("{Path.cwd()}/\1")', code)
+    code = code.replace("/data/", f"{Path.cwd()}/").replace("127.0.0.1:9092", kafka.bootstrap_servers)
+    return code.replace("light-scheduler-history", ledger.names.history)
+
+
+def test_every_snippet_of_the_page_runs_and_ends_as_it_says(
+    application: Ledger, kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
     jobs = {shlex.split(command)[2] for command in documented()}
     assert jobs == {"load", "export", "import", "archive", "audit", "forecast", "report"}
     for command in documented():
@@ -136,3 +147,9 @@ def test_every_command_of_the_page_runs_and_ends_as_it_says(application: Ledger,
             json.loads(ran.stdout)
     for page in ("audit.html", "load.html", "punctuality.html"):
         assert (tmp_path / page).read_text().startswith("<!doctype html>")
+    names: dict[str, Any] = {"spark": spark}
+    for snippet in snippets(PAGE):
+        if snippet.language == "python":
+            exec(placed_python(snippet.text, application, kafka), names)
+    assert names["history"].count() > 0
+    assert (tmp_path / "corrected.parquet").is_dir()

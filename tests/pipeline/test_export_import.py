@@ -243,7 +243,7 @@ class TestGuards:
         new = applications[1]
         other = entry("another", at=str(NOW))
         write(new, 0, defined(other))
-        with pytest.raises(JobError, match="has 1 schedules that the table has not"):
+        with pytest.raises(JobError, match="has 1 schedules that are not in the table"):
             importing.main(spark, exported)
         assert pending(kafka, new) == [(0, other)]
         assert importing.main(spark, replace(exported, replace=True)).written == 4
@@ -263,7 +263,7 @@ class TestGuards:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"topics": {TARGET: "not-there"}}, "topics that are not there: make not-there"),
+            ({"topics": {TARGET: "not-there"}}, "target topics are missing: create not-there"),
             ({"commands_topics": ("one", "two")}, "map it to one, two"),
             (
                 {"limits": Limits(100, 100, frozenset({TARGET}))},
@@ -290,7 +290,7 @@ class TestGuards:
         changed = spark.read.parquet(exported.table).withColumn("target_topic", F.lit("elsewhere"))
         changed.write.parquet(str(tmp_path / "changed"))
         options = replace(exported, table=str(tmp_path / "changed"), topics={TARGET: "not-there"})
-        with pytest.raises(JobError, match="topics that are not there: make not-there"):
+        with pytest.raises(JobError, match="target topics are missing: create not-there"):
             importing.main(spark, options)
         options = replace(exported, table=str(tmp_path / "changed"), limits=Limits(100, 100, frozenset({TARGET})))
         with pytest.raises(JobError, match="is an internal topic"):

@@ -264,7 +264,7 @@ class TestRefusals:
         )
         summary = load(table, dry_run=True)
         assert (summary.rows, summary.refused, summary.repeated_ids) == (5, 1, 1)
-        assert "1 rows repeat the id of another row" in summary.lines()[1]
+        assert "1 rows have the id of another row" in summary.lines()[1]
         assert load(table).repeated_ids == 1
 
     def test_a_dry_run_sends_nothing(self, load: Load, kafka: Kafka, topic: str, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ class TestRefusals:
             ({"target_topic": ["t"], "target-topic": ["t"]}, {}, "are the same"),
             ({"payload": ["x"], "payload_base64": ["eA=="]}, {}, "give one of them"),
             ({"id": ["a"]}, {"constants": {"colour": "red"}}, "colour is not known"),
-            ({"id": ["a"]}, {"constants": {"id": "b"}}, "set for all rows too"),
+            ({"id": ["a"]}, {"constants": {"id": "b"}}, "set with --set"),
             ({"id": ["a"]}, {"ignored": ("x",)}, "no column x to ignore"),
             ({"id": ["a"]}, {"commands_topic": "not-there"}, "topic not-there cannot be used"),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -80,9 +81,10 @@ class TestHeaders:
         documented = set(HEADER.findall(first_cells(table)))
         assert documented == {CONTROL_PREFIX + field for field in RULES}
 
-    def test_the_readme_has_every_header_of_commands_and_no_other(self) -> None:
-        table = first_cells(section(read(ROOT / "README.md"), "Quick start"))
-        assert set(HEADER.findall(table)) == {CONTROL_PREFIX + field for field in RULES}
+    def test_no_other_document_repeats_the_table(self) -> None:
+        elsewhere = [path for path in DOCUMENTS if path.name != "native.md"]
+        row = re.compile(rf"^\| `{CONTROL_PREFIX}", re.MULTILINE)
+        assert [path.name for path in elsewhere if row.search(read(path))] == []
 
     def test_the_table_of_firing_headers_is_complete(self) -> None:
         documented = set(HEADER.findall(first_cells(section(self.native, "Firings"))))
@@ -162,9 +164,45 @@ def test_every_path_of_the_http_api_is_listed() -> None:
     assert listed == {operation.path for operation in OPERATIONS}
 
 
-def test_the_readme_leads_to_every_document() -> None:
-    listed = set(LINK.findall(section(read(ROOT / "README.md"), "Documents")))
-    assert listed >= {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+def test_the_readme_leads_to_the_index_and_the_index_to_every_document() -> None:
+    assert "docs/index.md" in LINK.findall(read(ROOT / "README.md"))
+    documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert set(LINK.findall(read(ROOT / "docs" / "index.md"))) == documents
+
+
+def test_the_glossary_is_short_and_in_alphabetical_order() -> None:
+    words = re.findall(r"^\| ([a-z][a-z ]*) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)
+    assert 10 < len(words) <= 20
+    assert words == sorted(words)
+
+
+SOURCES = ("light_scheduler", "agents", "tables", "tests", "benchmarks")
+
+
+class TestArchitecture:
+    text = FENCE.sub("", read(ROOT / "docs" / "architecture.md"))
+
+    def test_every_package_has_a_row(self) -> None:
+        packages = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["setuptools"]["packages"]
+        rows = " ".join(INLINE.findall(first_cells(section(self.text, "Modules"))))
+        short = [package.removeprefix("light_scheduler.").replace(".", "/") for package in packages]
+        assert [package for package in short if not re.search(rf"(?<!\w){package}(?!\w)", rows)] == []
+
+    def test_every_module_of_the_engine_has_a_row(self) -> None:
+        modules = {path.stem for path in (ROOT / "light_scheduler" / "engine").glob("*.py")} - {"__init__"}
+        assert set(re.findall(r"^\| `(\w+)` \|", section(self.text, "The engine"), re.MULTILINE)) == modules
+
+    def test_every_file_that_it_names_exists(self) -> None:
+        files = [f"/{path.relative_to(ROOT)}" for folder in SOURCES for path in (ROOT / folder).rglob("*.*")]
+        named = {name for name in INLINE.findall(self.text) if re.fullmatch(r"[\w./-]+\.(py|json)", name)}
+        assert named
+        assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []
+
+    def test_every_class_that_it_names_is_in_the_code(self) -> None:
+        code = "\n".join(read(path) for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))
+        named = {name for names in INLINE.findall(self.text) for name in re.findall(r"\b[A-Z][a-z]+\w*\b", names)}
+        assert named
+        assert [name for name in sorted(named) if not re.search(rf"\b{name}\b", code)] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

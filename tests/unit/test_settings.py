@@ -69,12 +69,12 @@ class TestPrecedence:
 class TestMistakesAreNamed:
     def test_an_unknown_name_is_refused_as_it_was_written(self, settings_file: Callable[[str], Path]) -> None:
         with pytest.raises(
-            ConfigurationError, match=r"is not known; did you mean web_port\? There are app_id, broker"
+            ConfigurationError, match=r"is not a setting; did you mean web_port\? Settings: app_id, broker"
         ) as in_file:
             load_settings(environment={}, file=settings_file("web_prot = 1\n"))
-        with pytest.raises(ConfigurationError, match="is not known") as in_environment:
+        with pytest.raises(ConfigurationError, match="is not a setting") as in_environment:
             load_settings(environment={"LIGHT_SCHEDULER_WEB_PROT": "1"})
-        with pytest.raises(ConfigurationError, match="is not known") as in_options:
+        with pytest.raises(ConfigurationError, match="is not a setting") as in_options:
             load_settings({"web_prot": "1"}, environment={})
         assert [error.value.setting for error in (in_file, in_environment, in_options)] == [
             "web_prot",
@@ -288,7 +288,7 @@ class TestCommandsTopics:
     def test_a_topic_that_workers_write_takes_no_commands(self, suffix: str) -> None:
         # The changelog's name depends on the input it belongs to, so the application's own input is among them.
         topics = f"x-commands,x-{suffix}"
-        with pytest.raises(ConfigurationError, match=f"x-{suffix} is written by workers"):
+        with pytest.raises(ConfigurationError, match=f"x-{suffix} cannot be a commands topic: workers write to it"):
             load_settings({"app_id": "x", "commands_topics": topics}, environment={})
 
     def test_firings_cannot_be_prepared_so_early_that_their_transaction_times_out(self) -> None:

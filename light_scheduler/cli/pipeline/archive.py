@@ -28,14 +28,12 @@ Examples:
 
 @click.command("archive", epilog=_EXAMPLES)
 @click.argument("path")
-@click.option(
-    "--topic", "more", multiple=True, metavar="TOPIC", help="A topic to archive besides the application's; repeatable."
-)
+@click.option("--topic", "more", multiple=True, metavar="TOPIC", help="Archive this topic as well. Can be repeated.")
 @click.option(
     "--once/--continuous",
     default=True,
     show_default=True,
-    help="Stop with what is there now, or go on until Ctrl-C or SIGTERM, which is a normal end: exit code 0.",
+    help="Stop at the end of the topics, or go on until Ctrl-C or SIGTERM, with exit code 0.",
 )
 @click.option(
     "--batch",
@@ -43,15 +41,19 @@ Examples:
     default=500_000,
     show_default=True,
     metavar="N",
-    help="Records of a micro-batch, about.",
+    help="Approximate number of records in a micro-batch.",
 )
 @click.option(
-    "--compact-every", type=Duration(), default="10m", show_default=True, help="How often --continuous compacts files."
+    "--compact-every",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    help="With --continuous: how often to merge small files.",
 )
 @click.option(
     "--allow-data-loss",
     is_flag=True,
-    help="Go on if records were deleted before they were archived, or a topic was deleted and created again.",
+    help="Continue even if records were deleted before they were archived, or a topic was deleted and created again.",
 )
 @job_options("commands_topics")
 def command(
@@ -65,9 +67,9 @@ def command(
     compact_every: int,
     allow_data_loss: bool,
 ) -> None:
-    """Keep commands, history, results and dead letters in the Delta table PATH: each record once.
+    """Copy commands, history, results and dead letters into the Delta table PATH, each record once.
 
-    Run it again, or after it was killed, and it goes on where it was.
+    A job that is run again continues where the last one stopped, also after it was killed.
     """
 
     def job(spark: SparkSession, progress: Progress) -> ArchiveSummary:

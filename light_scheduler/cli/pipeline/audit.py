@@ -29,32 +29,47 @@ Examples:
 
 
 @click.command("audit", epilog=_EXAMPLES)
-@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Judge what happened from then on.")
+@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Audit from this instant on.")
 @click.option(
-    "--to", "end", type=Instant(), metavar="INSTANT", help="Judge what happened until then. Default: 10 seconds ago."
+    "--to", "end", type=Instant(), metavar="INSTANT", help="Audit until this instant. Default: 10 seconds ago."
 )
 @click.option(
-    "--late", "patience", type=Duration(), default="1m", show_default=True, help="What is later than that is late."
+    "--late",
+    "patience",
+    type=Duration(),
+    default="1m",
+    show_default=True,
+    help="Report firings that are later than this as late.",
 )
 @click.option(
-    "--target", "targets", multiple=True, metavar="TOPIC", help="A topic to read besides those that history names."
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TOPIC",
+    help="Read this target topic as well as those that the history names. Can be repeated.",
 )
-@click.option("--archive", metavar="PATH", help="Read the table that `archive` fills instead of the topics.")
+@click.option("--archive", metavar="PATH", help="Read the table of `archive` instead of the topics.")
 @click.option(
     "--imported",
     metavar="TABLE",
-    help="The table that was imported into this application: its schedules were pending before the first command.",
+    help="Table that was imported into this application. Its schedules count as pending before the first command.",
 )
 @click.option(
     "--imported-format",
     type=click.Choice(("parquet", "json", "delta")),
     default="parquet",
     show_default=True,
-    help="What that table is.",
+    help="Format of the imported table.",
 )
-@click.option("--map-topic", "topics", type=Pairs(metavar="OLD=NEW"), multiple=True, help="As it was imported.")
+@click.option(
+    "--map-topic",
+    "topics",
+    type=Pairs(metavar="OLD=NEW"),
+    multiple=True,
+    help="--map-topic of that import. Can be repeated.",
+)
 @report_option
-@click.option("--faults", metavar="PATH", help="Where the table of all faults goes, as Parquet.")
+@click.option("--faults", metavar="PATH", help="Write all faults to this table, as Parquet.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed", "delivery_retries")
 def command(
     settings: Settings,
@@ -71,9 +86,9 @@ def command(
     report: Path | None,
     faults: str | None,
 ) -> None:
-    """Hold what was delivered against what was promised: every command, firing and line of history.
+    """Compare every delivered message with the commands and the history, and report every fault.
 
-    Settings that workers decide by have to be theirs. Exit code 1: there are faults.
+    Use the same settings as the workers. Exit code 1: there are faults.
     """
 
     for source in settings.inputs:

@@ -25,13 +25,13 @@ Examples:
 
 @click.command("export", epilog=_EXAMPLES)
 @click.argument("table")
-@format_option("What the table will be.", "parquet", "json", "delta")
+@format_option("Format of the table.", "parquet", "json", "delta")
 @job_options("commands_topics")
 def command(settings: Settings, client: dict[str, str], run: Run, table: str, format: str) -> None:
-    """Write all pending schedules to TABLE, in the place of what is there.
+    """Write all pending schedules to TABLE. An existing table is replaced.
 
-    Columns are named like the headers of commands, besides how far each schedule has come; `record` is what `import`
-    goes by. Workers may run meanwhile.
+    Columns have the names of command headers, and show how far each schedule has come. `import` needs the column
+    `record`. Workers can run during the export.
     """
 
     def job(spark: SparkSession, progress: Progress) -> ExportSummary:

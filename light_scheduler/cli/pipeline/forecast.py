@@ -27,14 +27,14 @@ Examples:
 
 
 @click.command("forecast", epilog=_EXAMPLES)
-@click.option("--ahead", type=Duration(), default="1d", show_default=True, help="How far to look.")
-@click.option("--table", metavar="PATH", help="Where the table of minutes goes, as Parquet.")
+@click.option("--ahead", type=Duration(), default="1d", show_default=True, help="How far to look ahead.")
+@click.option("--table", metavar="PATH", help="Write the counts of each minute to this table, as Parquet.")
 @report_option
 @job_options("commands_topics")
 def command(
     settings: Settings, client: dict[str, str], run: Run, ahead: int, table: str | None, report: Path | None
 ) -> None:
-    """Tell how much is due in each minute ahead, recurrences included, by tenant and target topic."""
+    """Count the firings that are due in each minute ahead, series included, by tenant and target topic."""
 
     def job(spark: SparkSession, progress: Progress) -> ForecastSummary:
         from light_scheduler.pipeline.forecast import ForecastOptions, main

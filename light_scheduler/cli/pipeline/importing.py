@@ -25,18 +25,18 @@ Examples:
 
 @click.command("import", epilog=_EXAMPLES)
 @click.argument("table")
-@format_option("What the table is.", "parquet", "json", "delta")
+@format_option("Format of the table.", "parquet", "json", "delta")
 @click.option(
     "--map-topic",
     "topics",
     type=Pairs(metavar="OLD=NEW"),
     multiple=True,
-    help="A topic that has another name here: one that messages go to, or a commands topic; repeatable.",
+    help="New name of a target topic or commands topic. Can be repeated.",
 )
 @click.option(
     "--replace",
     is_flag=True,
-    help="Import beside schedules that are there, and in the place of those that have the same id.",
+    help="Import even if there are schedules. Those with the same id are replaced.",
 )
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
 def command(
@@ -48,11 +48,11 @@ def command(
     topics: tuple[tuple[str, str], ...],
     replace: bool,
 ) -> None:
-    """Restore the schedules of TABLE, which `export` wrote: they fire when they would have, with the same content.
+    """Restore the schedules of TABLE, which `export` wrote. They fire at the same instants, with the same content.
 
-    All that there is to a series is kept: its sequence, its attempt, whether it is paused, what waits for completion.
-    The workers of the application have to be stopped, and its topics made with as many partitions as before. Unless
-    told otherwise, it refuses to add to schedules that are there.
+    The state of a series is kept: its sequence, its attempt, whether it is paused, and which firings wait for their
+    completion. Before you import, stop the workers of the application, and create its topics with as many partitions as
+    before. Without --replace, an application that has schedules is refused.
     """
 
     mapped = _mapped(topics)
@@ -83,5 +83,5 @@ def _mapped(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
     topics: dict[str, str] = {}
     for old, new in pairs:
         if topics.setdefault(old, new) != new:
-            raise click.UsageError(f"--map-topic gives {old} two names, {topics[old]} and {new}: give it one")
+            raise click.UsageError(f"--map-topic maps {old} to both {topics[old]} and {new}: give it one new name")
     return topics

@@ -27,14 +27,22 @@ Examples:
 
 @click.command("load", epilog=_EXAMPLES)
 @click.argument("table")
-@format_option("What the table is.", "parquet", "csv", "json", "delta")
-@click.option("--refused", metavar="PATH", help="Where the table of refused rows is written, as Parquet.")
+@format_option("Format of the table.", "parquet", "csv", "json", "delta")
+@click.option("--refused", metavar="PATH", help="Write refused rows to this table, as Parquet.")
 @click.option(
-    "--set", "constants", type=Pairs(), multiple=True, help="A field that is the same for all rows; repeatable."
+    "--set",
+    "constants",
+    type=Pairs(),
+    multiple=True,
+    help="Set a field to the same value for all rows. Can be repeated.",
 )
-@click.option("--ignore", "ignored", multiple=True, metavar="COLUMN", help="A column to leave out; repeatable.")
+@click.option("--ignore", "ignored", multiple=True, metavar="COLUMN", help="Ignore this column. Can be repeated.")
 @click.option(
-    "--read-option", "reading", type=Pairs(), multiple=True, help="An option of Spark's reader, such as sep=;."
+    "--read-option",
+    "reading",
+    type=Pairs(),
+    multiple=True,
+    help="Option of Spark's reader, such as sep=;. Can be repeated.",
 )
 @click.option(
     "--name",
@@ -42,7 +50,7 @@ Examples:
     show_default=True,
     help="Name of this load. Rows already sent under the same name are skipped.",
 )
-@click.option("--dry-run", is_flag=True, help="Validate, send nothing.")
+@click.option("--dry-run", is_flag=True, help="Check all rows, and send nothing.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
 def command(
     settings: Settings,
@@ -57,10 +65,10 @@ def command(
     name: str,
     dry_run: bool,
 ) -> None:
-    """Load schedules from the files or the folder TABLE, each row once, however often it is run.
+    """Load schedules from the files or the folder TABLE. Each row is sent once, also if you run the job again.
 
-    Columns are named like the headers of commands less their prefix (at, cron, target-topic, ...), besides key,
-    payload and headers. Exit code 1: rows were refused; all others were sent.
+    Columns have the names of command headers without their prefix (at, cron, target-topic, ...), or are key, payload
+    and headers. Exit code 1: some rows were refused. All others were sent.
     """
 
     def job(spark: SparkSession, progress: Progress) -> LoadSummary:

@@ -27,9 +27,9 @@ Examples:
 
 
 @click.command("report", epilog=_EXAMPLES)
-@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Report on what happened then on.")
-@click.option("--to", "end", type=Instant(), metavar="INSTANT", help="Report on what happened until then.")
-@click.option("--archive", metavar="PATH", help="Read the table that `archive` fills instead of the topic.")
+@click.option("--from", "start", type=Instant(), default=0, metavar="INSTANT", help="Report from this instant on.")
+@click.option("--to", "end", type=Instant(), metavar="INSTANT", help="Report until this instant.")
+@click.option("--archive", metavar="PATH", help="Read the table of `archive` instead of the topic.")
 @report_option
 @job_options()
 def command(
@@ -41,7 +41,7 @@ def command(
     archive: str | None,
     report: Path | None,
 ) -> None:
-    """Tell how punctual deliveries were: percentiles of lateness by hour, tenant, partition and target topic."""
+    """Report percentiles of lateness by hour, tenant, partition and target topic."""
 
     def job(spark: SparkSession, progress: Progress) -> ReportSummary:
         from light_scheduler.pipeline.report import ReportOptions, main

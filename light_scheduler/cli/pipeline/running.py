@@ -73,7 +73,7 @@ class LocalFile(click.ParamType):
         if colon and scheme == "file":
             value = url2pathname(urlsplit(rest).path)
         elif colon and rest.startswith("//"):
-            self.fail(f"{value!r} is not on this machine: name a local file, and copy it to where it belongs")
+            self.fail(f"{value!r} is not on this machine: name a local file, and copy it afterwards")
         return Path(click.Path(dir_okay=False).convert(value, param, ctx))  # type: ignore[arg-type]
 
 
@@ -111,22 +111,27 @@ def job_options(*settings: str) -> Callable[[F], F]:
 
 _OPTIONS = (
     click.option(
-        "--client", type=Pairs(), multiple=True, help="What Kafka clients need, by librdkafka's names; repeatable."
+        "--client",
+        type=Pairs(),
+        multiple=True,
+        help="Property of Kafka clients, by its name in librdkafka. Can be repeated.",
     ),
-    click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
-    click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver; Python's comes on top."),
+    click.option("--master", default="local[*]", show_default=True, help="Spark master: where Spark runs."),
+    click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver, without that of Python."),
     click.option(
         "--jar",
         "jars",
         multiple=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="A jar for Spark's class path; repeatable.",
+        help="Add a jar to Spark's class path. Can be repeated.",
     ),
-    click.option("--spark-conf", "configs", type=Pairs(), multiple=True, help="Spark's configuration; repeatable."),
+    click.option("--spark-conf", "configs", type=Pairs(), multiple=True, help="Property of Spark. Can be repeated."),
 )
 
 
-report_option = click.option("--report", type=LocalFile(), help="Where the report goes: one HTML file on this machine.")
+report_option = click.option(
+    "--report", type=LocalFile(), help="Write the report to this file on this machine, as HTML."
+)
 
 
 def format_option(help: str, *formats: str) -> Callable[[F], F]:

@@ -105,5 +105,5 @@ def compile_cron(expression: str, dialect: CronDialect = "unix", timezone: str =
 def _compile(expression: str, dialect: CronDialect, timezone: str) -> CompiledCron:
     parse = PARSERS.get(dialect)
     if parse is None:
-        raise CronError(f"{dialect!r} is none of the dialects {', '.join(PARSERS)}")
+        raise CronError(f"{dialect!r} is not a cron dialect: use one of {', '.join(PARSERS)}")
     return CompiledCron(parse(expression), load_zone(timezone))

@@ -96,11 +96,15 @@ class LoadSummary:
     def lines(self) -> list[str]:
         lines = [f"{self.rows:,} rows: {self.sent:,} sent, {self.sent_before:,} sent before, {self.refused:,} refused"]
         if self.repeated_ids:
-            lines.append(f"{self.repeated_ids:,} rows repeat the id of another row: one row of each id stays scheduled")
+            lines.append(
+                f"{self.repeated_ids:,} rows have the id of another row: only one row of each id stays scheduled"
+            )
         if self.refused and self.refused_table:
-            lines.append(f"What was refused, and why, is in {self.refused_table}")
+            lines.append(f"Refused rows with their reasons: {self.refused_table}")
         elif self.refused:
-            lines.append("To see what was refused, and why, run it again with a table for it: nothing is sent twice")
+            lines.append(
+                "To see the refused rows with their reasons, run the load again with --refused: no row is sent twice"
+            )
         return lines
 
 

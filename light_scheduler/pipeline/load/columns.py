@@ -72,7 +72,9 @@ def columns_of(schema: StructType, constants: Collection[str], ignored: Collecti
         if meaning in columns:
             raise JobError(f"columns {columns[meaning].name} and {field.name} are the same")
         if meaning in constants:
-            raise JobError(f"column {field.name} is there and set for all rows too: ignore it, or do not set it")
+            raise JobError(
+                f"column {field.name} is in the table and set with --set: ignore the column, or do not set it"
+            )
         if not _is_readable(meaning, field.dataType):
             raise JobError(f"column {field.name} cannot be {field.dataType.simpleString()}{_instead(meaning)}")
         columns[meaning] = Column(field.name, meaning)

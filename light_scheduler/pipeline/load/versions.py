@@ -111,8 +111,8 @@ class DeltaTable:
             rows = log.where("add.dataChange or remove.dataChange").select("add.path", "remove.path").collect()
         except AnalysisException as error:
             raise JobError(
-                f"{self.path} has no log of its version {version} any more, so there is no telling which rows are new "
-                "since the last load. Load it under another name, which sends all of its rows"
+                f"{self.path} no longer has the log of its version {version}, so new rows cannot be told from others. "
+                "Load it under another --name, which sends all rows"
             ) from error
         return Commit({_name(added) for added, _ in rows if added}, {_name(removed) for _, removed in rows if removed})
 

@@ -20,7 +20,7 @@ def dialect_named(name: str, schemas: Schemas | None = None) -> Dialect:
     if make is None:
         near = closest(name, _DIALECTS)
         raise ConfigurationError(
-            "commands_topics", f"there is no dialect {name!r}{near}; there are {', '.join(_DIALECTS)}"
+            "commands_topics", f"dialect {name!r} is unknown{near}; use one of {', '.join(_DIALECTS)}"
         )
     return make(schemas)
 

@@ -87,7 +87,7 @@ def test_a_port_in_use_is_one_line_of_error(tmp_path: Path) -> None:
     ("settings", "error"),
     [
         ({"tick": "5"}, "setting LIGHT_SCHEDULER_TICK: '5' has no unit"),
-        ({"tock": "5s"}, "setting LIGHT_SCHEDULER_TOCK: is not known; did you mean tick?"),
+        ({"tock": "5s"}, "setting LIGHT_SCHEDULER_TOCK: is not a setting; did you mean tick?"),
         ({"data_dir": "/dev/null/state"}, "setting data_dir: /dev/null/state cannot be made: Not a directory"),
         ({"commands_topics": "a:nonsense"}, "nonsense"),
     ],

@@ -15,11 +15,11 @@ from light_scheduler.lanes.status import TargetStatus
 @pytest.mark.parametrize(
     ("nodes", "singles", "status", "named"),
     [
-        (1, ["orders"], "ok", "one node has all"),
+        (1, ["orders"], "ok", "the cluster has one node"),
         (3, [], "ok", "every topic has more than one"),
-        (3, ["orders"], "warn", "only one of orders:"),
-        (3, list("abcde"), "warn", "only one of a, b, c, d, e:"),
-        (3, list("abcdefg"), "warn", "only one of a, b, c, d, e and 2 more:"),
+        (3, ["orders"], "warn", "topics with one copy: orders."),
+        (3, list("abcde"), "warn", "topics with one copy: a, b, c, d, e."),
+        (3, list("abcdefg"), "warn", "topics with one copy: a, b, c, d, e and 2 more."),
     ],
 )
 def test_single_copies_are_warned_of_where_there_are_several_nodes(
@@ -37,7 +37,7 @@ def test_a_certificate_is_warned_of_before_it_ends(days: int, status: str) -> No
     check = check_certificate("ssl_certificate", Path("worker.pem"), now + days * 86_400_000, SettableClock(now))
     assert check.status == status
     assert check.detail.startswith("ssl_certificate worker.pem is valid until 202")
-    assert check.fix == (None if status == "ok" else "renew worker.pem: workers take it as it changes")
+    assert check.fix == (None if status == "ok" else "renew worker.pem. Workers use the new file without a restart")
 
 
 def unavailable(topic: str, waiting: int, partitions: list[int]) -> TargetStatus:

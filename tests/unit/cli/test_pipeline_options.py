@@ -21,7 +21,7 @@ def test_a_topic_that_is_given_two_names_is_wrong_use() -> None:
     mapped = ["--map-topic", "reminders=one", "--map-topic", "reminders=two"]
     ran = CliRunner().invoke(cli, ["pipeline", "import", "table", *mapped])
     assert ran.exit_code == 2
-    assert "--map-topic gives reminders two names, one and two" in " ".join(ran.output.split())
+    assert "--map-topic maps reminders to both one and two" in " ".join(ran.output.split())
 
 
 @pytest.mark.parametrize("job", ["audit", "forecast", "report"])

@@ -214,15 +214,15 @@ def test_a_completion_names_firing_and_attempt(succeeded: bool) -> None:
         "acme", "a@b", b"k", AT, 2, succeeded, 0, 0, AT, None, ReplyTo("answers", b"c")
     )
     assert complete_command("acme", f"a@b@{AT}", 2).key == b"a@b"
-    with pytest.raises(InvalidCommand, match="not a firing's id"):
+    with pytest.raises(InvalidCommand, match="not the id of a firing"):
         complete_command("acme", "a@b", 2)
 
 
 async def test_an_argument_that_no_command_has_is_refused() -> None:
     client: Any = SchedulerClient()
-    with pytest.raises(InvalidCommand, match="is not known; there are key, expected_version"):
+    with pytest.raises(InvalidCommand, match="is not an argument; use key, expected_version"):
         await client.pause("a", kee="k")
-    with pytest.raises(InvalidCommand, match="is not known; there are trigger, at"):
+    with pytest.raises(InvalidCommand, match="is not an argument; use trigger, at"):
         await client.reschedule("a", wait=False, topic="t")
 
 
@@ -240,7 +240,7 @@ async def test_an_argument_that_no_command_has_is_refused() -> None:
         ({"topic": "t", "trigger": Once(AT), "cron": "@daily"}, "schedule-cron", "one trigger"),
         ({"topic": "t", "trigger": Once(AT), "at": AT}, "schedule-at", "given twice"),
         ({"topic": "t", "trigger": "15m"}, "trigger", "must be one of Once, After"),
-        ({"topic": "t", "trigger": FixedRate(5, anchor=7)}, "trigger", "give a start"),
+        ({"topic": "t", "trigger": FixedRate(5, anchor=7)}, "trigger", "use start"),
         ({"topic": "t", "timezone": "UTC"}, "schedule-timezone", "needs schedule-cron"),
         ({"topic": "t", "every": "1m", "start": datetime(2026, 1, 1)}, "schedule-start", "no time zone"),
         ({"topic": "t", "paused": "yes"}, "schedule-paused", "must be true or false"),
@@ -256,7 +256,7 @@ async def test_an_argument_that_no_command_has_is_refused() -> None:
             "content-type",
             "JSON form",
         ),
-        ({"topic": "t", "target_topic": "t"}, "target_topic", "is not known; there are"),
+        ({"topic": "t", "target_topic": "t"}, "target_topic", "is not an argument; use"),
     ],
 )
 def test_mistakes_are_refused_before_anything_is_sent(request_: ScheduleRequest, field: str, reason: str) -> None:
@@ -331,7 +331,7 @@ def test_nobody_means_all_schedules_by_leaving_something_out(selected: ManyOptio
 
 async def test_an_unknown_argument_of_a_command_for_many_is_refused() -> None:
     client: Any = SchedulerClient()
-    with pytest.raises(InvalidCommand, match="prefix: is not known"):
+    with pytest.raises(InvalidCommand, match="prefix: is not an argument"):
         await client.cancel_many(prefix="a")
-    with pytest.raises(InvalidCommand, match="key: is not known"):
+    with pytest.raises(InvalidCommand, match="key: is not an argument"):
         await client.reschedule_many(id_prefix="a", key="k", after=0)

@@ -56,13 +56,13 @@ class TestLoops:
 
 @pytest.mark.parametrize(("source", "target", "field"), [("own", "b", "source"), ("a", "own", "target")])
 def test_the_schedulers_own_topics_are_refused(source: str, target: str, field: str) -> None:
-    with pytest.raises(RuleError, match="own is the scheduler's own") as refused:
+    with pytest.raises(RuleError, match="own belongs to the scheduler") as refused:
         check_rule(rule("one", source, target), [], {"own"})
     assert refused.value.field == field
 
 
 def test_kafkas_own_topics_are_refused() -> None:
-    with pytest.raises(RuleError, match="Kafka's own"):
+    with pytest.raises(RuleError, match="belongs to Kafka"):
         check_rule(rule("one", "__consumer_offsets", "b"), [], ())
 
 
@@ -80,7 +80,7 @@ class TestMerging:
 
     def test_a_stored_rule_on_an_own_topic_is_refused_with_the_reason(self) -> None:
         book = rule_book([], [rule("one", "own", "b")], {"own"})
-        assert book.refused["one"][1].startswith("source: own is the scheduler's own")
+        assert book.refused["one"][1].startswith("source: own belongs to the scheduler")
 
 
 class TestSetting:
@@ -96,12 +96,12 @@ class TestSetting:
     @pytest.mark.parametrize(
         ("value", "reason"),
         [
-            ("one=a:b", "'one=a:b' must be name=source:delay:target"),
+            ("one=a:b", "'one=a:b' must be NAME=SOURCE:DELAY:TARGET"),
             ("one=a:5x:b", "rule one: delay: '5x' is not a duration"),
-            ("one=a:5s:b,one=b:5s:c", "names rule one twice"),
+            ("one=a:5s:b,one=b:5s:c", "rule one is given twice"),
             ("one=a:5s:b,two=b:5s:a", "makes a loop"),
-            ("one=light-scheduler-history:5s:b", "is the scheduler's own"),
-            ("one=a:5s:light-scheduler-commands", "is the scheduler's own"),
+            ("one=light-scheduler-history:5s:b", "belongs to the scheduler"),
+            ("one=a:5s:light-scheduler-commands", "belongs to the scheduler"),
         ],
     )
     def test_a_mistake_is_refused_by_the_settings_name(self, value: str, reason: str) -> None:

@@ -56,7 +56,10 @@ def test_all_else_stays_and_targets_get_their_new_names() -> None:
         (entry(), None),
         (entry(payload=b"x" * 11), "payload: has 11 bytes; at most 10 are allowed"),
         (entry(id="123456"), "schedule-id: is longer than 5 bytes"),
-        (entry(target="mine"), "schedule-target-topic: mine is an internal topic: nobody else may write to it"),
+        (
+            entry(target="mine"),
+            "schedule-target-topic: mine is an internal topic: only the scheduler and Kafka write to it",
+        ),
     ],
 )
 def test_the_limits_of_commands_hold_for_what_is_imported(stored: Entry, reason: str | None) -> None:

@@ -26,7 +26,7 @@ async def test_it_goes_to_the_partition_that_has_the_schedule(
 
 async def test_a_worker_that_cannot_know_is_an_error(cluster: Any, workers: Any) -> None:
     await workers[1].stop()
-    with pytest.raises(ClientError, match="Nobody answered for"):
+    with pytest.raises(ClientError, match="No worker answered for"):
         await place_of(Settings(), workers[0].url, "default", "a")
 
 
@@ -36,7 +36,7 @@ async def test_without_a_worker_it_goes_by_the_id_and_that_is_said(
     assert await place_of(Settings(), f"http://127.0.0.1:{unused_tcp_port}", "default", "a") is None
     said = capsys.readouterr().err
     assert "cannot reach a worker" in said
-    assert "goes to the partition of key 'a'" in said
+    assert "sent to the partition of key 'a'" in said
 
 
 async def test_a_worker_of_another_application_is_not_believed(

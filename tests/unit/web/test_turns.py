@@ -212,7 +212,7 @@ async def test_a_preview_that_takes_too_long_says_how_many_firings_it_has_time_f
     monkeypatch.setattr(preview, "MOST_TIME_S", 0)
     problem = await workers[0].json(PREVIEW, status=400, cron="* * * * *", count="1000")
     assert problem["parameter"] == "count"
-    assert "ask for at most 1," in problem["detail"]
+    assert "Ask for at most 1," in problem["detail"]
 
 
 async def test_previews_wait_for_lists_and_lists_for_previews(

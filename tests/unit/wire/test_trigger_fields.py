@@ -63,5 +63,5 @@ def test_what_is_a_default_is_left_out() -> None:
 
 
 def test_an_anchored_rate_is_no_trigger_that_a_command_can_ask_for() -> None:
-    with pytest.raises(ValueError, match="give a start"):
+    with pytest.raises(ValueError, match="use start"):
         trigger_fields(FixedRate(5, anchor=7))

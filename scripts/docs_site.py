@@ -1,0 +1,52 @@
+"""Hooks of MkDocs: files outside docs/ that a page links to are part of the site.
+
+On GitHub a page in docs/ links to `../benchmarks/README.md`. The site has that file as `benchmarks/README.md`, beside
+the pages of docs/, so links between them are rewritten.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+BESIDES = ("benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+_LINK = re.compile(r"(\]\()([^)#\s:]+)(?=[)#])")
+_CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages besides those of docs/, and every file that any page links to."""
+    pages = [*(f"docs/{file.src_uri}" for file in files.documentation_pages()), *BESIDES]
+    linked = {target for page in pages for target in _targets(page)}
+    for path in dict.fromkeys((*BESIDES, *sorted(linked))):
+        if not path.startswith("docs/") and path not in files.src_uris and (ROOT / path).is_file():
+            files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Rewrite links of the repository to links of the site."""
+    source = page.file.src_uri
+    here = source if source in BESIDES else f"docs/{source}"
+
+    def rewritten(match: re.Match[str]) -> str:
+        target = _resolve(here, match[2]).removeprefix("docs/")
+        return match[1] + posixpath.relpath(target, posixpath.dirname(source) or ".")
+
+    parts = _CODE.split(markdown)
+    return "".join(part if part.startswith("```") else _LINK.sub(rewritten, part) for part in parts)
+
+
+def _targets(page: str) -> list[str]:
+    text = _CODE.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    return [_resolve(page, match[2]) for match in _LINK.finditer(text)]
+
+
+def _resolve(page: str, link: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))

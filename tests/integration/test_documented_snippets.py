@@ -1,0 +1,252 @@
+"""Every snippet of the documents, page by page and in the page's order, against one worker on the run's broker.
+
+Not run here: commands that go on until they are stopped, `bench` (test_bench), docs/pipeline.md (tests/pipeline) and
+rights (test_rights_in_docs). What needs curl, jq, kcat, Java or Go is run where they are installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiokafka import AIOKafkaConsumer
+from click.testing import CliRunner
+from support.application import Application
+from support.authority import Authority
+from support.snippets import Shell, comparable, needs, run_python, snippets
+
+from light_scheduler.cli import cli
+from light_scheduler.client import SchedulerClient, parse_firing
+from light_scheduler.host.jars import kafka_jars
+from light_scheduler.model import Firing
+from light_scheduler.settings import ENVIRONMENT_PREFIX, load_settings
+from light_scheduler.testing import Kafka
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+SHELL_PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("tutorial", "command-line", "http", "delayed-topics", "operating", "security")),
+)
+PYTHON_PAGES = ("docs/client.md", "docs/native.md", "docs/security.md")
+EXAMPLES = ROOT / "examples" / "clients"
+ALL_PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+
+ELSEWHERE = tuple(f"light-scheduler {name}" for name in ("up", "broker", "worker", "bench", "pipeline"))
+OF_THE_MACHINE = ("pip ", "python3 ", "python ", ". ", "export ", "kafka-acls.sh ")
+MADE_UP = ("light-scheduler complete ", "curl -X POST $S/again/complete")
+"""Their firing is one that nobody has delivered."""
+
+
+@pytest.fixture(scope="module")
+def served(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """One application with one worker, for all pages."""
+    application = asyncio.run(Application.create(kafka.bootstrap_servers, tmp_path_factory.mktemp("documented")))
+    asyncio.run(application.start_worker())
+    yield application
+    application.close()
+
+
+@pytest.fixture
+def placed(served: Application) -> Callable[[str], str]:
+    """Put in what stands here for the addresses and topics of the documents, and wait for less long."""
+    worker = served.workers[0].url
+
+    def place(text: str) -> str:
+        app_id = f'app_id="{served.settings.app_id}"'
+        text = re.sub(r"SchedulerClient\((.*)\) as scheduler", rf"SchedulerClient(\1, {app_id}) as scheduler", text)
+        text = text.replace("127.0.0.1:9092", served.bootstrap_servers)
+        text = text.replace("http://127.0.0.1:6066", worker).replace("http://node-1:6066", worker)
+        text = re.sub(r"\blight-scheduler-(commands|dead-letters|history)\b", rf"{served.settings.app_id}-\1", text)
+        text = re.sub(r"\breminders\b", served.target, text)
+        text = re.sub(r"/run/secrets/|/etc/kafka/", "", text)
+        return re.sub(r"--after [123]0s", "--after 1s", text)
+
+    return place
+
+
+@pytest.fixture
+def shell(served: Application, placed: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A shell in a folder of its own, with the settings of the application and none of its schedules."""
+    port = served.workers[0].url.rpartition(":")[2]
+    given = {
+        "APP_ID": served.settings.app_id,
+        "BROKER": served.settings.broker,
+        "WEB_PORT": port,
+        "DATA_DIR": str(tmp_path),
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(ENVIRONMENT_PREFIX + name, value)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "body.json").write_text("{}")
+    (tmp_path / "kafka-password").write_text("secret")
+    Authority(tmp_path, "ca")
+    CliRunner().invoke(cli, ["cancel", "--all", "--yes"], catch_exceptions=False)
+    return Shell(placed, dict(os.environ))
+
+
+@pytest.mark.parametrize("page", SHELL_PAGES)
+def test_every_command_of_a_page_runs_and_prints_what_is_shown(page: str, shell: Shell) -> None:
+    ran = 0
+    for snippet in snippets(ROOT / page):
+        if snippet.language == "python" and "asyncio.run(" in snippet.text:
+            asyncio.run(run_python(shell.placed(snippet.text), {}))
+        if snippet.language != "sh" or needs(snippet.text):
+            continue
+        text = re.sub(r"^light-scheduler watch\n", "", snippet.text, flags=re.MULTILINE)
+        printed = shell.run_all(text, skip=(*ELSEWHERE, *OF_THE_MACHINE), fails=MADE_UP)
+        ran += printed is not None
+        if snippet.shown is not None and printed is not None:
+            assert comparable(printed) == comparable(shell.placed(snippet.shown)), snippet.text
+    assert ran > 0
+
+
+@asynccontextmanager
+async def client_with_firings(served: Application) -> AsyncIterator[dict[str, Any]]:
+    """Yield the names that fragments of programs use: an open client, and a firing that waits for its completion."""
+    async with served.client() as scheduler:
+        await scheduler.schedule("order-again", topic=served.target, every="200ms")
+        await scheduler.schedule("acknowledged", topic=served.target, after="0ms", ack_timeout="1m")
+        yield {"scheduler": scheduler, "SchedulerClient": SchedulerClient, "firing": await delivered(served)}
+
+
+async def delivered(served: Application) -> Firing:
+    async with (
+        asyncio.timeout(30),
+        AIOKafkaConsumer(
+            served.target,
+            bootstrap_servers=served.bootstrap_servers,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+        ) as consumer,
+    ):
+        async for record in consumer:
+            firing = parse_firing(record)
+            if firing.id == "acknowledged":
+                return firing
+    raise AssertionError("unreachable: the consumer has no end")
+
+
+@pytest.mark.usefixtures("shell")
+@pytest.mark.parametrize("page", PYTHON_PAGES)
+def test_every_python_snippet_of_a_page_runs(page: str, served: Application, placed: Callable[[str], str]) -> None:
+    code = [placed(snippet.text) for snippet in snippets(ROOT / page) if snippet.language == "python"]
+    assert code
+
+    async def run() -> None:
+        async with asyncio.timeout(60), client_with_firings(served) as names:
+            for snippet in code:
+                await run_python(snippet, names)
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("shell")
+def test_the_python_examples_run(
+    served: Application,
+    placed: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KAFKA", served.bootstrap_servers)
+
+    def run(name: str, *arguments: str) -> str:
+        monkeypatch.setattr("sys.argv", [name, *arguments])
+        code = placed((EXAMPLES / name).read_text(encoding="utf-8"))
+        asyncio.run(run_python(code, {"__name__": "__main__"}))
+        return capsys.readouterr().out
+
+    assert run("make_topic.py", served.target) == f"{served.target} was there\n"
+    outcomes = [line.split()[0] for line in run("schedule_and_cancel.py").splitlines()]
+    assert outcomes == ["scheduled", "updated", "cancelled", "not_found"]
+    assert run("series.py").splitlines()[-3:] == ["triggered", "completed", "cancelled"]
+    assert run("native_headers.py") == "left unsent: 0\n"
+    assert "ms after due" in run("read_firings.py", served.target, "1")
+
+
+JAVA = """
+import static java.nio.charset.StandardCharsets.UTF_8;
+import java.util.Map;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+public class Documented {
+    public static void main(String[] args) throws Exception {
+        Map<String, Object> settings = Map.of("bootstrap.servers", "127.0.0.1:9092");
+        try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+%s        }
+    }
+}
+"""
+GO = """
+package main
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func send(ctx context.Context, client *kgo.Client) error {
+%s	return err
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler")
+async def test_the_java_snippet_schedules_and_cancels(served: Application, shell: Shell, tmp_path: Path) -> None:
+    (snippet,) = [each.text for each in snippets(ROOT / "docs" / "native.md") if each.language == "java"]
+    program = tmp_path / "Documented.java"
+    program.write_text(shell.placed(JAVA % snippet).replace("order-1", "order-java"), encoding="utf-8")
+    jars = os.pathsep.join(map(str, kafka_jars()))
+    java = await asyncio.create_subprocess_exec("java", "-cp", jars, program, stderr=asyncio.subprocess.PIPE)
+    _, complaints = await asyncio.wait_for(java.communicate(), 60)
+    assert java.returncode == 0, complaints.decode()
+    async with asyncio.timeout(30):
+        while [event.event for event in await served.history() if event.id == "order-java"] != [
+            "scheduled",
+            "cancelled",
+        ]:
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.skipif(shutil.which("gofmt") is None, reason="needs Go")
+def test_the_go_snippet_is_go(tmp_path: Path) -> None:
+    (snippet,) = [each.text for each in snippets(ROOT / "docs" / "native.md") if each.language == "go"]
+    program = tmp_path / "documented.go"
+    program.write_text(GO % snippet, encoding="utf-8")
+    ran = subprocess.run(["gofmt", "-e", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_json_toml_and_yaml_of_a_page_can_be_read(page: str, tmp_path: Path) -> None:
+    readers: dict[str, Callable[[str], Any]] = {
+        "json": json.loads,
+        "yaml": yaml.safe_load,
+        "toml": partial(_settings_of, tmp_path / "light-scheduler.toml"),
+    }
+    for snippet in snippets(ROOT / page):
+        if snippet.language in readers:
+            readers[snippet.language](snippet.text)
+
+
+def _settings_of(file: Path, text: str) -> None:
+    """Load a settings file, save for what it says of files of another machine."""
+    assert tomllib.loads(text)
+    file.write_text(text, encoding="utf-8")
+    load_settings(environment={}, file=file)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.clients import LaneClients
@@ -14,7 +15,7 @@ from light_scheduler.kafka.fetching import StateConsumer
 
 STALL_TIMEOUT_S = 30.0
 POLL_S = 0.05
-LOOK_S = 1.0
+LOOK_S = 3.0
 MARKERS_TIMEOUT_S = 20.0
 """How long an owner waits for markers; then it fences once more."""
 
@@ -85,7 +86,7 @@ async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: i
     """Tell whether nothing between two offsets counts, or may come to count: only markers, and what was aborted.
 
     To be asked by an owner whose open transaction begins at `end`: nothing after it can be read. False if there is no
-    answer in a second.
+    answer in time.
     """
     try:
         async with asyncio.timeout(LOOK_S), reading(clients) as reader:
@@ -96,7 +97,7 @@ async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: i
             while await reader.position(changelog) < end:
                 if (await reader.getmany(timeout_ms=50)).get(changelog):
                     return False
-    except TimeoutError:
+    except (TimeoutError, BrokerError, KafkaError):
         return False
     return True
 

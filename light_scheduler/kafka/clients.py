@@ -13,6 +13,7 @@ from aiokafka.client import AIOKafkaClient
 
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError
+from light_scheduler.model.place import Place
 
 from .batches import MAX_BATCH_BYTES
 from .coordinator import Coordinator
@@ -44,6 +45,10 @@ class LaneClients(Protocol):
         """Fence the owners of an id as `coordinator.Coordinator.fence` does."""
         ...
 
+    async def end(self, transactional_id: str, place: Place, *, commits: bool) -> None:
+        """End what is open in a partition as `coordinator.Coordinator.end` does."""
+        ...
+
 
 @dataclass
 class KafkaClients:
@@ -58,6 +63,9 @@ class KafkaClients:
 
     async def fence(self, transactional_id: str) -> bool:
         return await self.coordinator.fence(transactional_id)
+
+    async def end(self, transactional_id: str, place: Place, *, commits: bool) -> None:
+        await self.coordinator.end(transactional_id, place, commits=commits)
 
     async def close(self) -> None:
         """Close what lanes share."""

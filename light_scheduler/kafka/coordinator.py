@@ -73,7 +73,17 @@ class Coordinator:
 
         Raises KafkaError, or LaneError if it does not take one in time; the next call waits for that first.
         """
-        owner = await self._own(transactional_id, TIMEOUT_S)
+        await self.end(transactional_id, place, commits=False, patience_s=TIMEOUT_S)
+        if await self._own(transactional_id, MARKER_TIMEOUT_S) is None:
+            topic, partition = place
+            raise LaneError(f"{topic}-{partition} took no marker for {MARKER_TIMEOUT_S:.0f} s")
+
+    async def end(self, transactional_id: str, place: Place, *, commits: bool, patience_s: float = PATIENCE_S) -> None:
+        """Commit, or abort, a transaction without records in a partition: its marker ends what is open there.
+
+        Raises KafkaError, or LaneError if the id is stuck for longer than one waits (s).
+        """
+        owner = await self._own(transactional_id, patience_s)
         if owner is None:
             raise LaneError(f"{transactional_id} is stuck")
         topic, partition = place
@@ -81,10 +91,8 @@ class Coordinator:
             transactional_id, AddPartitionsToTxnRequest(transactional_id, *owner, [(topic, [partition])])
         )
         self._check(added.errors[0][1][0][1], transactional_id)
-        ended = await self._send(transactional_id, EndTxnRequest(transactional_id, *owner, False))
+        ended = await self._send(transactional_id, EndTxnRequest(transactional_id, *owner, commits))
         self._check(ended.error_code, transactional_id)
-        if await self._own(transactional_id, MARKER_TIMEOUT_S) is None:
-            raise LaneError(f"{topic}-{partition} took no marker for {MARKER_TIMEOUT_S:.0f} s")
 
     async def close(self) -> None:
         """Close the connection."""

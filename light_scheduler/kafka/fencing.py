@@ -5,19 +5,21 @@ is lost before its markers are written there does not end until there is a leade
 no other. Whether it counts is decided all the same, and everybody else's partitions get their markers at once.
 
 So a new owner fences all ids of its lane, and works under the first that is not stuck. One that is stuck has no open
-transaction; it is fenced as soon as it answers, before a former owner that comes back could use it for long.
+transaction; it is fenced soon after it is free. A former owner that is faster meets `continuity`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from light_scheduler.errors import LaneError
 
 SPARES = 3
-REFENCE_S = 0.1
+OTHERS_S = 3.0
+"""How long the answers about other ids are waited for when one can be worked under."""
+FIRST_REFENCE_S, LAST_REFENCE_S = 0.1, 5.0
 
 log = logging.getLogger(__name__)
 
@@ -33,37 +35,66 @@ class Fencing:
     def __init__(self, transactional_id: str, fence: Callable[[str], Awaitable[bool]]) -> None:
         self._ids = ids_of(transactional_id)
         self._fence = fence
-        self._refencing: asyncio.Task[None] | None = None
+        self._refencing: list[asyncio.Task[None]] = []
         self.found_stuck = False
         """Whether some id was stuck when the lane was taken over: markers of its last transaction may be missing."""
 
     async def take_over(self) -> str:
-        """Fence all ids; return the one to work under. Raises LaneError if all are stuck, or KafkaError."""
+        """Fence all ids; return the one to work under. Raises LaneError if all are stuck, or KafkaError.
+
+        An id whose coordinator does not answer is no better than one that is stuck.
+        """
         await self.close()
-        answers = await asyncio.gather(*(self._fence(each) for each in self._ids))
-        stuck = [each for each, is_fenced in zip(self._ids, answers, strict=True) if not is_fenced]
+        asked = {each: asyncio.ensure_future(self._fence(each)) for each in self._ids}
+        try:
+            fenced = await _answered(asked)
+        finally:
+            for answer in asked.values():
+                answer.cancel()
+            await asyncio.wait(asked.values())
+        stuck = [each for each in self._ids if each not in fenced]
         self.found_stuck = bool(stuck)
-        if len(stuck) == len(self._ids):
+        if not fenced:
             raise LaneError(f"all transactional ids of {self._ids[0]} are stuck")
         if stuck:
             log.warning("stuck until what they touched has leaders again: %s", ", ".join(stuck))
-            self._refencing = asyncio.create_task(self._fence_later(stuck), name=f"fencing {', '.join(stuck)}")
-        return next(each for each in self._ids if each not in stuck)
+            self._refencing = [asyncio.create_task(self._fence_later(each), name=f"fencing {each}") for each in stuck]
+        return next(each for each in self._ids if each in fenced)
 
     async def close(self) -> None:
         """Fence no more."""
-        task, self._refencing = self._refencing, None
-        if task is not None:
+        tasks, self._refencing = self._refencing, []
+        for task in tasks:
             task.cancel()
-            await asyncio.wait([task])
+        if tasks:
+            await asyncio.wait(tasks)
 
-    async def _fence_later(self, stuck: list[str]) -> None:
-        for each in stuck:
-            while True:
-                try:
-                    if await self._fence(each):
-                        log.info("%s is not stuck any more, and fenced", each)
-                        break
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
-                    log.debug("%s cannot be fenced: %r", each, error)
-                await asyncio.sleep(REFENCE_S)
+    async def _fence_later(self, stuck: str) -> None:
+        pause_s = FIRST_REFENCE_S
+        while True:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LAST_REFENCE_S)
+            try:
+                if await self._fence(stuck):
+                    log.info("%s is not stuck any more, and fenced", stuck)
+                    return
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+                log.debug("%s cannot be fenced: %r", stuck, error)
+
+
+async def _answered(asked: Mapping[str, asyncio.Future[bool]]) -> set[str]:
+    """Return which ids are fenced: once one is, the others have some seconds. Raises an error if there is no more."""
+    waiting: set[asyncio.Future[bool]] = set(asked.values())
+    timeout_s: float | None = None
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            break
+        if any(answer.exception() is None and answer.result() for answer in done):
+            timeout_s = OTHERS_S
+    answers = {each: answer for each, answer in asked.items() if answer.done()}
+    errors = [error for answer in answers.values() if (error := answer.exception()) is not None]
+    fenced = {each for each, answer in answers.items() if answer.exception() is None and answer.result()}
+    if errors and not fenced:
+        raise errors[0]
+    return fenced

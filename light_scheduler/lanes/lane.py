@@ -32,6 +32,7 @@ from light_scheduler.errors import (
     BrokerError,
     FormatError,
     LaneError,
+    Overtaken,
     StateCorrupt,
     StateError,
     StateForeign,
@@ -253,6 +254,8 @@ class Lane:
         await self._discard_producer()
         if isinstance(error, StateError | BrokerError):
             self.copy.close()
+        if isinstance(error, Overtaken):
+            self.copy.facts = None  # the changelog may have been made anew
         if isinstance(error, StateCorrupt):
             log.warning("lane %s-%d builds its state anew", *self.tp)
             self.copy.condemn()

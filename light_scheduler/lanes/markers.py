@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
+from light_scheduler.errors import LaneError
 from light_scheduler.kafka.batches import OF_PRODUCER
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
@@ -25,6 +26,9 @@ RECENT_S = 60.0
 
 StableEnds = Callable[[list[Place]], Awaitable[Mapping[Place, int | KafkaError]]]
 """Looks up where what is committed in places ends, or why that cannot be told; leaves out who does not answer."""
+
+End = Callable[[str, Place, bool], Awaitable[None]]
+"""Ends what is open in a place under an id: commits it, or aborts it."""
 
 Deny = Callable[[str, KafkaError], None]
 """Has a topic be one that may not be written to, for a while."""
@@ -43,10 +47,11 @@ class _Ended(NamedTuple):
 class Markers:
     """Of the transactions of one lane."""
 
-    def __init__(self, context: LaneContext, stable_ends: StableEnds, deny: Deny) -> None:
+    def __init__(self, context: LaneContext, stable_ends: StableEnds, end: End, deny: Deny) -> None:
         self._context = context
         self._outages = context.targets.outages
         self._stable_ends = stable_ends
+        self._end_by_id = end
         self._deny = deny
         self._committed: dict[Place, _Ended] = {}
         self._aborted: dict[Place, _Ended] = {}
@@ -90,9 +95,9 @@ class Markers:
         The leader may be back by now: a lane that sleeps, or waits for an answer, sees nothing of a short outage.
         """
         for place, until in self._outages.known_faults().items():
-            for ended in (self._committed.get(place), self._aborted.get(place)):
-                if ended is not None and until - RECENT_S < ended.at <= until:
-                    self._missing[place] = ended.transactional_id
+            last = self._last(place)
+            if last is not None and until - RECENT_S < last.at <= until:
+                self._missing[place] = last.transactional_id
 
     async def settle(self, producer: LaneProducer) -> None:
         """Write what may be missing, where that is possible by now.
@@ -105,7 +110,7 @@ class Markers:
             return
         await self._context.targets.resolve({topic for topic, _ in places})
         for place in places:
-            if self._is_over(place, producer.transactional_id):
+            if self._is_gone(place):
                 self._done(place)
         # Where the right is missing it may come back, and whatever was sent there first would decide for what is open.
         # No time-out ends that, since to the coordinator it has ended. So the place is kept, not forgotten.
@@ -113,19 +118,34 @@ class Markers:
         if not ours:
             return
         ends = await self._known_ends(ours)
-        # What is committed ends before the end of a transaction that was committed: then its marker is missing.
-        lacking = {place for place, end in ends.items() if (last := self._committed.get(place)) and end < last.end}
-        for group, commits in ((lacking, True), (ends.keys() - lacking, False)):
+        lacking = {place for place, end in ends.items() if self._lacks_commit(place, end)}
+        others = {place for place in ends if self._missing[place] != producer.transactional_id}
+        for place in sorted(others):
+            await self._end_under(self._missing[place], place, commits=place in lacking)
+        for group, commits in ((lacking - others, True), (ends.keys() - lacking - others, False)):
             if together := group - self._alone:
                 await self._end(together, producer, commits=commits)
             for place in sorted(group & self._alone):
                 await self._end({place}, producer, commits=commits)
         await self._context.targets.resolve({topic for topic, _ in ours})  # what was denied is so from now on
 
-    def _is_over(self, place: Place, transactional_id: str) -> bool:
-        """Tell whether there is nothing to settle: who fences another id ends that one's, and what is gone is gone."""
+    def _last(self, place: Place) -> _Ended | None:
+        """Return the transaction that ended last in a place."""
+        ended = [found for found in (self._committed.get(place), self._aborted.get(place)) if found is not None]
+        return max(ended, key=lambda each: each.at, default=None)
+
+    def _is_gone(self, place: Place) -> bool:
         topic = self._context.targets[place[0]]
-        return self._missing[place] != transactional_id or not (topic.is_denied or place[1] < topic.partitions)
+        return not (topic.is_denied or place[1] < topic.partitions)
+
+    def _lacks_commit(self, place: Place, end: int) -> bool:
+        """Tell whether the transaction that ended last in a place was committed, and can be missing there.
+
+        What is committed ends before its end then; which others, who have something open there, may cause as well. To
+        commit once more does no harm, unless something aborted came after it: then that is what is open.
+        """
+        last = self._last(place)
+        return last is not None and end < last.end
 
     async def _known_ends(self, places: list[Place]) -> dict[Place, int]:
         ends: dict[Place, int] = {}
@@ -157,6 +177,15 @@ class Markers:
         else:
             for place in places:
                 self._done(place)
+
+    async def _end_under(self, transactional_id: str, place: Place, *, commits: bool) -> None:
+        """End what is open in a place under another id than the producer's: to fence that id writes no marker."""
+        try:
+            await self._end_by_id(transactional_id, place, commits)
+        except (KafkaError, LaneError) as error:
+            self._set_aside(place, error)
+        else:
+            self._done(place)
 
     def _set_aside(self, place: Place, error: Exception) -> None:
         """Try a place again later; until then nothing is sent there."""

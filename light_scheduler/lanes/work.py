@@ -105,7 +105,7 @@ class LaneWork:
         self._reason = reason
         self._isolation = Isolation(name, context.targets)
         self._caution = Caution()
-        self._holding = Holding(context, Markers(context, self._stable_ends, self._deny))
+        self._holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
         self._budget = Budget(context, intake, self._isolation, self._waits)
         self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
         self._attempt = Attempt()
@@ -260,6 +260,9 @@ class LaneWork:
 
     async def _stable_ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         return await stable_ends(places, self._services.clients, self._context.targets)
+
+    async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
+        await self._services.clients.end(transactional_id, place, commits=commits)
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self._isolation.deny(topic, error, self._services.clock.now())

@@ -41,10 +41,13 @@ class Setting:
         self.producer = LaneProducer(self.clients, "lane")
         self.denied: list[str] = []
         context: Any = SimpleNamespace(targets=self.targets, own_topics=frozenset())
-        self.markers = Markers(context, self._ends, self._deny)
+        self.markers = Markers(context, self._ends, self._end, self._deny)
 
     async def _ends(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         return await stable_ends(places, self.clients, self.targets)
+
+    async def _end(self, transactional_id: str, place: Place, commits: bool) -> None:
+        await self.clients.end(transactional_id, place, commits=commits)
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.denied.append(topic)
@@ -120,4 +123,32 @@ async def test_a_topic_that_is_gone_leaves_nothing_to_settle(application: Applic
         ends = await stable_ends([(application.target, 0)], setting.clients, setting.targets)
         assert ends == {(application.target, 0): 2}
     finally:
+        await setting.close()
+
+
+async def test_what_another_id_of_the_lane_left_is_ended_under_that_id(application: Application) -> None:
+    setting, place = Setting(application.bootstrap_servers), (application.target, 0)
+    spare = LaneProducer(setting.clients, "lane~1")
+    try:
+        await setting.producer.fence()
+        await spare.fence()
+
+        async def settle_meanwhile() -> bool:
+            assert (await stable_ends([place], setting.clients, setting.targets))[place] == 0, "it is open"
+            setting.markers.failed([place], "lane~1")
+            setting.targets.outages.observe(place[0], {0: "it has no leader"}, AT)
+            setting.markers.distrust()
+            setting.targets.outages.observe(place[0], {}, AT)
+            await setting.markers.settle(setting.producer)
+            assert not setting.markers
+            return False
+
+        batches = RecordBatches(AT)
+        batches.add(place, None, b"x")
+        with pytest.raises(KafkaError):
+            await spare.commit_when(batches, settle_meanwhile)
+        assert await setting.write(place[0]) == {place: 4}, "after a record and two markers"
+        assert await stable_ends([place], setting.clients, setting.targets) == {place: 5}
+    finally:
+        await spare.abandon()
         await setting.close()

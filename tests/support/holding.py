@@ -81,7 +81,8 @@ class HoldingLane:
         self.context = partition.context
         self.ends: dict[Place, int | KafkaError] = {}
         self.asked: list[list[Place]] = []
-        self.holding = Holding(self.context, Markers(self.context, self._last_stable, self._deny))
+        self.marked: list[tuple[str, Place, bool]] = []
+        self.holding = Holding(self.context, Markers(self.context, self._last_stable, self._mark, self._deny))
         self.refusals: Refusals = {}
         self.producer: Any = Settling("id")
         self.table = ScheduleTable(MemoryStore())
@@ -89,6 +90,11 @@ class HoldingLane:
     async def _last_stable(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         self.asked.append(sorted(places))
         return {place: self.ends[place] for place in places if place in self.ends}
+
+    async def _mark(self, transactional_id: str, place: Place, commits: bool) -> None:
+        if (error := self.producer.errors.get(place)) is not None:
+            raise error
+        self.marked.append((transactional_id, place, commits))
 
     def _deny(self, topic: str, error: KafkaError) -> None:
         self.topics.denied[topic] = repr(error)

@@ -8,9 +8,10 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaError, NotCoordinatorError
+from aiokafka.errors import NotCoordinatorError
 
 from light_scheduler.errors import LaneError
+from light_scheduler.kafka import fencing as module
 from light_scheduler.kafka.fencing import SPARES, Fencing, ids_of
 from light_scheduler.kafka.probe import SLOTS, Prober
 from light_scheduler.model.place import Place
@@ -69,14 +70,66 @@ async def test_a_lane_whose_ids_are_all_stuck_fails() -> None:
 
 
 @pytest.mark.parametrize("failing", IDS)
-async def test_a_lane_does_not_work_while_any_of_its_ids_may_have_another_owner(failing: str) -> None:
+async def test_an_id_whose_coordinator_fails_is_no_better_than_one_that_is_stuck(failing: str) -> None:
     async def fence(transactional_id: str) -> bool:
         if transactional_id == failing:
             raise NotCoordinatorError
         return True
 
-    with pytest.raises(KafkaError):
+    fencing = Fencing(IDS[0], fence)
+    assert await fencing.take_over() == (IDS[1] if failing == IDS[0] else IDS[0])
+    assert fencing.found_stuck
+    await fencing.close()
+
+
+async def test_an_id_whose_coordinator_does_not_answer_is_given_up_once_another_one_is_fenced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "OTHERS_S", 0.01)
+    given_up = asyncio.Event()
+
+    async def fence(transactional_id: str) -> bool:
+        if transactional_id == IDS[0]:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                given_up.set()
+        return True
+
+    fencing = Fencing(IDS[0], fence)
+    assert await fencing.take_over() == IDS[1]
+    assert given_up.is_set(), "an answer that comes later fences nobody"
+    await fencing.close()
+
+
+async def test_a_lane_of_whose_ids_none_can_be_fenced_fails_with_the_reason() -> None:
+    async def fence(transactional_id: str) -> bool:
+        if transactional_id == IDS[2]:
+            raise NotCoordinatorError
+        return False
+
+    with pytest.raises(NotCoordinatorError):
         await Fencing(IDS[0], fence).take_over()
+
+
+async def test_an_id_that_gets_free_is_fenced_though_another_one_stays_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_REFENCE_S", 0.001)
+    ids = Ids({IDS[0], IDS[1]})
+    freed = asyncio.Event()
+
+    async def fence(transactional_id: str) -> bool:
+        if transactional_id == IDS[0] and len(ids.fenced) > len(IDS):
+            await asyncio.Event().wait()  # it stays stuck, and its coordinator is in no hurry to say so
+        if await ids.fence(transactional_id) and transactional_id == IDS[1]:
+            freed.set()
+        return transactional_id not in ids.stuck
+
+    fencing = Fencing(IDS[0], fence)
+    assert await fencing.take_over() == IDS[2]
+    ids.stuck = {IDS[0]}
+    async with asyncio.timeout(5):
+        await freed.wait()
+    await fencing.close()
 
 
 # -- probes -----------------------------------------------------------------------------------------------------------

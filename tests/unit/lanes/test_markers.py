@@ -16,7 +16,7 @@ from aiokafka.errors import (
 from support.holding import NO_LEADER, A, B, HoldingLane, entry
 from support.partition import AT, NAMES
 
-from light_scheduler.errors import CycleTimeout
+from light_scheduler.errors import CycleTimeout, LaneError
 from light_scheduler.lanes.markers import MOST_REMEMBERED, RECENT_S
 from light_scheduler.tables import layout
 from light_scheduler.wire.state import identity_of
@@ -103,11 +103,44 @@ async def test_what_failed_to_be_settled_is_settled_later(lane: HoldingLane) -> 
     assert await lane.release() == [([A], True)]
 
 
-async def test_what_another_id_left_open_is_ended_by_whoever_fences_that(lane: HoldingLane) -> None:
+@pytest.mark.parametrize("commits", [True, False])
+async def test_what_another_id_left_open_is_ended_under_that_id(lane: HoldingLane, commits: bool) -> None:
+    lane.ends = {A: 3}
+    if commits:
+        lane.holding.committed({A: 5}, "id~1")
+    else:
+        lane.holding.failed([A], "id~1")
+    lane.lose_leader(0)
+    lane.come_back()
+    assert await lane.release() == []
+    assert lane.marked == [("id~1", A, commits)]
+    assert lane.waits_for("a") is None
+
+
+async def test_a_place_of_another_id_that_is_still_stuck_is_tried_again_and_stops_nobody(lane: HoldingLane) -> None:
+    lane.ends = {A: 3}
     lane.holding.committed({A: 5}, "id~1")
     lane.lose_leader(0)
     lane.come_back()
-    assert (await lane.release(), lane.asked) == ([], [])
+    lane.producer.errors[A] = LaneError("id~1 is stuck")
+    assert (await lane.release(), lane.marked) == ([], [])
+    assert lane.waits_for("a") == A
+    lane.producer.errors.clear()
+    lane.outages.close([A])
+    await lane.release()
+    assert lane.marked == [("id~1", A, True)]
+
+
+async def test_what_was_aborted_after_a_commit_is_not_committed_because_others_have_something_open(
+    lane: HoldingLane,
+) -> None:
+    lane.ends = {A: 90}
+    lane.holding.committed({A: 100}, "id")
+    lane.seconds += 1
+    lane.holding.failed([A], "id")
+    lane.lose_leader(0)
+    lane.come_back()
+    assert await lane.release() == [([A], False)]
 
 
 async def test_what_merely_did_not_answer_has_its_markers(lane: HoldingLane) -> None:

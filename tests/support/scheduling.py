@@ -3,8 +3,7 @@
 Each file is a unit that one process runs; so is everything that uses the Spark session, of which a run has one, and
 each test of the simulation. Long units come first, so that the processes end at about the same time.
 
-With `--soak`, files that measure times are alone: they run at the end, in one process, while nothing else runs but the
-campaign of the simulation, which leaves the processors to everybody else.
+With `--soak`, files that measure times are alone: they run at the end, in one process, while nothing else runs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ SPARK = "tests/pipeline/"
 OWN_SPARK = "_kills.py"
 """What files are called whose tests start Spark themselves, in processes that they kill."""
 SIMULATION = "tests/simulation/"
-STANDS_BACK = f"{SIMULATION}test_campaign.py"
+CAMPAIGN = f"{SIMULATION}test_campaign.py"
 LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/")
 MEASURE_TIMES = (
     "tests/chaos/test_failure_domains.py",
@@ -33,9 +32,9 @@ ALONE = "alone"
 def turn_of(nodeid: str, *, with_soaks: bool) -> int:
     """Return a number by which tests are sorted: when they are begun."""
     if with_soaks and nodeid.startswith(MEASURE_TIMES):
-        return len(LONGEST_FIRST) + 2
-    if nodeid.startswith(STANDS_BACK):
-        return len(LONGEST_FIRST) + (1 if with_soaks else -1)
+        return len(LONGEST_FIRST) + 1
+    if nodeid.startswith(CAMPAIGN):
+        return -1
     folders = (turn for turn, folder in enumerate(LONGEST_FIRST) if nodeid.startswith(folder))
     return next(folders, len(LONGEST_FIRST))
 
@@ -100,23 +99,16 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typ
 
     def _next_for(self, node: WorkerController) -> str | None:
         waiting: list[str] = list(self.workqueue)
-        ordinary = next(filter(_is_ordinary, waiting), None)
-        if ordinary is not None:
+        ordinary = next((unit for unit in waiting if unit != ALONE), None)
+        if ordinary is not None or not waiting:
             return ordinary
-        if ALONE in waiting:
-            self._host = self._host or node
-            if node is self._host:
-                return None if self._somebody_is_in_the_way() else ALONE
-        return next((unit for unit in waiting if unit != ALONE), None)
+        self._host = self._host or node
+        return ALONE if node is self._host and not self._somebody_is_in_the_way() else None
 
     def _somebody_is_in_the_way(self) -> bool:
         return any(
-            _is_ordinary(unit) and not all(tests.values())
+            unit != ALONE and not all(tests.values())
             for node, units in self.assigned_work.items()
             if node is not self._host
             for unit, tests in units.items()
         )
-
-
-def _is_ordinary(unit: str) -> bool:
-    return unit != ALONE and not unit.startswith(STANDS_BACK)

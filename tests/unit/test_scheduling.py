@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.scheduling import MEASURE_TIMES, SPARK, STANDS_BACK
+from support.scheduling import CAMPAIGN, MEASURE_TIMES, SPARK
 
 TESTS = Path(__file__).parents[1]
 CONFTEST = """
@@ -53,7 +53,7 @@ FILES = {
     f"{SPARK}test_one.py": 2,
     f"{SPARK}test_two.py": 2,
     f"{SPARK}test_some_kills.py": 2,
-    STANDS_BACK: 12,
+    CAMPAIGN: 12,
     **dict.fromkeys(MEASURE_TIMES, 2),
 }
 
@@ -107,11 +107,11 @@ def spans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return spans_in(folder)
 
 
-def test_each_test_runs_once_and_what_is_alone_has_nobody_beside_it_but_the_campaign(spans: list[Span]) -> None:
+def test_each_test_runs_once_and_what_is_alone_has_nobody_beside_it(spans: list[Span]) -> None:
     assert len({span.test for span in spans}) == len(spans) == sum(FILES.values())
     alone = [span for span in spans if span.is_alone]
     assert len({span.process for span in alone}) == 1
-    others = [span for span in spans if not span.is_alone and not span.test.startswith(STANDS_BACK)]
+    others = [span for span in spans if not span.is_alone]
     assert [(one, other) for one, other in product(alone, others) if one.overlaps(other)] == []
 
 

@@ -15,7 +15,7 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.model import Outcome
 from light_scheduler.web.documents import InfoDocument
 
-from .cpu import cpu_seconds
+from .footprint import cpu_seconds
 from .progress import Progress
 
 INTERVAL_S = 0.1

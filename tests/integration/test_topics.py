@@ -34,9 +34,10 @@ def test_created_topics_are_as_planned_and_a_second_call_changes_nothing(setting
     again = create_topics(settings)
     assert (again.created, again.existing) == ((), names)
     assert check_topics(settings) == []
+    admin = admin_client(settings.bootstrap_servers)
     for spec in topic_plan(settings):
         resource = ConfigResource(ResourceType.TOPIC, spec.name)
-        in_force = admin_client(settings.bootstrap_servers).describe_configs([resource])[resource].result(10)
+        in_force = admin.describe_configs([resource])[resource].result(10)
         assert {name: in_force[name].value for name in spec.config_values()} == spec.config_values()
         assert topic_configuration(settings.bootstrap_servers, spec.name) == configuration_of(
             {name: entry.value for name, entry in in_force.items()}

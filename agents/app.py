@@ -25,7 +25,7 @@ from light_scheduler.kafka.connection import HEARTBEAT_S
 from light_scheduler.kafka.probe import Prober
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.kafka.targets import Targets
-from light_scheduler.kafka.topic_admin import topic_config, topic_id
+from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
 from light_scheduler.kafka.topic_ids import TopicIdLookUp, TopicIds
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.context import LaneContext
@@ -51,7 +51,6 @@ TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
 
 
 MAX_FETCH_BYTES = 1 << 20
-DEFAULT_DELETE_RETENTION_MS = 86_400_000
 
 log = logging.getLogger(__name__)
 
@@ -211,6 +210,4 @@ def _factories(
 
 
 def _changelog_facts(connection: Connection, topic: str) -> ChangelogFacts:
-    configured = topic_config(connection, topic).get("delete.retention.ms")
-    retention = DEFAULT_DELETE_RETENTION_MS if configured is None else int(configured)
-    return ChangelogFacts(topic_id(connection, topic), retention)
+    return ChangelogFacts(topic_id(connection, topic), topic_configuration(connection, topic).delete_retention_ms)

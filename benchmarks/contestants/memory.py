@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
+
+import psutil
 
 from light_scheduler.bench.footprint import rss_bytes
 
@@ -35,13 +35,9 @@ def family_bytes(pid: int) -> int:
     return sum(rss_bytes(member) or 0 for member in family(pid))
 
 
-def family(pid: int) -> Iterator[int]:
-    """Yield a process and its descendants (Linux)."""
-    yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            text = children.read_text(encoding="ascii")
-        except OSError:
-            continue
-        for child in text.split():
-            yield from family(int(child))
+def family(pid: int) -> list[int]:
+    """Return a process and its descendants."""
+    try:
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    except psutil.NoSuchProcess:
+        return [pid]

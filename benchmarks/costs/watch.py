@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 LOOK_EVERY_S = 0.5
-_PROCESSES = Path("/proc")
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass
@@ -30,12 +27,12 @@ def watched() -> Iterator[Watch]:
     Each process counts for itself, up to the last look at it: what has ended is in nobody's account for sure.
     """
     watch, ended = Watch(), threading.Event()
-    before = {pid: _used(pid) for pid in _spark_processes()}
-    used: dict[int, float] = {}
+    before = {process: _used(process) for process in _spark_processes()}
+    used: dict[psutil.Process, float] = {}
 
     def look() -> None:
         there = list(_spark_processes())
-        used.update({pid: max(_used(pid), used.get(pid, 0.0)) for pid in there})
+        used.update({process: max(_used(process), used.get(process, 0.0)) for process in there})
         watch.peak_rss_bytes = max(watch.peak_rss_bytes, sum(map(_resident, there)))
 
     def look_again() -> None:
@@ -50,41 +47,27 @@ def watched() -> Iterator[Watch]:
         ended.set()
         watcher.join()
         look()
-        watch.cpu_s = round(sum(seconds - before.get(pid, 0.0) for pid, seconds in used.items()), 2)
+        watch.cpu_s = round(sum(seconds - before.get(process, 0.0) for process, seconds in used.items()), 2)
 
 
-def _spark_processes() -> Iterator[int]:
-    parents = {}
-    for place in _PROCESSES.iterdir():
-        if place.name.isdigit() and (stat := _stat(int(place.name))):
-            parents[int(place.name)] = int(stat[1])
-    mine = {pid for pid, parent in parents.items() if parent == os.getpid() and _is_spark(pid)}
-    while mine:
-        yield from mine
-        mine = {pid for pid, parent in parents.items() if parent in mine}
+def _spark_processes() -> Iterator[psutil.Process]:
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if any("org.apache.spark" in word for word in child.cmdline()):
+                yield from (child, *child.children(recursive=True))
 
 
-def _is_spark(pid: int) -> bool:
+def _used(process: psutil.Process) -> float:
+    """Return user and system time (s); 0 if the process has ended."""
     try:
-        return b"org.apache.spark" in (_PROCESSES / str(pid) / "cmdline").read_bytes()
-    except OSError:
-        return False
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return times.user + times.system
 
 
-def _stat(pid: int) -> list[str]:
-    """Return the fields of `stat` behind the name; none if the process has ended."""
+def _resident(process: psutil.Process) -> int:
     try:
-        return (_PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _used(pid: int) -> float:
-    return sum(map(int, _stat(pid)[11:13])) / _TICKS
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int((_PROCESSES / str(pid) / "statm").read_text().split()[1]) * _PAGE
-    except OSError:
+        return process.memory_info().rss
+    except psutil.NoSuchProcess:
         return 0

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import msgspec
 
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
+from light_scheduler.host.page import page_of
 from light_scheduler.model import Outcome
 from light_scheduler.web.documents import InfoDocument
 
-from .cpu import cpu_seconds
+from .footprint import cpu_seconds
 from .progress import Progress
 
 INTERVAL_S = 0.1
@@ -64,15 +63,8 @@ class Span:
 
 def info_of(worker: WorkerProcess) -> InfoDocument | None:
     """Ask a worker for its /info; None if it does not answer (yet)."""
-    address = (worker.settings.web_host, worker.settings.web_port)
-    with closing(http.client.HTTPConnection(*address, timeout=_ANSWER_S)) as connection:
-        try:
-            connection.request("GET", "/info")
-            response = connection.getresponse()
-            body = response.read()
-        except (OSError, http.client.HTTPException):
-            return None
-    return _decode(body) if response.status == http.client.OK else None
+    page = page_of(worker.settings.web_host, worker.settings.web_port, "/info", timeout=_ANSWER_S)
+    return None if page is None else _decode(page)
 
 
 def look(worker: WorkerProcess) -> Look | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import http.client
 import json
 import platform
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +19,7 @@ from light_scheduler.connection.principal import principal_of
 from light_scheduler.delays.checks import delay_problems
 from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
 from light_scheduler.host.java import java_executable
+from light_scheduler.host.page import page_of
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts, single_copies
 from light_scheduler.kafka.missing_rights import MissingRight, missing_rights
@@ -125,20 +124,18 @@ def check_web_port(settings: Settings) -> Check:
     address = f"{settings.web_host}:{settings.web_port}"
     if port_is_free(settings.web_port, settings.web_host):
         return Check("web port", "ok", f"{address} is free")
-    if _is_worker(settings.web_host, settings.web_port):
+    if page_of(settings.web_host, settings.web_port, "/live", timeout=_ANSWER_SECONDS) is not None:
         return Check("web port", "ok", f"a worker answers on {address}")
     return Check("web port", "fail", f"{address} is in use by another program", "choose another port with --web-port")
 
 
 def info_of_worker(settings: Settings) -> Info:
     """Return what the worker on the web port answers at `/info`; empty if none answers."""
-    host, port = settings.web_host, settings.web_port
-    with closing(http.client.HTTPConnection(host, port, timeout=_ANSWER_SECONDS)) as connection:
-        try:
-            connection.request("GET", "/info")
-            info = json.loads(connection.getresponse().read())
-        except (OSError, http.client.HTTPException, ValueError):
-            return {}
+    page = page_of(settings.web_host, settings.web_port, "/info", timeout=_ANSWER_SECONDS)
+    try:
+        info = json.loads(page or b"{}")
+    except ValueError:
+        return {}
     return info if isinstance(info, dict) and "lanes" in info else {}
 
 
@@ -306,12 +303,3 @@ def _some(partitions: Sequence[int]) -> str:
 
 def _s(many: Sequence[int]) -> str:
     return "" if len(many) == 1 else "s"
-
-
-def _is_worker(host: str, port: int) -> bool:
-    with closing(http.client.HTTPConnection(host, port, timeout=_ANSWER_SECONDS)) as connection:
-        try:
-            connection.request("GET", "/live")
-            return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False

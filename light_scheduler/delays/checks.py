@@ -6,7 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from light_scheduler.engine.delays import retention_problem
-from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, partition_counts, topic_config
+from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, partition_counts, topic_configuration
 from light_scheduler.model.delay import rule_book
 from light_scheduler.settings import Settings
 
@@ -32,7 +32,7 @@ def delay_problems(settings: Settings, *, timeout: float = TIMEOUT_S) -> DelayPr
             if topic not in existing:
                 found.append(f"rule {rule.name}: topic {topic} does not exist")
         if rule.source in existing:
-            problem = retention_problem(rule, topic_config(connection, rule.source, timeout=timeout))
+            problem = retention_problem(rule, topic_configuration(connection, rule.source, timeout=timeout))
             if problem is not None:
                 found.append(problem)
     return DelayProblems(len(book.rules) + len(book.refused), found)

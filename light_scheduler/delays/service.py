@@ -17,7 +17,7 @@ from light_scheduler.errors import BrokerError, SchedulerError
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
 from light_scheduler.kafka.targets import Targets
-from light_scheduler.kafka.topic_admin import topic_config, topic_id
+from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
 from light_scheduler.model import DelayRule, RuleBook
 from light_scheduler.model.delay import check_rule, rule_book
 from light_scheduler.settings import Settings
@@ -207,7 +207,7 @@ class Delays(Service):
         connection = self._settings.connection
         for rule in self._book.rules.values():
             if rule not in self._warnings and not self._targets[rule.source].refusal:
-                problem = retention_problem(rule, await asyncio.to_thread(topic_config, connection, rule.source))
+                problem = retention_problem(rule, await asyncio.to_thread(topic_configuration, connection, rule.source))
                 self._warnings[rule] = [] if problem is None else [problem]
                 if problem is not None:
                     log.warning("delay rule %s: %s", rule.name, problem)

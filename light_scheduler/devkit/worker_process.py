@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import signal
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from light_scheduler.connection import Secret
 from light_scheduler.durations import format_duration
 from light_scheduler.errors import SchedulerError
+from light_scheduler.host.page import page_of
 from light_scheduler.model import DelayRule
 from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
 
@@ -82,13 +81,8 @@ class WorkerProcess:
 
     def is_ready(self) -> bool:
         """Say whether every partition that the worker was given is served."""
-        address = (self.settings.web_host, self.settings.web_port)
-        with closing(http.client.HTTPConnection(*address, timeout=_ANSWER_SECONDS)) as connection:
-            try:
-                connection.request("GET", "/ready")
-                return connection.getresponse().status == http.client.OK
-            except (OSError, http.client.HTTPException):
-                return False
+        place = self.settings.web_host, self.settings.web_port
+        return page_of(*place, "/ready", timeout=_ANSWER_SECONDS) is not None
 
     def wait_ready(self, timeout: float = 60.0) -> None:
         """Wait until the worker serves what it was given.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
 
 from light_scheduler.durations import format_duration
 from light_scheduler.model.delay import DelayRule
+from light_scheduler.model.topic_configuration import TopicConfiguration
 from light_scheduler.wire import partition_for
 
 
@@ -58,16 +59,14 @@ def target_partition(key: bytes | None, partition: int, source_partitions: int, 
     return partition % target_partitions if key is None else partition_for(key, target_partitions)
 
 
-def retention_problem(rule: DelayRule, configs: Mapping[str, str]) -> str | None:
+def retention_problem(rule: DelayRule, config: TopicConfiguration) -> str | None:
     """Say what in the configuration of a rule's source topic lets waiting records go before they are due, if any."""
-    policies = {policy.strip() for policy in configs.get("cleanup.policy", "delete").split(",")}
-    retention = int(configs.get("retention.ms", "-1"))
-    if "delete" in policies and 0 <= retention <= rule.delay:
+    if config.expires_records and 0 <= config.retention_ms <= rule.delay:
         return (
-            f"topic {rule.source} keeps records for {format_duration(retention)}, and rule {rule.name} needs them for "
-            f"{format_duration(rule.delay)}: raise its retention.ms well above that"
+            f"topic {rule.source} keeps records for {format_duration(config.retention_ms)}, and rule {rule.name} needs "
+            f"them for {format_duration(rule.delay)}: raise its retention.ms well above that"
         )
-    if "compact" in policies and int(configs.get("min.compaction.lag.ms", "0")) <= rule.delay:
+    if config.is_compacted and config.min_compaction_lag_ms <= rule.delay:
         return (
             f"topic {rule.source} is compacted: of waiting records of rule {rule.name} with the same key only the last "
             f"may be forwarded; raise its min.compaction.lag.ms well above {format_duration(rule.delay)}"

@@ -22,12 +22,12 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError, BrokerUnreachable
 from light_scheduler.model.place import Place
+from light_scheduler.model.topic_configuration import CONFIGURATION_NAMES, TopicConfiguration, configuration_of
 
 from .outages import WHOLE_TOPIC, Outages
 from .probe import Probe
 from .promptness import ANSWER_S, Promptness
 from .topic_facts import (
-    CONFIGS,
     TargetTopic,
     faults_of,
     is_denied,
@@ -221,9 +221,9 @@ class Targets:
             now = time.monotonic()
             self._denied = {name: denied for name, denied in self._denied.items() if denied[1] > now}
             for topic in described:
-                self._take_in(topic, configs.get(topic["topic"], {}), now)
+                self._take_in(topic, configs.get(topic["topic"], TopicConfiguration()), now)
 
-    def _take_in(self, described: dict[str, Any], config: dict[str, str], now: float) -> None:
+    def _take_in(self, described: dict[str, Any], config: TopicConfiguration, now: float) -> None:
         name, known = described["topic"], self._known.get(described["topic"])
         faults: dict[int, str] = {}
         if name in self._denied:
@@ -263,7 +263,7 @@ class Targets:
             self._known = dict(kept) | {name: topic for name, topic in self._known.items() if name in always}
             self._gone = {name: since for name, since in self._gone.items() if name in self._known}
 
-    async def _ask(self, topics: list[str]) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
+    async def _ask(self, topics: list[str]) -> tuple[list[dict[str, Any]], dict[str, TopicConfiguration]]:
         """Return metadata and configuration; a broker that does not answer is given up for another one."""
         while True:
             try:
@@ -288,14 +288,15 @@ class Targets:
         return self._admin
 
 
-async def _configs(admin: AIOKafkaAdminClient, topics: list[str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {topic: {} for topic in topics}
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(CONFIGS)) for topic in topics]
+async def _configs(admin: AIOKafkaAdminClient, topics: list[str]) -> dict[str, TopicConfiguration]:
+    """Return configurations; those that there is no right to read are left out."""
+    found: dict[str, TopicConfiguration] = {}
+    asked = dict.fromkeys(CONFIGURATION_NAMES)
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, asked) for topic in topics]
     for response in await admin.describe_configs(resources):
-        # Without the right to read configurations the broker's defaults are assumed.
         for error_code, _, _, name, configs in (resource[:5] for resource in response.resources):
             if error_code == 0:
-                found[name] = {config[0]: config[1] for config in configs}
+                found[name] = configuration_of({config[0]: config[1] for config in configs})
     return found
 
 

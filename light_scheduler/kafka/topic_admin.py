@@ -23,6 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports 
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.connection.diagnosis import require_access
 from light_scheduler.errors import BrokerError, BrokerUnreachable, NoAnswer
+from light_scheduler.model.topic_configuration import TopicConfiguration, configuration_of
 from light_scheduler.settings import Settings
 
 from .topic_plan import TopicSpec, topic_plan
@@ -93,7 +94,7 @@ def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[Topi
 
 
 def topic_findings(
-    settings: Settings, existing: Mapping[str, int], configs: Mapping[str, Mapping[str, str]]
+    settings: Settings, existing: Mapping[str, int], configs: Mapping[str, TopicConfiguration]
 ) -> list[TopicFinding]:
     """Say what is wrong with topics whose partition counts and configurations are known."""
     findings: list[TopicFinding] = []
@@ -122,7 +123,7 @@ def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, adm
     return str(description.topic_id)
 
 
-def topic_config(connection: Address, topic: str, *, timeout: float = TIMEOUT_S) -> dict[str, str]:
+def topic_configuration(connection: Address, topic: str, *, timeout: float = TIMEOUT_S) -> TopicConfiguration:
     """Return a topic's configurations in force: its own, else the broker's defaults."""
     return _configs(admin_client(connection), [topic], timeout)[topic]
 
@@ -202,12 +203,12 @@ def _await_leaders(admin: AdminClient, names: list[str], timeout: float) -> None
 
 def _configs(
     admin: AdminClient, names: list[str], timeout: float, *, skip_denied: bool = False
-) -> dict[str, dict[str, str]]:
+) -> dict[str, TopicConfiguration]:
     if not names:
         return {}
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
     futures = admin.describe_configs(list(resources.values()), request_timeout=timeout)
-    answers: dict[str, dict[str, str]] = {}
+    answers: dict[str, TopicConfiguration] = {}
     for name, resource in resources.items():
         try:
             entries = awaited(futures[resource], timeout, f"describing topic {name}")
@@ -215,12 +216,12 @@ def _configs(
             if skip_denied and is_caused_by(error, KafkaError.TOPIC_AUTHORIZATION_FAILED):
                 continue
             raise
-        answers[name] = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+        answers[name] = configuration_of({entry.name: entry.value for entry in entries.values()})
     return answers
 
 
 def _mismatches(
-    settings: Settings, spec: TopicSpec, partitions: int, configs: Mapping[str, str] | None
+    settings: Settings, spec: TopicSpec, partitions: int, config: TopicConfiguration | None
 ) -> list[TopicFinding]:
     findings = []
     tools = f"--bootstrap-server {settings.bootstrap_servers} --alter --topic {spec.name}"
@@ -233,17 +234,15 @@ def _mismatches(
             )
             problem = f"has {partitions} partitions; {source.name} has {spec.partitions}, and they must agree"
             findings.append(TopicFinding(spec.name, "partitions", problem, fix))
-    if configs is None:  # the right to read them is missing
+    if config is None:  # the right to read them is missing
         return findings
-    policy = configs.get("cleanup.policy", "delete")
-    if policy != spec.cleanup_policy and not spec.any_policy:
+    if config.cleanup_policy != spec.cleanup_policy and not spec.any_policy:
         fix = f"kafka-configs.sh {tools} --add-config cleanup.policy={spec.cleanup_policy}"
-        problem = f"cleanup.policy is {policy}; it must be {spec.cleanup_policy}"
+        problem = f"cleanup.policy is {config.cleanup_policy}; it must be {spec.cleanup_policy}"
         findings.append(TopicFinding(spec.name, "cleanup.policy", problem, fix))
-    largest = int(configs.get("max.message.bytes", "1048588"))
-    if spec.largest_record is not None and largest < spec.largest_record:
+    if spec.largest_record is not None and config.max_message_bytes < spec.largest_record:
         fix = f"kafka-configs.sh {tools} --add-config max.message.bytes={spec.largest_record}"
-        problem = f"max.message.bytes is {largest}; it must be at least {spec.largest_record}"
+        problem = f"max.message.bytes is {config.max_message_bytes}; it must be at least {spec.largest_record}"
         findings.append(TopicFinding(spec.name, "max.message.bytes", problem, fix))
     return findings
 

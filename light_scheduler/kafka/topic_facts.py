@@ -15,11 +15,9 @@ from aiokafka.errors import (
     for_code,
 )
 
-from .outages import WHOLE_TOPIC
+from light_scheduler.model.topic_configuration import TopicConfiguration
 
-DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
-CONFIGS = ("max.message.bytes", "cleanup.policy", "message.timestamp.type", "min.insync.replicas")
-"""The settings that are asked for."""
+from .outages import WHOLE_TOPIC
 
 _REFUSALS = {
     UnknownTopicOrPartitionError: "topic {topic} does not exist",
@@ -60,7 +58,7 @@ def refused(refusal: str, asked_at: float, *, is_denied: bool = False) -> Target
 
 def unknown(asked_at: float) -> TargetTopic:
     """Return what stands for a topic of which nothing could be learned: what is due for it waits."""
-    return TargetTopic(1, DEFAULT_MAX_MESSAGE_BYTES, None, asked_at)
+    return TargetTopic(1, TopicConfiguration().max_message_bytes, None, asked_at)
 
 
 def refusal_of(topic: str, error: KafkaError) -> str:
@@ -92,15 +90,15 @@ def is_there(described: Mapping[str, Any]) -> bool:
     return described["error_code"] == 0 and bool(described["partitions"])
 
 
-def topic_of(described: Mapping[str, Any], config: Mapping[str, str], asked_at: float) -> TargetTopic:
+def topic_of(described: Mapping[str, Any], config: TopicConfiguration, asked_at: float) -> TargetTopic:
     """Return a topic that is there."""
     return TargetTopic(
         len(described["partitions"]),
-        int(config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)),
+        config.max_message_bytes,
         None,
         asked_at,
-        is_compacted="compact" in config.get("cleanup.policy", "").split(","),
-        stamps_appends=config.get("message.timestamp.type") == "LogAppendTime",
+        is_compacted=config.is_compacted,
+        stamps_appends=config.stamps_appends,
         leaders=tuple(partition.get("leader", 0) for partition in sorted(described["partitions"], key=_number)),
     )
 
@@ -109,16 +107,15 @@ def _number(partition: Mapping[str, Any]) -> int:
     return int(partition.get("partition", 0))
 
 
-def faults_of(described: Mapping[str, Any], config: Mapping[str, str]) -> dict[int, str]:
+def faults_of(described: Mapping[str, Any], config: TopicConfiguration) -> dict[int, str]:
     """Return the partitions of a topic that take nothing for the moment, and why; `WHOLE_TOPIC`: all of them."""
     if not is_there(described):
         return {WHOLE_TOPIC: f"its metadata cannot be read: {for_code(described['error_code']).__name__}"}
-    in_sync_wanted = int(config.get("min.insync.replicas", 1))
     faults: dict[int, str] = {}
     for partition in described["partitions"]:
         in_sync = partition.get("isr")
         # A broker asks for no more replicas than the partition has.
-        wanted = min(in_sync_wanted, len(partition.get("replicas", ())))
+        wanted = min(config.min_insync_replicas, len(partition.get("replicas", ())))
         if partition.get("leader", 0) < 0 or partition.get("error_code") in _LEADERLESS:
             faults[partition["partition"]] = "it has no leader"
         elif in_sync is not None and len(in_sync) < wanted:

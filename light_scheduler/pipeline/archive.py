@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -103,7 +104,7 @@ def read_archive(spark: SparkSession, path: str) -> DataFrame:
 def compact(spark: SparkSession, path: str) -> None:
     """Put small files together, if there is a table yet; what they replace stays until somebody vacuums it."""
     if _version(spark, path) is not None:
-        spark.sql(f"OPTIMIZE delta.`{path}`")
+        DeltaTable.forPath(spark, path).optimize().executeCompaction()
 
 
 def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
@@ -139,18 +140,19 @@ def _wait(spark: SparkSession, query: StreamingQuery, options: ArchiveOptions) -
 def _version(spark: SparkSession, path: str) -> int | None:
     """Return the version of the table, or None if there is none yet."""
     try:
-        last = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").first()
+        last = DeltaTable.forPath(spark, path).history(1).first()
     except AnalysisException:
         return None
     return None if last is None else int(last["version"])
 
 
 def _summary(spark: SparkSession, path: str, before: int | None) -> ArchiveSummary:
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").where(F.col("operation") == "STREAMING UPDATE")
+    table = DeltaTable.forPath(spark, path)
+    history = table.history().where(F.col("operation") == "STREAMING UPDATE")
     added = history.where(F.col("version") > (-1 if before is None else before))
     written = F.element_at("operationMetrics", "numOutputRows").cast("bigint")
     row = added.agg(F.coalesce(F.sum(written), F.lit(0)).alias("records"), F.count("*").alias("batches")).first()
-    detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").first()
+    detail = table.detail().first()
     assert row is not None, "an aggregate has a row"
     assert detail is not None, "a table has details"
     return ArchiveSummary(path, row["records"], row["batches"], detail["numFiles"], detail["sizeInBytes"])

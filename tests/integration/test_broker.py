@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.processes import process_runs
 
 from light_scheduler.devkit import EmbeddedBroker, EmbeddedCluster
 from light_scheduler.devkit.readiness import admin_client
-from light_scheduler.devkit.waiting import process_runs, wait_until
+from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.errors import BrokerStartError
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.broker_facts import single_copies

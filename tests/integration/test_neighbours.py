@@ -9,11 +9,11 @@ import socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import aiohttp
+import psutil
 import pytest
 from rich.console import Console
 from support.application import Application
@@ -134,15 +134,10 @@ async def test_clients_that_list_preview_and_send_without_end_leave_firings_and_
     assert "Traceback" not in worker.log.read_text(errors="replace")
 
 
-def descriptors(pid: int) -> int:
-    """Return how many a process has open."""
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
 async def test_a_worker_without_descriptors_says_so_in_a_line_and_fires_on(application: Application) -> None:
     worker = await application.start_worker()
     url = URL(worker.url)
-    used = descriptors(worker.pid)
+    used = psutil.Process(worker.pid).num_fds()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with application.client() as client:
         await client.schedule("warm", b"", topic=application.target, after=0)  # what firing opens, is open

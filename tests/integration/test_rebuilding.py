@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from aiokafka import TopicPartition
 from rich.console import Console
 from support.application import Application, WorkerProcess
+from support.processes import process_runs
 from support.reading import header, read_until
 from support.waiting import eventually
 
@@ -62,30 +64,17 @@ async def rebuilder_of(worker: WorkerProcess) -> int:
 
 
 def rebuilders(parent: int) -> Iterator[int]:
-    for children in Path(f"/proc/{parent}/task").glob("*/children"):
-        for pid in map(int, told(children).split()):
-            if "rebuild_process" in told(Path(f"/proc/{pid}/cmdline")):
-                yield pid
-
-
-def told(file: Path) -> str:
-    """Return what a file of /proc says; nothing, if its process or thread has ended meanwhile."""
-    try:
-        return file.read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
+    for child in psutil.Process(parent).children():
+        with suppress(psutil.NoSuchProcess):
+            if any("rebuild_process" in word for word in child.cmdline()):
+                yield child.pid
 
 
 async def gone(pid: int) -> None:
     """Wait until a process is no more."""
-    await eventually(lambda: not is_there(pid), within=10)
+    await eventually(lambda: not process_runs(pid), within=10)
 
 
-def is_there(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell whose child a process is")
 async def test_a_worker_that_lost_its_state_has_it_rebuilt_whoever_is_killed_meanwhile(
     application: Application,
 ) -> None:

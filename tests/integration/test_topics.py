@@ -7,14 +7,15 @@ import uuid
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from light_scheduler.cli import cli
 from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.errors import BrokerError, BrokerUnreachable
-from light_scheduler.kafka.topic_admin import check_topics, create_topics, topic_config, topic_id
+from light_scheduler.kafka.topic_admin import check_topics, create_topics, topic_configuration, topic_id
 from light_scheduler.kafka.topic_plan import topic_plan
+from light_scheduler.model.topic_configuration import configuration_of
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.testing import Kafka
 
@@ -33,9 +34,14 @@ def test_created_topics_are_as_planned_and_a_second_call_changes_nothing(setting
     again = create_topics(settings)
     assert (again.created, again.existing) == ((), names)
     assert check_topics(settings) == []
+    admin = admin_client(settings.bootstrap_servers)
     for spec in topic_plan(settings):
-        in_force = topic_config(settings.bootstrap_servers, spec.name)
-        assert {name: in_force[name] for name in spec.config_values()} == spec.config_values()
+        resource = ConfigResource(ResourceType.TOPIC, spec.name)
+        in_force = admin.describe_configs([resource])[resource].result(10)
+        assert {name: in_force[name].value for name in spec.config_values()} == spec.config_values()
+        assert topic_configuration(settings.bootstrap_servers, spec.name) == configuration_of(
+            {name: entry.value for name, entry in in_force.items()}
+        )
 
 
 def test_a_changelog_follows_the_commands_topic_that_is_there(settings: Settings) -> None:
@@ -69,7 +75,7 @@ def test_an_unknown_topic_is_an_error_that_names_it(settings: Settings) -> None:
     with pytest.raises(BrokerError, match="no-such-topic"):
         topic_id(settings.bootstrap_servers, "no-such-topic")
     with pytest.raises(BrokerError, match="no-such-topic"):
-        topic_config(settings.bootstrap_servers, "no-such-topic")
+        topic_configuration(settings.bootstrap_servers, "no-such-topic")
 
 
 def test_a_broker_that_is_not_there_is_an_error_in_bounded_time() -> None:

@@ -36,7 +36,10 @@ Run = Callable[..., None]
 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Loss): ")
 _JARS = {
-    re.compile(r"(ClassNotFound|NoClassDefFound|catalog plugin class).*delta|data source: delta"): (
+    # The last is what Python says of any class of Java's that is not there; only Delta's are named in Python.
+    re.compile(
+        r"(ClassNotFound|NoClassDefFound|catalog plugin class).*delta|data source: delta|'JavaPackage' object"
+    ): (
         "Spark does not find Delta Lake: give its jars with --jar, or to spark-submit with --packages "
         "io.delta:delta-spark_4.2_2.13:4.4.0"
     ),

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
+from light_scheduler.model.topic_configuration import configuration_of
 from light_scheduler.pipeline.archive import read_archive
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.kafka.silence import SILENT
@@ -84,7 +85,7 @@ class Topics:
         return {
             resource.name
             for resource, answer in asked.items()
-            if "compact" in (answer.result(_TIMEOUT_S)["cleanup.policy"].value or "")
+            if configuration_of({told.name: told.value for told in answer.result(_TIMEOUT_S).values()}).is_compacted
         }
 
 

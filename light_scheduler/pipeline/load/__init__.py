@@ -27,7 +27,7 @@ from .columns import check_constants, columns_of
 from .marks import Marks, key_of
 from .records import RecordMaker
 from .task import COUNTS, PIECE_BYTES, REFUSED, LoadTask, report_schema
-from .versions import DeltaTable, TableMark
+from .versions import TableMark, TableVersion
 
 _CONFIGS = {
     # Pieces of files that are the same on every machine, whatever its number of cores.
@@ -133,12 +133,12 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
     if options.format != "delta" or connection is None or _names_version(options.reading):
         return _load_rows(options, task, schema, [table])
     return _load_versions(
-        DeltaTable.at(spark, located(spark, options.table), options.reading), options, task, schema, connection
+        TableVersion.at(spark, located(spark, options.table), options.reading), options, task, schema, connection
     )
 
 
 def _load_versions(
-    delta: DeltaTable, options: LoadOptions, task: LoadTask, schema: StructType, connection: Mapping[str, str]
+    delta: TableVersion, options: LoadOptions, task: LoadTask, schema: StructType, connection: Mapping[str, str]
 ) -> LoadSummary:
     """Load what is new in a Delta table since the version that is marked as loaded, and mark this one."""
     client = WriteOptions.parse(connection).client

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 import msgspec
+from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -46,7 +47,7 @@ class TableMark(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class DeltaTable:
+class TableVersion:
     """A table at a path as it is at a version; `id` stays the same as long as the table exists."""
 
     spark: SparkSession
@@ -56,11 +57,11 @@ class DeltaTable:
     version: int
 
     @classmethod
-    def at(cls, spark: SparkSession, path: str, options: Mapping[str, str]) -> DeltaTable:
+    def at(cls, spark: SparkSession, path: str, options: Mapping[str, str]) -> TableVersion:
         """Return the table as it is now. Raises JobError if there is none."""
         try:
-            detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").first()
-            last = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").first()
+            table = DeltaTable.forPath(spark, path)
+            detail, last = table.detail().first(), table.history(1).first()
         except AnalysisException as error:
             raise JobError(f"{path} cannot be read as delta: {str(error).splitlines()[0]}") from error
         assert detail is not None, "a table has details"

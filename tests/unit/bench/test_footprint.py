@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from light_scheduler.bench.footprint import disk_bytes, idle_cpu_percent, rss_bytes
-
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell")
+from light_scheduler.bench.footprint import cpu_seconds, disk_bytes, idle_cpu_percent, rss_bytes
 
 
 def test_disk_is_the_size_of_all_files_at_any_depth(tmp_path: Path) -> None:
@@ -20,7 +18,6 @@ def test_disk_is_the_size_of_all_files_at_any_depth(tmp_path: Path) -> None:
     assert disk_bytes(tmp_path) == 15
 
 
-@on_linux
 def test_a_process_that_holds_more_has_more_memory() -> None:
     program = (
         "import sys; print(flush=True); sys.stdin.readline(); held = b'1' * (64 << 20); print(flush=True); input()"
@@ -40,13 +37,19 @@ def test_a_process_that_holds_more_has_more_memory() -> None:
     assert after - before > 32 << 20
 
 
-@on_linux
 def test_a_process_that_sleeps_is_idle() -> None:
     percent = idle_cpu_percent(os.getpid(), 0.2)
     assert percent is not None
     assert 0 <= percent < 60
 
 
-def test_what_the_system_does_not_tell_is_not_known() -> None:
-    assert rss_bytes(-1) is None
-    assert idle_cpu_percent(-1, 0.0) is None
+def test_a_process_has_used_the_time_of_its_threads_and_of_the_kernel_for_it() -> None:
+    assert cpu_seconds(os.getpid()) == pytest.approx(sum(os.times()[:2]), abs=0.5)
+
+
+def test_of_a_process_that_is_gone_nothing_is_known() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait(30)
+    assert rss_bytes(process.pid) is None
+    assert cpu_seconds(process.pid) is None
+    assert idle_cpu_percent(process.pid, 0.0) is None

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from light_scheduler.bench.ceiling import LaneShare, added_up, events_per_transaction
-from light_scheduler.bench.cpu import cpu_seconds, ticks
 from light_scheduler.bench.looks import Look, Span, span_of
 from light_scheduler.bench.records import Shape
 from light_scheduler.bench.run import compared
@@ -94,19 +91,3 @@ class TestCeiling:
             {"accepted_per_s": 50_000, "missing": 0}, Ceiling("accepted_per_s", Shape.ACCEPTANCE), 200_000
         )
         assert figures == {"accepted_per_s": 50_000, "missing": 0, "ceiling_per_s": 200_000, "ratio_to_ceiling": 0.25}
-
-
-class TestProcessorTime:
-    def test_user_and_system_ticks_are_added_whatever_the_process_is_called(self) -> None:
-        before_times = "S 1 2 3 4 -1 4194304 10 11 12 13"
-        assert ticks(f"42 (a) b (c)) {before_times} 250 50 7 8 20 0 1 0 99\n") == 300
-
-    def test_a_running_process_has_used_some(self) -> None:
-        if not os.path.exists("/proc/self/stat"):  # noqa: PTH110 - of the system, not of ours
-            pytest.skip("this system does not tell")
-        used = cpu_seconds(os.getpid())
-        assert used is not None
-        assert used == pytest.approx(sum(os.times()[:2]), abs=0.5)
-
-    def test_of_a_process_that_is_gone_nothing_is_known(self) -> None:
-        assert cpu_seconds(2**22 + 1) is None

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.processes import process_runs
 
 from light_scheduler.devkit import Leash
-from light_scheduler.devkit.waiting import process_runs, wait_until
+from light_scheduler.devkit.waiting import wait_until
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 

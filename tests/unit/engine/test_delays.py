@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from light_scheduler.engine.delays import due_head, due_of, retention_problem, target_partition, timestamp_of
 from light_scheduler.model import DelayRule
+from light_scheduler.model.topic_configuration import TopicConfiguration
 from light_scheduler.wire import partition_for
 
 HOUR = 3_600_000
@@ -71,24 +72,23 @@ class TestRetention:
     rule = DelayRule("one", "a", HOUR, "b")
 
     @pytest.mark.parametrize(
-        "configs",
+        "config",
         [
-            {"cleanup.policy": "delete", "retention.ms": str(HOUR + 1)},
-            {"cleanup.policy": "delete", "retention.ms": "-1"},
-            {"cleanup.policy": "compact", "retention.ms": "1", "min.compaction.lag.ms": str(HOUR + 1)},
-            {},
+            TopicConfiguration(retention_ms=HOUR + 1),
+            TopicConfiguration(retention_ms=-1),
+            TopicConfiguration("compact", retention_ms=1, min_compaction_lag_ms=HOUR + 1),
         ],
     )
-    def test_a_topic_that_keeps_records_for_longer_is_fine(self, configs: dict[str, str]) -> None:
-        assert retention_problem(self.rule, configs) is None
+    def test_a_topic_that_keeps_records_for_longer_is_fine(self, config: TopicConfiguration) -> None:
+        assert retention_problem(self.rule, config) is None
 
     def test_a_topic_that_keeps_records_for_no_longer_than_the_delay_is_told_of(self) -> None:
-        problem = retention_problem(self.rule, {"cleanup.policy": "delete", "retention.ms": str(HOUR)})
+        problem = retention_problem(self.rule, TopicConfiguration(retention_ms=HOUR))
         assert problem == (
             "topic a keeps records for 1h, and rule one needs them for 1h: raise its retention.ms well above that"
         )
 
     @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
     def test_a_compacted_topic_is_told_of(self, policy: str) -> None:
-        configs = {"cleanup.policy": policy, "retention.ms": "-1", "min.compaction.lag.ms": "0"}
-        assert "is compacted" in (retention_problem(self.rule, configs) or "")
+        config = TopicConfiguration(policy, retention_ms=-1)
+        assert "is compacted" in (retention_problem(self.rule, config) or "")

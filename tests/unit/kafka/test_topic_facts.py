@@ -17,7 +17,6 @@ from aiokafka.errors import (
 
 from light_scheduler.kafka.outages import WHOLE_TOPIC
 from light_scheduler.kafka.topic_facts import (
-    DEFAULT_MAX_MESSAGE_BYTES,
     TargetTopic,
     faults_of,
     is_missing,
@@ -26,6 +25,9 @@ from light_scheduler.kafka.topic_facts import (
     topic_of,
     unknown,
 )
+from light_scheduler.model.topic_configuration import TopicConfiguration
+
+UNKNOWN = TopicConfiguration()
 
 
 def partition(
@@ -63,7 +65,7 @@ def described(*partitions: dict[str, Any], error: int = 0, **fields: Any) -> dic
 def test_a_partition_takes_records_with_as_many_replicas_in_sync_as_are_wanted_or_as_it_has(
     replicas: int, in_sync: int, wanted: int | None, fault: str | None
 ) -> None:
-    config = {} if wanted is None else {"min.insync.replicas": str(wanted)}
+    config = UNKNOWN if wanted is None else TopicConfiguration(min_insync_replicas=wanted)
     faults = faults_of(described(partition(4, replicas=replicas, in_sync=in_sync)), config)
     assert faults == ({} if fault is None else {4: fault})
 
@@ -79,22 +81,22 @@ def test_a_partition_takes_records_with_as_many_replicas_in_sync_as_are_wanted_o
     ],
 )
 def test_a_partition_without_a_leader_is_at_fault_and_no_other_is(fields: dict[str, int], fault: bool) -> None:
-    faults = faults_of(described(partition(0), partition(1, **fields), partition(2)), {})
+    faults = faults_of(described(partition(0), partition(1, **fields), partition(2)), UNKNOWN)
     assert faults == ({1: "it has no leader"} if fault else {})
 
 
 def test_metadata_that_name_no_replicas_find_no_fault() -> None:
-    assert faults_of(described({"partition": 0, "leader": 1}), {"min.insync.replicas": "2"}) == {}
+    assert faults_of(described({"partition": 0, "leader": 1}), TopicConfiguration(min_insync_replicas=2)) == {}
 
 
 @pytest.mark.parametrize("error", [LeaderNotAvailableError, UnknownTopicOrPartitionError])
 def test_a_topic_whose_metadata_cannot_be_read_is_at_fault_as_a_whole(error: type[KafkaError]) -> None:
-    faults = faults_of(described(error=error.errno), {})
+    faults = faults_of(described(error=error.errno), UNKNOWN)
     assert faults == {WHOLE_TOPIC: f"its metadata cannot be read: {error.__name__}"}
 
 
 def test_a_topic_that_is_being_made_has_no_partitions_yet_and_is_at_fault_as_a_whole() -> None:
-    assert faults_of(described(), {}).keys() == {WHOLE_TOPIC}
+    assert faults_of(described(), UNKNOWN).keys() == {WHOLE_TOPIC}
 
 
 # -- topics to which nothing can be written ---------------------------------------------------------------------------
@@ -136,16 +138,14 @@ def test_a_topic_that_is_not_there_is_not_always_missing(given: dict[str, Any], 
 
 
 def test_without_the_right_to_read_its_configuration_a_topic_has_kafkas_defaults() -> None:
-    topic = topic_of(described(partition(0), partition(1)), {}, 7.0)
-    assert topic == TargetTopic(2, DEFAULT_MAX_MESSAGE_BYTES, None, 7.0, leaders=(1, 1))
+    topic = topic_of(described(partition(0), partition(1)), UNKNOWN, 7.0)
+    assert topic == TargetTopic(2, 1_048_588, None, 7.0, leaders=(1, 1))
 
 
-@pytest.mark.parametrize(
-    ("policy", "is_compacted"),
-    [("delete", False), ("compact", True), ("compact,delete", True), ("delete,compact", True), ("", False)],
-)
-def test_a_topic_with_compaction_among_its_policies_is_compacted(policy: str, is_compacted: bool) -> None:
-    assert topic_of(described(partition()), {"cleanup.policy": policy}, 0.0).is_compacted is is_compacted
+def test_a_topic_does_with_records_what_its_configuration_says() -> None:
+    config = TopicConfiguration("compact", max_message_bytes=9, message_timestamp_type="LogAppendTime")
+    topic = topic_of(described(partition()), config, 0.0)
+    assert (topic.is_compacted, topic.max_message_bytes, topic.stamps_appends) == (True, 9, True)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_a_topic_with_compaction_among_its_policies_is_compacted(policy: str, is
 def test_partitions_are_known_by_their_leaders_in_whichever_order_they_are_told(asked: int, alike: list[int]) -> None:
     leaders = {3: 9, 1: 8, 0: 7, 2: 7}
     told = described(*(partition(number, leader=leader) for number, leader in leaders.items()))
-    assert topic_of(told, {}, 0.0).led_like(asked) == alike
+    assert topic_of(told, UNKNOWN, 0.0).led_like(asked) == alike
 
 
 def test_a_topic_of_which_nothing_was_learned_is_not_refused() -> None:
-    assert unknown(3.0)[:4] == (1, DEFAULT_MAX_MESSAGE_BYTES, None, 3.0)
+    assert unknown(3.0)[:4] == (1, 1_048_588, None, 3.0)

@@ -8,6 +8,7 @@ import pytest
 
 from light_scheduler.kafka.topic_admin import topic_findings
 from light_scheduler.kafka.topic_plan import MIB, TopicSpec, topic_plan
+from light_scheduler.model.topic_configuration import TopicConfiguration, configuration_of
 from light_scheduler.settings import Settings, load_settings
 
 
@@ -19,10 +20,10 @@ def plan(existing: dict[str, int] | None = None, **options: Any) -> dict[str, To
     return {spec.name: spec for spec in topic_plan(settings(**options), existing)}
 
 
-def as_planned(**options: Any) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
+def as_planned(**options: Any) -> tuple[dict[str, int], dict[str, TopicConfiguration]]:
     specs = plan(**options)
     return {name: spec.partitions for name, spec in specs.items()}, {
-        name: spec.config_values() for name, spec in specs.items()
+        name: configuration_of(spec.config_values()) for name, spec in specs.items()
     }
 
 
@@ -117,7 +118,8 @@ def test_another_number_of_history_partitions_is_a_matter_of_taste() -> None:
 
 def test_a_changelog_that_also_deletes_would_lose_schedules() -> None:
     counts, configs = as_planned()
-    configs["app-schedules-changelog"]["cleanup.policy"] = "compact,delete"
+    changelog = configs["app-schedules-changelog"]
+    configs["app-schedules-changelog"] = changelog._replace(cleanup_policy="compact,delete")
     [finding] = topic_findings(settings(), counts, configs)
     assert finding.kind == "cleanup.policy"
     assert "cleanup.policy=compact" in finding.fix
@@ -125,7 +127,7 @@ def test_a_changelog_that_also_deletes_would_lose_schedules() -> None:
 
 def test_a_topic_that_takes_too_small_records_is_found() -> None:
     counts, configs = as_planned()
-    del configs["app-commands"]["max.message.bytes"]
+    configs["app-commands"] = configs["app-commands"]._replace(max_message_bytes=1_048_588)
     [finding] = topic_findings(settings(), counts, configs)
     assert finding.kind == "max.message.bytes"
     assert f"max.message.bytes={10 * MIB}" in finding.fix
@@ -142,6 +144,6 @@ def test_only_commands_topics_of_other_schedulers_may_be_compacted(dialect: str,
     given = settings(commands_topics=f"later:{dialect}")
     specs = topic_plan(given)
     counts = {spec.name: spec.partitions for spec in specs}
-    configs = {spec.name: spec.config_values() for spec in specs}
-    configs["later"]["cleanup.policy"] = "compact"
+    configs = {spec.name: configuration_of(spec.config_values()) for spec in specs}
+    configs["later"] = configs["later"]._replace(cleanup_policy="compact")
     assert [finding.kind for finding in topic_findings(given, counts, configs)] == kinds

@@ -22,12 +22,16 @@ FROM_PY4J = """An error occurred while calling o73.load.
 NO_DELTA = """An error occurred while calling o73.sql.
 : org.apache.spark.SparkException: Cannot find catalog plugin class for catalog 'spark_catalog': org.apache.spark.sql.\
 delta.catalog.DeltaCatalog."""
+NO_DELTA_OF_PYTHON = "'JavaPackage' object is not callable"
 NO_S3A = """An error occurred while calling o73.parquet.
 : java.lang.RuntimeException: java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found
 """
 
 
-@pytest.mark.parametrize(("text", "package"), [(NO_DELTA, "io.delta:delta-spark"), (NO_S3A, "hadoop-aws")])
+@pytest.mark.parametrize(
+    ("text", "package"),
+    [(NO_DELTA, "io.delta:delta-spark"), (NO_DELTA_OF_PYTHON, "io.delta:delta-spark"), (NO_S3A, "hadoop-aws")],
+)
 def test_jars_that_are_missing_are_named_with_what_to_do(text: str, package: str) -> None:
     reason = reason_of(RuntimeError(text))
     assert package in reason

@@ -1,0 +1,52 @@
+"""Which configurations of topics matter here, and what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_DAY_MS = 86_400_000
+
+
+class TopicConfiguration(NamedTuple):
+    """A topic's configurations in force, by Kafka's names with underscores for dots; Kafka's defaults where not told.
+
+    Times are in ms, sizes in bytes; a `retention_ms` of -1 has no end.
+    """
+
+    cleanup_policy: str = "delete"
+    delete_retention_ms: int = _DAY_MS
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    min_compaction_lag_ms: int = 0
+    min_insync_replicas: int = 1
+    retention_ms: int = 7 * _DAY_MS
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self._policies
+
+    @property
+    def expires_records(self) -> bool:
+        return "delete" in self._policies
+
+    @property
+    def stamps_appends(self) -> bool:
+        """Whether the broker replaces timestamps by its own clock."""
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def _policies(self) -> set[str]:
+        return {policy.strip() for policy in self.cleanup_policy.split(",")}
+
+
+_NAMES = {field: field.replace("_", ".") for field in TopicConfiguration._fields}
+_KINDS = {field: type(default) for field, default in TopicConfiguration._field_defaults.items()}
+CONFIGURATION_NAMES = tuple(_NAMES.values())
+"""The configurations to ask a broker for."""
+
+
+def configuration_of(told: Mapping[str, str | None]) -> TopicConfiguration:
+    """Read what a broker told, by Kafka's names; what does not matter here is passed over."""
+    given = {field: told.get(name) for field, name in _NAMES.items()}
+    return TopicConfiguration(**{field: _KINDS[field](value) for field, value in given.items() if value is not None})

@@ -7,7 +7,7 @@ import logging
 from aiokafka import AIOKafkaConsumer
 from aiokafka.client import ConnectionGroup
 
-from .silence import patience
+from .broker_silence import patience
 
 HEARTBEAT_S = 2.0
 

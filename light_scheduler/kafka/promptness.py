@@ -25,7 +25,7 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.connection import Connection
 
-from .silence import Watch, patience
+from .broker_silence import Watch, patience
 
 CONNECT_S = 2.0
 LATE_S = 0.5

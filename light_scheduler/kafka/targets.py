@@ -24,9 +24,9 @@ from light_scheduler.errors import BrokerError, BrokerUnreachable
 from light_scheduler.model.place import Place
 from light_scheduler.model.topic_configuration import CONFIGURATION_NAMES, TopicConfiguration, configuration_of
 
-from .outages import WHOLE_TOPIC, Outages
 from .probe import Probe
 from .promptness import ANSWER_S, Promptness
+from .target_outages import WHOLE_TOPIC, Outages
 from .topic_facts import (
     TargetTopic,
     faults_of,

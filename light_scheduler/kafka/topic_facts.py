@@ -17,7 +17,7 @@ from aiokafka.errors import (
 
 from light_scheduler.model.topic_configuration import TopicConfiguration
 
-from .outages import WHOLE_TOPIC
+from .target_outages import WHOLE_TOPIC
 
 _REFUSALS = {
     UnknownTopicOrPartitionError: "topic {topic} does not exist",

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from light_scheduler.model.place import Place
 
-from .outages import FORGET_S, Outages
+from .target_outages import FORGET_S, Outages
 
 MANY_REFUSED = 3
 """Records that a partition refused, and took none between; then it is on trial."""

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from aiokafka import TopicPartition
 
-from light_scheduler.kafka.outages import WHOLE_TOPIC, Outage, Outages
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
+from light_scheduler.kafka.target_outages import WHOLE_TOPIC, Outage, Outages
 from light_scheduler.model import EventType
 from light_scheduler.model.place import Place
 from light_scheduler.tables import ScheduleTable

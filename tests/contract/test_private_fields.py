@@ -22,6 +22,8 @@ NOT_THEIRS = {
     "_exit": "of os",
     "_PARTITION_EOF": "documented codes of confluent_kafka.KafkaError",
     "_TIMED_OUT": "",
+    "_fields": "of named tuples",
+    "_field_defaults": "of named tuples",
     "_TRANSPORT": "",
     "_ALL_BROKERS_DOWN": "",
 }

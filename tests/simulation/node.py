@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaConnectionError
 from light_scheduler.agents import DueTimer
 from light_scheduler.engine import FiringRules
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.outages import Outages
+from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.kafka.trials import Trials

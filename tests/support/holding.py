@@ -7,7 +7,7 @@ from typing import Any
 
 from aiokafka.errors import KafkaError
 
-from light_scheduler.kafka.outages import Outages
+from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.topic_facts import refused
 from light_scheduler.kafka.trials import MANY_REFUSED, Trials
 from light_scheduler.lanes.context import Refusals

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.client import ConnectionGroup
 
-from light_scheduler.kafka import heartbeats, silence
+from light_scheduler.kafka import broker_silence, heartbeats
 from light_scheduler.kafka.heartbeats import bound_heartbeats
 
 NODE = 1
@@ -47,7 +47,7 @@ async def test_a_coordinator_that_answers_no_heartbeat_is_given_up(
     monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
     monkeypatch.setattr(heartbeats, "HEARTBEAT_S", 0.05)
-    monkeypatch.setattr(silence, "STEP_S", 0.01)
+    monkeypatch.setattr(broker_silence, "STEP_S", 0.01)
     conn, coordinator = Conn(), Coordinator(answers=answers)
     client = SimpleNamespace(_conns={(NODE, ConnectionGroup.COORDINATION): conn})
     consumer: Any = SimpleNamespace(_coordinator=coordinator, _client=client)

@@ -13,8 +13,8 @@ from aiokafka.conn import CloseReason
 from aiokafka.structs import BrokerMetadata
 from support.slow_broker import hanging
 
+from light_scheduler.kafka import broker_silence
 from light_scheduler.kafka import promptness as module
-from light_scheduler.kafka import silence
 from light_scheduler.kafka.promptness import Promptness
 
 SILENT, OTHER = 1, 2
@@ -58,7 +58,7 @@ class Conn:
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONNECT_S", 0.05)
-    monkeypatch.setattr(silence, "STEP_S", 0.01)
+    monkeypatch.setattr(broker_silence, "STEP_S", 0.01)
 
 
 async def test_a_broker_that_answers_no_connection_is_left_out_by_all_clients() -> None:

@@ -15,7 +15,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from light_scheduler.kafka.outages import WHOLE_TOPIC
+from light_scheduler.kafka.target_outages import WHOLE_TOPIC
 from light_scheduler.kafka.topic_facts import (
     TargetTopic,
     faults_of,

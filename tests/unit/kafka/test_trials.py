@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from light_scheduler.kafka import trials as module
-from light_scheduler.kafka.outages import FIRST_WAIT_S, FORGET_S, Outages
+from light_scheduler.kafka.target_outages import FIRST_WAIT_S, FORGET_S, Outages
 from light_scheduler.kafka.trials import MANY_REFUSED, Trials
 
 AT = 1_767_225_600_000

@@ -12,9 +12,9 @@ from aiokafka.errors import KafkaConnectionError
 from support.waiting import eventually
 
 from light_scheduler.errors import BrokerError, BrokerUnreachable, LaneError
-from light_scheduler.kafka import outages as outages_module
+from light_scheduler.kafka import target_outages as outages_module
 from light_scheduler.kafka import targets as module
-from light_scheduler.kafka.outages import WHOLE_TOPIC
+from light_scheduler.kafka.target_outages import WHOLE_TOPIC
 from light_scheduler.kafka.targets import FRESH_S, GONE_S, Targets
 from light_scheduler.kafka.trials import MANY_REFUSED
 from light_scheduler.model.place import Place

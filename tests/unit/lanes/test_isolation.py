@@ -8,7 +8,7 @@ import pytest
 from aiokafka.errors import InvalidTimestampError, MessageSizeTooLargeError, TopicAuthorizationFailedError, UnknownError
 
 from light_scheduler.kafka.batches import RecordsRefusedError, UserRecord
-from light_scheduler.kafka.outages import Outages
+from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.trials import MANY_REFUSED, Trials
 from light_scheduler.lanes.context import origin_key
 from light_scheduler.lanes.isolation import FORGET_MS, Isolation

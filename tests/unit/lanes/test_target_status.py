@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from light_scheduler.kafka.outages import WHOLE_TOPIC, Outages
+from light_scheduler.kafka.target_outages import WHOLE_TOPIC, Outages
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.status import TargetStatus
 from light_scheduler.tables import MemoryStore, ScheduleTable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.kafka.outages import FIRST_WAIT_S, FORGET_S, LAST_WAIT_S, WHOLE_TOPIC, Outages
+from light_scheduler.kafka.target_outages import FIRST_WAIT_S, FORGET_S, LAST_WAIT_S, WHOLE_TOPIC, Outages
 from light_scheduler.model.place import Place
 
 AT = 1_767_225_600_000

@@ -15,9 +15,9 @@ from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.structs import BrokerMetadata
 from support.slow_broker import hanging, slow_broker
 
-from light_scheduler.kafka import promptness, silence
+from light_scheduler.kafka import broker_silence, promptness
+from light_scheduler.kafka.broker_silence import patience
 from light_scheduler.kafka.promptness import Promptness
-from light_scheduler.kafka.silence import patience
 
 BROKER, ABSENT = 1, 2
 STEP_S, LIMIT_S = 0.02, 0.2
@@ -26,7 +26,7 @@ REQUEST = HeartbeatRequest("group", 1, "member")
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "STEP_S", STEP_S)
+    monkeypatch.setattr(broker_silence, "STEP_S", STEP_S)
     monkeypatch.setattr(promptness, "CONNECT_S", LIMIT_S)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
@@ -18,6 +19,14 @@ POLL_S = 0.05
 LOOK_S = 3.0
 MARKERS_TIMEOUT_S = 20.0
 """How long an owner waits for markers; then it fences once more."""
+
+
+class PartitionLogs(NamedTuple):
+    """A partition of a commands topic, and that of the changelog which has its state."""
+
+    commands: TopicPartition
+    changelog: TopicPartition
+
 
 EndOf = Callable[[StateConsumer, TopicPartition, int], Awaitable[int]]
 """Where a changelog ends for a table that has it up to an offset."""

@@ -47,6 +47,7 @@ class TenantScan:
         self,
         tenant: str,
         items: Iterator[tuple[bytes, bytes]],
+        *,
         bound: bytes,
         most: int | None,
         unit: float,

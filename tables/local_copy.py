@@ -7,9 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from aiokafka import TopicPartition
-
-from .changelog import committed_end, decided_end, length, reading
+from .changelog import PartitionLogs, committed_end, decided_end, length, reading
 from .rebuilding import MANY_OFFSETS
 from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, open_table, restore
 from .services import LaneServices
@@ -26,8 +24,7 @@ class LocalCopy:
 
     def __init__(
         self,
-        commands: TopicPartition,
-        changelog: TopicPartition,
+        logs: PartitionLogs,
         path: Path,
         services: LaneServices,
         stopping: Callable[[], bool],
@@ -39,8 +36,7 @@ class LocalCopy:
         self.restoration: Restoration | None = None
         self.rebuilds = 0
         self._is_condemned = False
-        self._commands = commands
-        self._changelog = changelog
+        self._logs = logs
         self._path = path
         self._services = services
         self._stopping = stopping
@@ -84,7 +80,7 @@ class LocalCopy:
             services.stores.destroy(self._path)
             self._count_rebuild()
             self._is_condemned = False
-        facts = self.facts or await services.changelog_facts(self._changelog.topic)
+        facts = self.facts or await services.changelog_facts(self._logs.changelog.topic)
         if self.table is not None and flaw_of(self.table, facts, services.clock.now()) is not None:
             self._close_table()
         table = self._open(facts) if self.table is None else self.table
@@ -93,23 +89,22 @@ class LocalCopy:
         async with turn, reading(services.clients) as reader:
             begun = None
             is_wanted = table.is_empty and not self._stopping()
-            if is_wanted and services.rebuilding and await length(self._changelog, reader) >= MANY_OFFSETS:
+            if is_wanted and services.rebuilding and await length(self._logs.changelog, reader) >= MANY_OFFSETS:
                 self._close_table()
                 begun = await services.rebuilding.rebuild(
-                    self._path, facts, self._changelog, self._commands, self._stopping, self._watch
+                    self._path, facts, self._logs, stopping=self._stopping, watch=self._watch
                 )
                 table = self._open(facts)
             restored = await restore(
                 table,
                 facts,
-                self._changelog,
-                self._commands,
+                self._logs,
                 reader,
                 services.clock,
-                self._stopping,
-                self._watch,
-                begun,
-                partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end,
+                stopping=self._stopping,
+                watch=self._watch,
+                begun=begun,
+                end_of=partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end,
             )
         services.loads.withdraw(self)
         return table, restored

@@ -259,7 +259,14 @@ class Overlay:
             items = self._candidates(tenant, fresh_due.get(tenant, []))
             bound = layout.index_from(tenant, until + 1)
             scans[tenant] = TenantScan(
-                tenant, items, bound, allowed(tenant), unit, self._primaries, self._value_of, waits
+                tenant,
+                items,
+                bound=bound,
+                most=allowed(tenant),
+                unit=unit,
+                primaries=self._primaries,
+                get=self._value_of,
+                waits=waits,
             )
         return scans, next_fresh
 

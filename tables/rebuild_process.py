@@ -26,7 +26,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 from light_scheduler.logs import logging_config
 
-from .changelog import reading
+from .changelog import PartitionLogs, reading
 from .rebuilding import Job, Reached, decoded
 from .recovery import Restoration, open_table, restore
 from .rocks import RocksStore
@@ -82,18 +82,20 @@ class _Teller:
 async def _rebuild(job: Job) -> None:
     clock, teller = SystemClock(), _Teller()
     table = open_table(RocksStore, Path(job.path), job.facts, clock.now())
+    logs = PartitionLogs(
+        commands=TopicPartition(job.commands, job.partition), changelog=TopicPartition(job.changelog, job.partition)
+    )
     telling = asyncio.create_task(teller.run())
     try:
         async with reading(job.clients) as reader:
             await restore(
                 table,
                 job.facts,
-                TopicPartition(job.changelog, job.partition),
-                TopicPartition(job.commands, job.partition),
+                logs,
                 reader,
                 clock,
-                lambda: False,
-                teller.watch,
+                stopping=lambda: False,
+                watch=teller.watch,
             )
     finally:
         telling.cancel()

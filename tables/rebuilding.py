@@ -21,12 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from aiokafka import TopicPartition
 
 from light_scheduler.connection import Secret
 from light_scheduler.kafka.clients import KafkaClients
 
-from .changelog import STALL_TIMEOUT_S
+from .changelog import STALL_TIMEOUT_S, PartitionLogs
 from .recovery import ChangelogFacts, Restoration
 
 MANY_OFFSETS = 200_000
@@ -78,8 +77,8 @@ class Rebuilding:
         self,
         path: Path,
         facts: ChangelogFacts,
-        changelog: TopicPartition,
-        commands: TopicPartition,
+        logs: PartitionLogs,
+        *,
         stopping: Callable[[], bool],
         watch: Callable[[Restoration], None],
     ) -> Restoration | None:
@@ -87,6 +86,7 @@ class Rebuilding:
 
         The process is gone when this returns or raises. `watch` is given the restoration as it begins.
         """
+        commands, changelog = logs
         job = Job(
             clients=self._clients,
             changelog=changelog.topic,

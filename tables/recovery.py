@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError, FormatError, FormatTooOld, StateCorrupt, StateStale
 from light_scheduler.kafka.fetching import StateConsumer
 
-from .changelog import STALL_TIMEOUT_S, EndOf, committed_end
+from .changelog import STALL_TIMEOUT_S, EndOf, PartitionLogs, committed_end
 from .loading import STEP_RECORDS, BulkLoad, ChangelogRecord
 from .overlay import Overlay
 from .status import RestoreStatus
@@ -156,22 +155,23 @@ def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
 async def restore(
     table: ScheduleTable,
     facts: ChangelogFacts,
-    changelog: TopicPartition,
-    commands: TopicPartition,
+    logs: PartitionLogs,
     reader: StateConsumer,
     clock: Clock,
+    *,
     stopping: Callable[[], bool],
     watch: Callable[[Restoration], None],
     begun: Restoration | None = None,
     end_of: EndOf = committed_end,
 ) -> Restored:
-    """Apply the changelog from the table's checkpoint to its end, and look where the commands end.
+    """Apply the changelog of `logs` from the table's checkpoint to its end, and look where the commands end.
 
     To be called after fencing by the partition's owner, with an `end_of` that waits for what fencing has decided.
     `watch` is given the restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog
     stops answering, or as `end_of` does; StateStale if the table is too old before it is done.
     """
     loop = asyncio.get_running_loop()
+    commands, changelog = logs
     to_table = _Loading(table) if table.is_new else Replaying(table)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:

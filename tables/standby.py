@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from light_scheduler.errors import FormatError, StateCorrupt, StateFull
 from light_scheduler.kafka.supervision import Supervision
 
-from .changelog import reading
+from .changelog import PartitionLogs, reading
 from .local_copy import LocalCopy
 from .recovery import Replaying, check_fresh
 from .services import LaneServices
@@ -50,7 +50,7 @@ class Standby:
         self._end: int | None = None
         name = f"the standby for {tp.topic}-{tp.partition}"
         self._supervision = Supervision(name, log, FIRST_RETRY_S, LAST_RETRY_S)
-        self._copy = LocalCopy(tp, changelog, state_path, services, self._supervision.is_stopping)
+        self._copy = LocalCopy(PartitionLogs(tp, changelog), state_path, services, self._supervision.is_stopping)
 
     def start(self, predecessor: asyncio.Task[None] | None) -> None:
         """Begin; a predecessor that is still closing holds the folder, and is waited for."""

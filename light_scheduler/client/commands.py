@@ -73,7 +73,7 @@ def schedule_command(
         identity = _id_of_content(key, payload, asked, user)
     elif identity is None and key is None:
         identity = generated_id
-    return _checked("schedule", tenant, identity, key, payload, asked, reply_to, user)
+    return _checked("schedule", tenant, identity, asked, key=key, value=payload, reply_to=reply_to, user=user)
 
 
 def control_command(
@@ -86,7 +86,7 @@ def control_command(
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
     """Make the record of a `cancel`, `pause`, `resume` or `trigger`. Raises InvalidCommand, naming the header."""
-    return _checked(name, tenant, id, key, None, _version(expected_version), reply_to)
+    return _checked(name, tenant, id, _version(expected_version), key=key, reply_to=reply_to)
 
 
 def reschedule_command(
@@ -101,7 +101,7 @@ def reschedule_command(
     """Make the record of a `reschedule`. Raises InvalidCommand, naming the header at fault."""
     refuse_unknown(rule, TimeRule)
     headers = _asked(rule, TimeRule.__annotations__) + _version(expected_version)
-    return _checked("reschedule", tenant, id, key, None, headers, reply_to)
+    return _checked("reschedule", tenant, id, headers, key=key, reply_to=reply_to)
 
 
 def control_many_command(
@@ -135,7 +135,7 @@ def complete_command(
         (header_name("completion"), b"success" if succeeded else b"failure"),
     ]
     id = firing_id.rpartition("@")[0] or firing_id
-    return _checked("complete", tenant, id, key, None, headers, reply_to)
+    return _checked("complete", tenant, id, headers, key=key, reply_to=reply_to)
 
 
 def new_id(clock: Clock) -> str:
@@ -160,16 +160,17 @@ def _for_many(
     if narrowed is everything:
         given = "is given together with id_prefix or labels" if everything else "is needed without id_prefix and labels"
         raise InvalidCommand("everything", f"{given}: it selects all schedules of the tenant")
-    return _checked(command, tenant, prefix + ANY, None, None, [*labels, *asked], reply_to)
+    return _checked(command, tenant, prefix + ANY, [*labels, *asked], reply_to=reply_to)
 
 
 def _checked(
     command: str,
     tenant: str,
     identity: str | None,
-    key: Key | None,
-    value: bytes | None,
     asked: Headers,
+    *,
+    key: Key | None = None,
+    value: bytes | None = None,
     reply_to: ReplyTo | None,
     user: Headers | None = None,
 ) -> CommandToSend:

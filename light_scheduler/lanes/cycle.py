@@ -125,7 +125,15 @@ class Cycle:
         firings = Firings(transaction, self._bulk, self._condemned, refusals, traced=traced)
         self.tried = firings.tried
         with blaming(lambda: None if firings.current is None else Work(Kind.FIRING, origin_key(firings.current))):
-            Turns(transaction.overlay, firings, transaction.now, due, limit, max_bytes, waits).take()
+            Turns(
+                transaction.overlay,
+                firings,
+                due,
+                now=transaction.now,
+                limit=limit,
+                max_bytes=max_bytes,
+                waits=waits,
+            ).take()
 
     def answer(self, refusals: Refusals, holding: Holding | None = None) -> int:
         """Add the results that were asked for; return how many have nowhere to go."""

@@ -46,7 +46,7 @@ from light_scheduler.kafka.fencing import Fencing
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
 from light_scheduler.tables import ScheduleTable
-from light_scheduler.tables.changelog import is_untouched
+from light_scheduler.tables.changelog import PartitionLogs, is_untouched
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.services import LaneServices
 
@@ -75,7 +75,7 @@ class Lane:
         self.reason: str | None = None
         self.fenced = asyncio.Event()
         changelog = TopicPartition(*context.changelog)
-        self.copy = LocalCopy(self.tp, changelog, state_path, services, self.is_closing, is_lane=True)
+        self.copy = LocalCopy(PartitionLogs(self.tp, changelog), state_path, services, self.is_closing, is_lane=True)
         self.input = InputPosition(self.tp, context.names.app_id, changelog.topic, time.monotonic)
         self._services = services
         self._producer: LaneProducer | None = None
@@ -86,13 +86,13 @@ class Lane:
         self._work = LaneWork(
             context,
             services,
-            self.intake,
-            self.readable,
-            self.input,
-            self._timer,
-            self._wake,
-            self.is_closing,
-            lambda: self.reason,
+            intake=self.intake,
+            readable=self.readable,
+            input=self.input,
+            timer=self._timer,
+            wake=self._wake,
+            is_closing=self.is_closing,
+            reason=lambda: self.reason,
         )
         self.counters, self.skew = self._work.counters, self._work.skew
         self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)

@@ -83,6 +83,7 @@ class LaneWork:
         self,
         context: LaneContext,
         services: LaneServices,
+        *,
         intake: Intake,
         readable: Readable,
         input: InputPosition,

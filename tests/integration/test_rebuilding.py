@@ -25,7 +25,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.topic_admin import topic_id
 from light_scheduler.tables import ScheduleTable, layout, rebuilding
-from light_scheduler.tables.changelog import length, reading
+from light_scheduler.tables.changelog import PartitionLogs, length, reading
 from light_scheduler.tables.rebuilding import Rebuilding
 from light_scheduler.tables.recovery import ChangelogFacts, Restoration, open_table
 from light_scheduler.tables.rocks import RocksStore
@@ -111,6 +111,7 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
     assert await worker.end() == 0
     names, servers = application.settings.topics, application.bootstrap_servers
     commands, changelog = TopicPartition(names.commands, 0), TopicPartition(names.changelog(names.commands), 0)
+    logs = PartitionLogs(commands, changelog)
     facts = ChangelogFacts(await asyncio.to_thread(topic_id, servers, changelog.topic), DAY_MS)
     clients = KafkaClients(servers, 10_000)
     rebuild = Rebuilding(clients, "INFO", "text")
@@ -120,12 +121,12 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
 
     folder = tmp_path / "rebuilt"
     seen: list[Restoration] = []
-    assert await rebuild.rebuild(folder, facts, changelog, commands, lambda: bool(seen), seen.append) is None
+    assert await rebuild.rebuild(folder, facts, logs, stopping=lambda: bool(seen), watch=seen.append) is None
     table = open_table(RocksStore, folder, facts, SystemClock().now())
     assert table.is_empty
     table.close()
 
-    done = await rebuild.rebuild(folder, facts, changelog, commands, lambda: False, seen.append)
+    done = await rebuild.rebuild(folder, facts, logs, stopping=lambda: False, watch=seen.append)
     assert done is seen[-1]
     assert done.records > COUNT
     had = RocksStore(worker.data_dir / application.settings.app_id / f"{commands.topic}-0")

@@ -191,11 +191,11 @@ def _markers_are_not_waited_for() -> Iterator[Any]:
 
 @_mutant(0, "What was committed but not applied is not applied when the lane starts again.")
 def _no_replay() -> Iterator[Any]:
-    async def only_into_empty_tables(table: Any, *args: Any) -> Restored:
+    async def only_into_empty_tables(table: Any, *args: Any, **named: Any) -> Restored:
         if table.checkpoint.changelog_offset:
             with _replaced(Overlay, "replay", lambda *_: None):
-                return await restore(table, *args)
-        return await restore(table, *args)
+                return await restore(table, *args, **named)
+        return await restore(table, *args, **named)
 
     with _replaced(local_copy_module, "restore", only_into_empty_tables):
         yield None

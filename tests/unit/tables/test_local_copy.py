@@ -14,6 +14,7 @@ from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError, StateError
 from light_scheduler.kafka.clients import LaneClients
 from light_scheduler.tables import Checkpoint, ScheduleTable, changelog
+from light_scheduler.tables.changelog import PartitionLogs
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.rocks import RocksStore
@@ -78,8 +79,8 @@ class Desk:
             make_room=unused,
             fail=unused,
         )
-        self.copy = LocalCopy(COMMANDS, CHANGELOG, folder, services, lambda: False, is_lane=True)
-        self.standby = LocalCopy(COMMANDS, CHANGELOG, folder, services, lambda: False)
+        self.copy = LocalCopy(PartitionLogs(COMMANDS, CHANGELOG), folder, services, lambda: False, is_lane=True)
+        self.standby = LocalCopy(PartitionLogs(COMMANDS, CHANGELOG), folder, services, lambda: False)
         self.warm = ScheduleTable(RocksStore(folder))
         self.warm.write({}, Checkpoint(REACHED, 0, 0, "topic-1", AT))
 

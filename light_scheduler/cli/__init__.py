@@ -22,6 +22,7 @@ COMMANDS = {
     "topics": ("topics", "Create or check the topics of an application."),
     "schedule": ("schedule", "Schedule a message, once or as a series."),
     "preview": ("preview", "Show when a schedule would fire, without a broker."),
+    "dry-run": ("dry_run", "Show what commands would deliver, and which would be refused."),
     "cancel": ("cancel", "Cancel a schedule."),
     "pause": ("pause", "Pause a schedule: it does not fire until you resume it."),
     "resume": ("resume", "Resume a paused schedule."),

@@ -219,6 +219,14 @@ class RecordBatches:
         """The partitions that records were added for."""
         return list(dict.fromkeys([*(target for target, _ in self._full), *self._open]))
 
+    def built(self) -> list[tuple[tuple[str, int], bytes, int]]:
+        """Return each partition's batches, in order, as a broker would store them, and how many records each has.
+
+        Nothing can be added after that.
+        """
+        batches = [*self._full, *self._open.items()]
+        return [(target, bytes(builder._build()), builder.record_count()) for target, (builder, _) in batches]
+
     async def send(
         self,
         producer: AIOKafkaProducer,

@@ -24,6 +24,7 @@ from .commands import CommandHandlers
 from .delays import DelayHandlers
 from .dispatch import Dispatch
 from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
+from .dry_run import DryRunHandlers
 from .idempotency import Idempotency
 from .metrics import registry_of
 from .openapi import openapi_document
@@ -48,7 +49,7 @@ LISTS_WAITING = 16
 """Lists that wait for one of those to end."""
 
 WORK_WAITING = 32
-"""Reads of this worker's own tables, and previews, that wait for their turn: there is one at a time."""
+"""Reads of this worker's own tables, previews and dry runs that wait for their turn: there is one at a time."""
 
 PATIENCE_S = 2.0
 """How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
@@ -78,12 +79,13 @@ class Handlers:
         self._worker = worker
         # Two queues: were a list to keep its turn while it waits for other workers, they could wait for each other.
         self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
-        self._work = Turns("lists and previews", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
+        self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
         self._idempotency = Idempotency(worker.commands, worker.settings.topics.idempotency, worker.clock)
         self._parts = (
             self,
             CommandHandlers(Dispatch(worker.commands, self._find), self._idempotency, worker.clock),
             PreviewHandlers(worker.clock, self._work),
+            DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers, PEER_SESSION),
         )
         self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)

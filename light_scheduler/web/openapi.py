@@ -12,7 +12,7 @@ from light_scheduler.client import Receipt
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
 
-from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandBody, Operation
+from .operations import JSON_MEDIA_TYPE, LINES_MEDIA_TYPE, OPERATIONS, CommandBody, CommandLines, Operation
 from .problems import PROBLEM_MEDIA_TYPE, Problem
 
 _PATH_PARAMETERS = {
@@ -27,7 +27,7 @@ def openapi_document(version: str) -> dict[str, Any]:
     bodies = [operation.body for operation in OPERATIONS]
     commands = {_name(body): _command(body) for body in bodies if isinstance(body, CommandBody)}
     types = [operation.answer for operation in OPERATIONS] + [
-        body for body in bodies if not isinstance(body, CommandBody)
+        body for body in bodies if not isinstance(body, CommandBody | CommandLines)
     ]
     _, schemas = msgspec.json.schema_components(
         [type for type in (*types, Problem, Receipt) if type is not None], ref_template="#/components/schemas/{name}"
@@ -74,7 +74,9 @@ def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
     return {"description": description, "content": {operation.media_type.partition(";")[0]: content}}
 
 
-def _body(body: type[msgspec.Struct] | CommandBody) -> dict[str, Any]:
+def _body(body: type[msgspec.Struct] | CommandBody | CommandLines) -> dict[str, Any]:
+    if isinstance(body, CommandLines):
+        return {"required": True, "content": {LINES_MEDIA_TYPE: {"schema": {"type": "string"}}}}
     if isinstance(body, CommandBody):
         schema, required = {"$ref": f"#/components/schemas/{_name(body)}"}, body.required
     else:

@@ -24,11 +24,14 @@ from .documents import (
     ScheduleDetail,
     SchedulePage,
 )
+from .dry_run import DryRunParameters
+from .dry_run_document import DryRunDocument
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
 
 JSON_MEDIA_TYPE = "application/json"
+LINES_MEDIA_TYPE = "application/x-ndjson"
 
 
 class CommandBody(NamedTuple):
@@ -38,6 +41,10 @@ class CommandBody(NamedTuple):
     told: tuple[str, ...] = ("command", "tenant", "id")
     required: bool = True
     is_bulk: bool = False
+
+
+class CommandLines(NamedTuple):
+    """A body of JSON Lines: commands in the JSON form, one a line; `command` defaults to `schedule`."""
 
 
 class Operation(NamedTuple):
@@ -56,7 +63,7 @@ class Operation(NamedTuple):
     problems: tuple[HTTPStatus, ...] = ()
     parameters: type[msgspec.Struct] | None = None
     method: Literal["get", "post", "put", "delete"] = "get"
-    body: type[msgspec.Struct] | CommandBody | None = None
+    body: type[msgspec.Struct] | CommandBody | CommandLines | None = None
     statuses: tuple[HTTPStatus, ...] = (HTTPStatus.OK,)
     headers: Mapping[str, str] = MappingProxyType({})
 
@@ -178,6 +185,16 @@ OPERATIONS = (
         parameters=PreviewParameters,
         method="post",
         body=CommandBody("schedule", told=(), required=False),
+    ),
+    Operation(
+        "/api/v1/dry-run",
+        "dry_run",
+        "Tell what commands would deliver and when, and which would be refused; nothing is sent.",
+        DryRunDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
+        parameters=DryRunParameters,
+        method="post",
+        body=CommandLines(),
     ),
     Operation(
         "/api/v1/delays",

@@ -1,4 +1,7 @@
-"""A pytest plugin: the fixture `light_scheduler_kafka` is one real broker for the whole run.
+"""For tests of what uses the scheduler: `InMemoryScheduler`, and a pytest plugin.
+
+The plugin has two fixtures: `in_memory_scheduler`, a new `InMemoryScheduler` for each test, and
+`light_scheduler_kafka`, one real broker for the whole run.
 
 It is not loaded by itself. In the topmost conftest.py: `pytest_plugins = ["light_scheduler.testing"]`; or
 `pytest -p light_scheduler.testing`. An existing broker is used instead of the embedded one with
@@ -10,9 +13,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
+
+from light_scheduler.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .double import InMemoryScheduler
+
+__all__ = ["BOOTSTRAP_VARIABLE", "OPTION", "ExistingKafka", "InMemoryScheduler", "Kafka"]
+
+__getattr__ = lazy_names(__name__, {"double": ("InMemoryScheduler",)})
 
 OPTION = "--light-scheduler-kafka"
 BOOTSTRAP_VARIABLE = "TEST_KAFKA_BOOTSTRAP"
@@ -41,6 +53,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help=f"Use this Kafka in tests instead of starting one [env: {BOOTSTRAP_VARIABLE}].",
     )
+
+
+@pytest.fixture
+def in_memory_scheduler() -> InMemoryScheduler:
+    """A scheduler without Kafka, at the machine's time: see `InMemoryScheduler`."""
+    from .double import InMemoryScheduler
+
+    return InMemoryScheduler()
 
 
 @pytest.fixture(scope="session")

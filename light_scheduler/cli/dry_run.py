@@ -1,0 +1,111 @@
+"""`light-scheduler dry-run`: what commands would come to."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+
+import click
+import msgspec
+from rich.table import Table
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.dry_run import Answer, Delivery, DryRun
+from light_scheduler.settings import Settings
+from light_scheduler.wire import format_instant
+
+from .examples import examples
+from .options import json_option, settings_options
+from .preview import Instant
+from .schedule_output import print_whole, shown
+
+MOST_KEY_BYTES = 60
+
+
+@click.command(
+    "dry-run",
+    epilog=examples(
+        "dry-run --from-file commands.jsonl --until 2030-02-01T00:00:00Z",
+        "dry-run --from-file - --from 2030-01-01T00:00:00Z --until 2030-02-01T00:00:00Z --json",
+    ),
+)
+@click.option(
+    "--from-file",
+    "path",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    required=True,
+    metavar="FILE",
+    help="JSON Lines; - is stdin.",
+)
+@click.option("--from", "start", type=Instant(), metavar="INSTANT", help="When all are accepted; default: now.")
+@click.option("--until", type=Instant(), required=True, metavar="INSTANT", help="Up to when messages are delivered.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=1_000, show_default=True, help="Most messages to show."
+)
+@json_option
+@settings_options("app_id", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed")
+def command(settings: Settings, path: str, start: int | None, until: int, limit: int, as_json: bool) -> None:
+    """Show what commands would deliver and when, and which would be refused. Needs neither a broker nor a worker.
+
+    Each line is a command in the JSON form that HTTP takes; "command" defaults to "schedule". Every target topic is
+    taken to exist, and no consumer completes what it receives.
+
+    Exit code 1: a command would be refused, or finds no schedule.
+    """
+    start = SystemClock().now() if start is None else start
+    if until < start:
+        raise click.BadParameter(f"is before --from, {format_instant(start)}", param_hint="--until")
+    run = DryRun(_lines(path), start, settings)
+    found = list(islice(run.deliveries(until), limit + 1))
+    deliveries, complete = found[:limit], len(found) <= limit
+    if as_json:
+        from light_scheduler.web.dry_run_document import DryRunDocument
+
+        click.echo(msgspec.json.encode(DryRunDocument.of(run, deliveries, complete=complete)))
+    else:
+        _show(deliveries)
+        for letter in run.undelivered:
+            due = "" if letter.due is None else f" due {format_instant(letter.due)}"
+            click.echo(f"not delivered: {letter.tenant}/{letter.id}{due}: {letter.reason}", err=True)
+        for answer in run.answers:
+            _report(answer)
+        if not complete:
+            click.echo(f"warning: there are more than {limit} messages: raise --limit", err=True)
+    if any(answer.is_refused for answer in run.answers):
+        sys.exit(1)
+
+
+def _lines(path: str) -> list[bytes]:
+    try:
+        with click.open_file(path, "rb") as file:
+            return file.readlines()
+    except OSError as error:
+        raise click.BadParameter(f"{path}: {error.strerror}", param_hint="--from-file") from None
+
+
+def _show(deliveries: list[Delivery]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("delivered (UTC)", "schedule", "topic", "key"):
+        table.add_column(name, no_wrap=True)
+    for name in ("sequence", "attempt", "bytes"):
+        table.add_column(name, no_wrap=True, justify="right")
+    for topic, firing in ((delivery.topic, delivery.firing) for delivery in deliveries):
+        table.add_row(
+            format_instant(firing.fired_at),
+            shown(f"{firing.tenant}/{firing.id}"),
+            shown(topic),
+            shown("" if firing.key is None else firing.key[:MOST_KEY_BYTES].decode(errors="replace")),
+            str(firing.sequence),
+            str(firing.attempt),
+            "null" if firing.payload is None else str(len(firing.payload)),
+        )
+    print_whole(table)
+
+
+def _report(answer: Answer) -> None:
+    """Say of a command that would be refused which line and field are at fault."""
+    if not answer.is_refused:
+        return
+    reason = f"{answer.field}: {answer.reason}" if answer.field else str(answer.reason)
+    name = "" if answer.id is None else f"{answer.tenant}/{answer.id}: "
+    click.echo(f"line {answer.line}: {answer.outcome}: {name}{reason}", err=True)

@@ -1,0 +1,139 @@
+"""A dry run: what commands would come to, were they accepted at an instant and nothing else happened until another.
+
+It is the scheduler in memory (`in_memory`) with commands in the JSON form. Every target topic is taken to exist, with
+any partition, and no consumer completes what it receives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+
+import msgspec
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.in_memory import MemoryScheduler
+from light_scheduler.lanes.pace import MOST
+from light_scheduler.model import DeadLetter, DeadLetterCause, Firing, Outcome
+from light_scheduler.settings import CommandsTopic, Settings
+from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
+
+ANY_PARTITION = 10_000
+"""Which partitions a topic has is not known here."""
+
+_LINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the scheduler would answer to the command of a line; `field` names what is wrong. Times are UTC epoch ms."""
+
+    line: int
+    command: str | None
+    tenant: str | None
+    id: str | None
+    outcome: Outcome
+    version: int | None = None
+    next_due: int | None = None
+    field: str | None = None
+    reason: str | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing would be done: the command is wrong, conflicts with another, or names what is not there."""
+        return self.outcome in (Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND)
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A message that would be delivered to a topic; `firing.fired_at` is when."""
+
+    topic: str
+    firing: Firing
+
+
+class DryRun:
+    """Commands on trial: all are accepted at `start` (UTC epoch ms), in the order of the lines.
+
+        run = DryRun(Path("commands.jsonl").read_bytes().splitlines(), start)
+        for delivery in run.deliveries(start + 86_400_000): ...
+        refused = [answer for answer in run.answers if answer.is_refused]
+
+    `answers` and `undelivered` are those up to where `deliveries` has been read.
+    """
+
+    def __init__(
+        self, lines: Iterable[bytes], start: int, settings: Settings | None = None, *, most_per_cycle: int = MOST
+    ) -> None:
+        """Prepare to take commands, one from each line that is not blank. A wrong one is answered like others."""
+        settings = settings or Settings()
+        source = CommandsTopic(settings.topics.commands, "json")
+        settings = replace(settings, commands_topics=(source,), partitions=1)
+        self._scheduler = MemoryScheduler(settings, start, target_partitions=ANY_PARTITION, most=most_per_cycle)
+        self._results = settings.topics.results
+        self._read = 0
+        self._unsent: dict[int, Answer] = {}
+        self._lines = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+
+    def deliveries(self, until: int) -> Iterator[Delivery]:
+        """Yield what would be delivered up to `until` (UTC epoch ms), in order. No more is computed than is read."""
+        return chain.from_iterable(self.rounds(until))
+
+    def rounds(self, until: int) -> Iterator[list[Delivery]]:
+        """Yield the same in lists, one for each line and cycle, which may be empty.
+
+        For those who have only so much time.
+        """
+        for number, line in self._lines:
+            self._send(number, line)
+            yield []
+        for _ in self._scheduler.rounds(until):
+            read, self._read = self._read, len(self._scheduler.broker.records)
+            records = self._scheduler.delivered_after(read)
+            yield [Delivery(record.topic, parse_firing(record)) for record in records]
+
+    @property
+    def answers(self) -> list[Answer]:
+        """What the scheduler would answer, by line."""
+        answers = dict(self._unsent)
+        for record in self._scheduler.broker.records:
+            correlation_id = correlation_id_of(record.headers) if record.topic == self._results else None
+            if correlation_id is not None:  # else it may be a firing: schedules may aim at that topic
+                number = int(correlation_id)
+                result = decode_result(record.value)
+                answers[number] = Answer(
+                    number,
+                    result.command,
+                    result.tenant,
+                    result.id,
+                    result.outcome,
+                    result.version,
+                    result.next_due,
+                    result.field,
+                    result.reason,
+                )
+        return [answers[number] for number in sorted(answers)]
+
+    @property
+    def undelivered(self) -> list[DeadLetter]:
+        """The firings that would become dead letters."""
+        topic = self._scheduler.names.dead_letters
+        letters = [decode_dead_letter(record)[0] for record in self._scheduler.broker.records if record.topic == topic]
+        return [letter for letter in letters if letter.cause is not DeadLetterCause.REJECTED]
+
+    def _send(self, number: int, line: bytes) -> None:
+        try:
+            members = _LINE.decode(json_command(line, {}, {"command": "schedule"}))
+        except InvalidCommand as error:
+            self._unsent[number] = Answer(number, None, None, None, Outcome.REJECTED, reason=error.reason)
+            return
+        told = {"reply_topic": self._results, "correlation_id": str(number)}
+        answered = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in told.items()}
+        self._scheduler.send(_key_of(members), msgspec.json.encode({**members, **answered}), [])
+
+
+def _key_of(members: dict[str, msgspec.Raw]) -> bytes | None:
+    """Return the record's key as clients and HTTP choose it: the entity key, or else the id."""
+    for name in ("key", "id"):
+        if name in members and isinstance(value := msgspec.json.decode(members[name]), str):
+            return value.encode()
+    return None

@@ -1,0 +1,72 @@
+"""One partition of the commands topic: the lane's cycles, one after another, with nothing between them to wait for."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.lanes.budget import NOTHING_DUE
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.pace import MOST
+from light_scheduler.lanes.work import MAX_BULK, MAX_FIRING_BYTES
+from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.wire import CommandRecord
+
+from .broker import MemoryBroker
+
+
+class MemoryPartition:
+    """Its table, and how far its commands are read. `next_due` is when (UTC epoch ms) a schedule wakes next.
+
+    A cycle holds `most` commands, and as many firings.
+    """
+
+    def __init__(self, context: LaneContext, broker: MemoryBroker, most: int = MOST) -> None:
+        self.next_due: int | None = None
+        self._context = context
+        self._broker = broker
+        self._most = most
+        self._place = context.commands_topic, context.partition
+        self._table = ScheduleTable(MemoryStore())
+        self._position = 0
+        self._is_bulk_at_work = False
+
+    def has_work(self, now: int) -> bool:
+        """Tell whether a cycle at an instant (UTC epoch ms) has something to do."""
+        is_due = self.next_due is not None and self.next_due <= now
+        return is_due or self._is_bulk_at_work or self._position < self._broker.end(self._place)
+
+    def cycle(self, now: int) -> None:
+        """Carry out what waits at an instant, and write what follows: steps 1 to 4 of the commit protocol."""
+        overlay, batches = Overlay(self._table), self._context.new_batches(now)
+        cycle = Cycle(self._context, overlay, batches, now)
+        commands = self._take_commands()
+        has_commands = bool(commands)
+        has_more = self._position < self._broker.end(self._place)
+        if has_commands:
+            cycle.take_all(commands)  # which empties the list
+            cycle.moved_to(self._position)
+        is_bulk_at_work = cycle.advance_bulk(min(self._most, MAX_BULK), MAX_FIRING_BYTES)
+        # A command that waits may cancel what is due.
+        due = NOTHING_DUE if has_more else overlay.due(now, self._most, MAX_FIRING_BYTES)
+        cycle.fire_due(due, {}, self._most, MAX_FIRING_BYTES)
+        cycle.answer({})
+        cycle.keep_bulk()
+        for place, data, count in batches.built():
+            self._broker.append_batch(place, data, count)
+        overlay.apply(changelog_offset=self._broker.end(self._context.changelog), complete_at=now)
+        after = Overlay(self._table)
+        self._is_bulk_at_work = bool((has_commands or is_bulk_at_work) and after.bulk_parts())
+        self.next_due = after.due(-1, 0, 1).next_due
+
+    def _take_commands(self) -> list[CommandRecord]:
+        """Return the next commands, the first of them last."""
+        log = self._broker.log(self._place)[self._position : self._position + self._most]
+        self._position += len(log)
+        return [*reversed(log)]
+
+
+def targets_of(broker: MemoryBroker) -> Targets:
+    """Return a broker as what a cycle looks topics up in: all that it asks is to be told of one."""
+    return cast(Targets, broker)

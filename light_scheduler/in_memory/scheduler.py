@@ -1,0 +1,104 @@
+"""The scheduler as a whole: a lane's cycles for each partition, and a clock that moves from one wake to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from light_scheduler.clock import SettableClock
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.pace import MOST
+from light_scheduler.model import Headers
+from light_scheduler.settings import Settings
+from light_scheduler.wire import dialect_named, partition_for
+
+from .broker import MemoryBroker, Record
+from .partition import MemoryPartition, targets_of
+
+
+class MemoryScheduler:
+    """Carries out the commands of one topic. `now` is UTC epoch ms, `topics` as `MemoryBroker` has it.
+
+    What is sent or due is carried out by `settle`, and by `rounds` as the clock moves. Target topics have
+    `target_partitions`, if they are not named in `topics`; default: as many as the application's own. A cycle holds
+    `most` commands, and as many firings.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        now: int,
+        *,
+        topics: Mapping[str, int] | None = None,
+        target_partitions: int | None = None,
+        most: int = MOST,
+    ) -> None:
+        self.clock = SettableClock(now)
+        self.names = names = settings.topics
+        source = settings.inputs[0]
+        self.commands_topic = source.name
+        changelog = names.changelog(source.name)
+        own = {source.name, changelog, *settings.reserved_topics}
+        self.broker = MemoryBroker(
+            dict.fromkeys(own, settings.partitions), topics, target_partitions or settings.partitions, {changelog}
+        )
+        self._internal = settings.internal_topics
+        limits = Limits(
+            settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
+        )
+        rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
+        dialect, targets = dialect_named(source.dialect), targets_of(self.broker)
+        self._partitions = [
+            MemoryPartition(LaneContext(source.name, number, dialect, names, limits, rules, targets), self.broker, most)
+            for number in range(settings.partitions)
+        ]
+
+    @property
+    def next_due(self) -> int | None:
+        """When a schedule wakes next, UTC epoch ms; None: not before a command."""
+        return min((part.next_due for part in self._partitions if part.next_due is not None), default=None)
+
+    @property
+    def delivered(self) -> list[Record]:
+        """The firings that were delivered, in order: what consumers of the target topics receive."""
+        return self.delivered_after(0)
+
+    def delivered_after(self, written: int) -> list[Record]:
+        """Return the same, without the first `written` records of all topics."""
+        records = self.broker.records[written:]
+        return [record for record in records if record.topic not in self._internal and _is_firing(record)]
+
+    def send(
+        self, key: bytes | None, value: bytes | None, headers: Headers, partition: int | None = None
+    ) -> tuple[int, int]:
+        """Write a command; return its partition and offset. It goes to the partition of its key, if none is named."""
+        if partition is None:
+            partition = partition_for(b"" if key is None else key, len(self._partitions))
+        place = self.commands_topic, partition
+        return partition, self.broker.append(place, key, value, headers, self.clock.now())
+
+    def settle(self) -> None:
+        """Carry out all that was sent and all that is due, until nothing is left to do at this instant."""
+        for _ in self.rounds(self.clock.now()):
+            pass
+
+    def rounds(self, until: int) -> Iterator[None]:
+        """Move the clock to `until` (UTC epoch ms), by way of each instant at which a schedule wakes.
+
+        Yields after each cycle of the partitions that have something to do, which holds `most` at most.
+        """
+        while True:
+            now = self.clock.now()
+            if waiting := [partition for partition in self._partitions if partition.has_work(now)]:
+                for partition in waiting:
+                    partition.cycle(now)
+                yield
+            elif (due := self.next_due) is not None and due <= until:
+                self.clock.set(due)
+            else:
+                self.clock.set(max(until, now))
+                return
+
+
+def _is_firing(record: Record) -> bool:
+    return any(name == "schedule-delivery-id" for name, _ in record.headers)

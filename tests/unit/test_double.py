@@ -1,0 +1,164 @@
+"""The scheduler in memory: a client's calls, a clock that is moved, and what was delivered."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from light_scheduler.client import CommandRefused
+from light_scheduler.errors import BrokerError, InvalidCommand
+from light_scheduler.model import EventType, Outcome
+from light_scheduler.settings import Settings
+from light_scheduler.testing import InMemoryScheduler
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+DECADE = timedelta(days=3_653)
+
+
+@pytest.fixture
+def scheduler() -> InMemoryScheduler:
+    return InMemoryScheduler(now=START)
+
+
+async def test_a_message_is_delivered_at_its_time_and_not_before(scheduler: InMemoryScheduler) -> None:
+    result = await scheduler.schedule("order-1", b"pay!", topic="reminders", after="15m", headers={"kind": "a"})
+    assert result.outcome is Outcome.SCHEDULED
+    await scheduler.advance(minutes=14, seconds=59.999)
+    assert scheduler.delivered == []
+    await scheduler.advance(milliseconds=1)
+    (record,) = scheduler.delivered
+    assert (record.topic, record.key, record.value) == ("reminders", b"order-1", b"pay!")
+    assert ("kind", b"a") in record.headers
+    assert ("schedule-firing-id", b"order-1@1893456900000") in record.headers
+    assert record.timestamp == 1_893_456_900_000
+    assert scheduler.now == START + timedelta(minutes=15)
+
+
+async def test_a_decade_of_cron_takes_less_than_a_second(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("daily", topic="reports", cron="0 9 * * 1-5", timezone="Europe/Prague")
+    begun = time.process_time()
+    await scheduler.advance(DECADE)
+    assert len(scheduler.delivered) == 2_609
+    assert time.process_time() - begun < 1
+
+
+async def test_every_message_of_a_series_has_its_own_time(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("series", topic="t", every="1m", max_firings=3)
+    await scheduler.advance(hours=1)
+    assert [(firing.due, firing.fired_at - firing.due) for firing in scheduler.firings] == [
+        (1_893_456_060_000 + number * 60_000, 0) for number in range(3)
+    ]
+
+
+async def test_an_outage_is_answered_by_the_misfire_policy(scheduler: InMemoryScheduler) -> None:
+    for policy in ("all", "skip", "coalesce"):
+        await scheduler.schedule(policy, topic="t", every="10m", misfire=policy, misfire_grace="1m")
+    await scheduler.outage(minutes=35)
+    assert sorted(firing.id for firing in scheduler.firings) == ["all", "all", "all", "coalesce"]
+
+
+async def test_a_refusal_raises_as_the_client_does(scheduler: InMemoryScheduler) -> None:
+    with pytest.raises(InvalidCommand, match="schedule-cron"):
+        await scheduler.schedule("x", topic="t", cron="0 9 * * *", every="1m")
+    with pytest.raises(CommandRefused) as refused:
+        await scheduler.schedule("x", topic="t", cron="61 * * * *")
+    assert refused.value.result.field == "schedule-cron"
+    assert [letter.field for letter in scheduler.dead_letters] == ["schedule-cron"]
+
+
+async def test_bulk_commands_reach_every_partition(scheduler: InMemoryScheduler) -> None:
+    requests = [{"id": f"order-{number}", "topic": "t", "after": "1h"} for number in range(40)]
+    results = await scheduler.schedule_many(requests, wait=True)  # type: ignore[call-overload]
+    assert {result.partition for result in results} == {0, 1, 2, 3}
+    assert (await scheduler.cancel_many(id_prefix="order-")).count == 40
+    await scheduler.advance(hours=2)
+    assert scheduler.delivered == []
+
+
+async def test_only_the_topics_that_are_named_exist() -> None:
+    scheduler = InMemoryScheduler(now=START, topics={"here": 1}, settings=Settings(delivery_retries=0))
+    result = await scheduler.schedule("a", topic="there", after="1s")
+    assert result.reason == "topic there does not exist: nothing can be delivered there"
+    await scheduler.schedule("b", topic="here", after="1s", target_partition=1)
+    await scheduler.advance(seconds=1)
+    assert sorted(letter.reason for letter in scheduler.dead_letters) == [
+        "topic here has no partition 1; it has 1",
+        "topic there does not exist",
+    ]
+
+
+async def test_a_consumer_completes_what_it_receives(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("job", topic="t", after="1m", ack_timeout="10m", max_attempts=2)
+    await scheduler.advance(minutes=11)
+    assert [firing.attempt for firing in scheduler.firings] == [1, 2]
+    assert (await scheduler.complete(scheduler.firings[1])).outcome is Outcome.COMPLETED
+    await scheduler.advance(hours=1)
+    assert len(scheduler.delivered) == 2
+    assert [event.event for event in scheduler.history][-1] is EventType.COMPLETED
+
+
+async def test_a_firing_of_another_application_cannot_be_completed(scheduler: InMemoryScheduler) -> None:
+    elsewhere = InMemoryScheduler(now=START, settings=Settings(app_id="other"))
+    await elsewhere.schedule("job", topic="t", ack_timeout="1m", max_attempts=2)
+    with pytest.raises(BrokerError, match="other-commands"):
+        await scheduler.complete(elsewhere.firings[0])
+
+
+async def test_what_is_watched_comes_while_the_clock_moves(scheduler: InMemoryScheduler) -> None:
+    seen: list[EventType] = []
+
+    async def watch() -> None:
+        async for event in scheduler.watch():
+            seen.append(event.event)
+            if event.event is EventType.FIRED:
+                await scheduler.schedule("reaction", topic="t", after="1m")
+                return
+
+    await scheduler.schedule("before", topic="t", after="1h")
+    watching = asyncio.create_task(watch())
+    await asyncio.sleep(0)
+    await scheduler.schedule("first", topic="t", after="5m")
+    await scheduler.advance(minutes=10)
+    await watching
+    assert seen == [EventType.SCHEDULED, EventType.FIRED]
+    assert [(firing.id, firing.due) for firing in scheduler.firings] == [
+        ("first", 1_893_456_300_000),
+        ("reaction", 1_893_456_360_000),
+    ]
+
+
+async def test_a_schedule_may_aim_at_the_results_topic(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", b"no result", topic="light-scheduler-results")
+    assert (await scheduler.cancel("a")).outcome is Outcome.NOT_FOUND
+    assert [record.value for record in scheduler.delivered] == [b"no result"]
+
+
+async def test_time_does_not_go_back(scheduler: InMemoryScheduler) -> None:
+    with pytest.raises(ValueError, match="before"):
+        await scheduler.advance_to(START - timedelta(seconds=1))
+    with pytest.raises(ValueError, match="before"):
+        await scheduler.outage(seconds=-1)
+
+
+async def test_the_plugin_has_one_for_each_test(in_memory_scheduler: InMemoryScheduler) -> None:
+    await in_memory_scheduler.send_later("key", b"value", "t", timedelta(seconds=1))
+    await in_memory_scheduler.advance(seconds=1)
+    assert [record.value for record in in_memory_scheduler.delivered] == [b"value"]
+
+
+def test_the_examples_of_the_documentation_run(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "test_examples.py").write_text("\n\n".join(block for block in blocks if "test_" in block))
+    options = ["-p", "no:cacheprovider", "-c", "/dev/null", "-o", "asyncio_mode=auto", "-W", "ignore"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert "5 passed" in ran.stdout, ran.stdout

@@ -1,0 +1,75 @@
+"""The dry run over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from light_scheduler.web import dry_run as handler
+
+NOW = 1_800_000_000_000
+HOUR = 3_600_000
+DRY_RUN = "/api/v1/dry-run"
+
+
+def lines(*commands: dict[str, Any]) -> bytes:
+    return b"\n".join(json.dumps({"target": {"topic": "t"}, **command}).encode() for command in commands)
+
+
+async def test_what_would_be_delivered_and_what_is_refused_is_told(workers: Any) -> None:
+    body = lines({"id": "a", "trigger": {"every": "8h"}}, {"id": "b", "trigger": {"cron": "61 * * * *"}})
+    found = await workers[0].ask("POST", DRY_RUN, 200, body)
+    assert [delivery["at"] for delivery in found["deliveries"]] == [NOW + 8 * HOUR, NOW + 16 * HOUR, NOW + 24 * HOUR]
+    assert [(answer["line"], answer["outcome"], answer["field"]) for answer in found["answers"]] == [
+        (1, "scheduled", None),
+        (2, "rejected", "trigger.cron"),
+    ]
+    assert (found["undelivered"], found["complete"]) == ([], True)
+
+
+async def test_it_begins_and_ends_when_it_is_told_to(workers: Any) -> None:
+    query = "?from=2030-01-01T00:00:00Z&until=2030-01-01T02:00:00Z"
+    found = await workers[0].ask("POST", DRY_RUN + query, 200, lines({"id": "a", "trigger": {"every": "1h"}}))
+    assert [delivery["at"] for delivery in found["deliveries"]] == [1_893_456_000_000 + n * HOUR for n in (1, 2)]
+
+
+async def test_an_answer_has_no_more_messages_than_its_limit(workers: Any) -> None:
+    body = lines({"id": "a", "trigger": {"every": "1s"}})
+    found = await workers[0].ask("POST", f"{DRY_RUN}?limit=5", 200, body)
+    assert (len(found["deliveries"]), found["complete"]) == (5, False)
+
+
+async def test_an_answer_repeats_no_more_bytes_than_its_bound(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "MOST_BYTES", 1_000)
+    body = lines({"id": "a", "trigger": {"every": "1s"}, "payload": {"text": "x" * 400}})
+    found = await workers[0].ask("POST", f"{DRY_RUN}?limit=1000", 200, body)
+    assert (len(found["deliveries"]), found["complete"]) == (3, False)
+
+
+async def test_a_run_that_takes_too_long_ends_where_it_is(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "MOST_TIME_S", 0.02)
+    body = lines({"id": "a", "trigger": {"every": "1ms"}})
+    found = await workers[0].ask("POST", f"{DRY_RUN}?limit=1000", 200, body)
+    assert len(found["deliveries"]) < 1_000
+    assert found["complete"] is False
+
+
+async def test_commands_that_take_too_long_are_refused(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "MOST_TIME_S", 0.0)
+    problem = await workers[0].ask("POST", DRY_RUN, 400, lines({"id": "a"}, {"id": "b"}))
+    assert "light-scheduler dry-run" in problem["detail"]
+
+
+async def test_a_body_has_a_bound_of_lines(workers: Any) -> None:
+    most = lines({"id": "a", "target": {"topic": "t"}}) + b"\n" * handler.MOST_LINES
+    assert len((await workers[0].ask("POST", DRY_RUN, 200, most))["answers"]) == 1
+    problem = await workers[0].ask("POST", DRY_RUN, 400, most + b"{}")
+    assert "1000 lines" in problem["detail"]
+
+
+@pytest.mark.parametrize("query", ["until=soon", "from=soon", "until=1700000000000", "limit=0", "untill=1"])
+async def test_a_parameter_that_is_wrong_is_named(workers: Any, query: str) -> None:
+    problem = await workers[0].ask("POST", f"{DRY_RUN}?{query}", 400, lines({"id": "a"}))
+    assert problem["parameter"] == query.partition("=")[0]

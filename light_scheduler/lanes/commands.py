@@ -9,7 +9,6 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkCommand, Command, Entry, EventType, Outcome, Result
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.native import NativeDialect
 from light_scheduler.wire.relay import FORWARDED_FROM, Count, Origin, as_sent, mark_of
 from light_scheduler.wire.state import identity
 
@@ -42,12 +41,13 @@ class Commands:
         self._answers = answers
         self._bulk = bulk
         self._condemned = condemned
-        self._is_native = isinstance(context.dialect, NativeDialect)
         self._dialect = context.dialect
         self._limits = context.limits
         self._now = transaction.now
         self._overlay = transaction.overlay
         # What is called for every command is looked up once.
+        self._plain = context.dialect.plain
+        self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._store = transaction.store
         self._record = transaction.history.record
@@ -74,14 +74,16 @@ class Commands:
         origin: Origin | None = None
         command: Command | None = None
         try:
-            if self._is_native and (plain := plain_entry(record, self._now, self._limits)) is not None:
+            given = self._plain(record)
+            if given is not None and (plain := plain_entry(record, given, self._now, self._limits)) is not None:
                 name, entry = plain
-                if self._overlay.get(name) is None and self._forwarding.is_home(entry.schedule.target.key or b""):
+                is_home = not self._forwards or self._forwarding.is_home(record.key or b"")
+                if is_home and self._overlay.get(name) is None:
                     self._store(name, entry)
                     self._transaction.outcomes[Outcome.SCHEDULED] += 1
                     self._record(EventType.SCHEDULED, name, entry)
                     return
-            mark = mark_of(record) if self._dialect.forwards else None
+            mark = mark_of(record) if self._forwards else None
             if isinstance(mark, Count):
                 self._bulk.add_count(mark)
                 return
@@ -102,7 +104,7 @@ class Commands:
                 self._bulk.report_none(origin)
 
     def _begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
-        if not self._dialect.forwards:
+        if not self._forwards:
             raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
         if origin is None:
             check_bulk(command, self._now, self._limits)
@@ -139,7 +141,7 @@ class Commands:
         """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
         key = command.key if record.key is None else record.key
         key = command.id.encode() if key is None else key
-        if not self._dialect.forwards or self._forwarding.is_home(key):
+        if not self._forwards or self._forwarding.is_home(key):
             return False
         home = self._forwarding.home_of(key)
         try:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .assigned_peers import AssignedPeers
     from .attachment import attach, faust_options, install
     from .cluster import Lanes, Peers
-    from .handlers import Worker
+    from .worker import Worker
 
 __all__ = ["AssignedPeers", "Lanes", "Peers", "Worker", "attach", "faust_options", "install"]
 
@@ -28,6 +28,6 @@ __getattr__ = lazy_names(
             "Lanes",
             "Peers",
         ),
-        "handlers": ("Worker",),
+        "worker": ("Worker",),
     },
 )

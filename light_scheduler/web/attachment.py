@@ -15,11 +15,12 @@ from light_scheduler.settings import Settings, reachable_host
 from .bodies import Bodies
 from .cluster import Delays, Lanes, Peers
 from .command_channel import CommandChannel, largest_body
-from .handlers import PEER_SESSION, Handlers, Worker
+from .handlers import Handlers
 from .hosts import known_hosts
 from .listener import LimitedSite
 from .middlewares import MIDDLEWARES, own_pages_write
 from .scatter import new_session
+from .worker import PEER_SESSION, Worker
 
 if TYPE_CHECKING:
     from faust.types import AppT

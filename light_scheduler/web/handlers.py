@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import metadata
 
-import aiohttp
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from light_scheduler.clock import Clock
-from light_scheduler.settings import Settings
 from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .answers import schedule_path
-from .cluster import Delays, Lanes, Peers
-from .command_channel import Commands
 from .commands import CommandHandlers
 from .delays import DelayHandlers
 from .dispatch import Dispatch
 from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
 from .dry_run import DryRunHandlers
+from .etf1.handlers import Etf1Handlers
+from .etf1.operations import with_etf1
 from .idempotency import Idempotency
 from .metrics import registry_of
 from .openapi import openapi_document
-from .operations import JSON_MEDIA_TYPE, OPERATIONS
-from .own import OwnMatches, OwnPage, own_matches, own_page
+from .operations import JSON_MEDIA_TYPE, OPERATIONS, Operation
+from .own import OwnPage, own_matches, own_page
 from .parameters import checked, list_query
 from .preview import PreviewHandlers
 from .problems import ProblemError
 from .readiness import why_not_ready
-from .scatter import LOCAL_SCOPE, SCOPE_HEADER, SHARE_MEDIA_TYPE, Scatter
+from .scatter import Scatter, is_local, share_response
 from .turns import Turns
-
-PEER_SESSION = web.AppKey("peer_session", aiohttp.ClientSession)
-"""Where the application keeps its session for requests to other workers."""
+from .worker import PEER_SESSION, Worker
 
 VERSION = metadata.version("light-scheduler")
 
@@ -55,23 +49,6 @@ PATIENCE_S = 2.0
 """How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
 
 
-@dataclass(frozen=True)
-class Worker:
-    """All that the handlers know of the worker they run in."""
-
-    lanes: Lanes
-    delays: Delays
-    commands: Commands
-    peers: Peers
-    settings: Settings
-    clock: Clock
-
-    @property
-    def topics(self) -> frozenset[str]:
-        """The commands topics."""
-        return frozenset(source.name for source in self.settings.inputs)
-
-
 class Handlers:
     """One method per operation, here or in one of the parts."""
 
@@ -81,21 +58,24 @@ class Handlers:
         self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
         self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
         self._idempotency = Idempotency(worker.commands, worker.settings.topics.idempotency, worker.clock)
+        self._etf1 = Etf1Handlers(worker, self._lists, self._work)
+        self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
         self._parts = (
             self,
+            self._etf1,
             CommandHandlers(Dispatch(worker.commands, self._find), self._idempotency, worker.clock),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers, PEER_SESSION),
         )
         self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)
-        self._openapi = msgspec.json.encode(openapi_document(VERSION))
+        self._openapi = msgspec.json.encode(openapi_document(VERSION, self._operations))
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of all operations. An id takes all of the rest of its path, slashes included."""
         return [
             getattr(web, operation.method)(operation.path.replace("{id}", "{id:.+}"), self._handler(operation.name))
-            for operation in OPERATIONS
+            for operation in self._operations
         ]
 
     async def close(self, application: web.Application) -> None:
@@ -108,8 +88,8 @@ class Handlers:
 
     async def list_schedules(self, request: web.Request) -> web.Response:
         query = list_query(request.match_info["tenant"], request.query)
-        if _is_local(request):
-            return _share(await self._own_page(query))
+        if is_local(request):
+            return share_response(await self._own_page(query))
         async with self._lists.turn():
             return _json(await self._scatter(request).page(self._own_page(query), request.rel_url.raw_path_qs, query))
 
@@ -121,8 +101,8 @@ class Handlers:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         id = checked("id", parse_id, request.match_info["id"])
         own = own_matches(self._worker.lanes, tenant, id)
-        if _is_local(request):
-            return _share(await own)
+        if is_local(request):
+            return share_response(await own)
         found = await self._scatter(request).find(own, request.rel_url.raw_path)
         if found is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"Tenant {tenant} has no pending schedule {id!r}.")
@@ -146,23 +126,22 @@ class Handlers:
     async def info(self, request: web.Request) -> web.Response:
         del request
         worker = self._worker
-        return _json(
-            InfoDocument(
-                version=VERSION,
-                app_id=worker.settings.app_id,
-                url=worker.peers.own_url,
-                time=worker.clock.now(),
-                commands_topics={source.name: source.dialect for source in worker.settings.inputs},
-                lanes=worker.lanes.status(),
-                standbys=worker.lanes.standbys(),
-                targets=worker.lanes.targets(),
-                delays=worker.delays.lanes(),
-                peers={
-                    url: {topic: sorted(partitions[topic]) for topic in sorted(worker.topics & partitions.keys())}
-                    for url, partitions in worker.peers.owners().items()
-                },
-            )
+        document = InfoDocument(
+            version=VERSION,
+            app_id=worker.settings.app_id,
+            url=worker.peers.own_url,
+            time=worker.clock.now(),
+            commands_topics={source.name: source.dialect for source in worker.settings.inputs},
+            lanes=worker.lanes.status(),
+            standbys=worker.lanes.standbys(),
+            targets=worker.lanes.targets(),
+            delays=worker.delays.lanes(),
+            peers={
+                url: {topic: sorted(partitions[topic]) for topic in sorted(worker.topics & partitions.keys())}
+                for url, partitions in worker.peers.owners().items()
+            },
         )
+        return _json(self._etf1.info_with_instance(document) if self._etf1.topics else document)
 
     async def metrics(self, request: web.Request) -> web.Response:
         del request
@@ -177,14 +156,6 @@ class Handlers:
 
     def _scatter(self, request: web.Request) -> Scatter:
         return Scatter(self._worker.peers, self._worker.topics, request.app[PEER_SESSION])
-
-
-def _is_local(request: web.Request) -> bool:
-    return request.headers.get(SCOPE_HEADER) == LOCAL_SCOPE
-
-
-def _share(share: OwnPage | OwnMatches) -> web.Response:
-    return web.Response(body=msgspec.msgpack.encode(share), content_type=SHARE_MEDIA_TYPE)
 
 
 def _json(document: msgspec.Struct) -> web.Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -17,23 +18,23 @@ from .problems import PROBLEM_MEDIA_TYPE, Problem
 
 _PATH_PARAMETERS = {
     "tenant": "Tenant of the schedules.",
-    "name": "Name of the delay rule.",
+    "name": "Name of the delay rule, or of the scheduler.",
     "id": "Id of the schedule, percent-encoded. It can hold any character, slashes included.",
 }
 
 
-def openapi_document(version: str) -> dict[str, Any]:
-    """Return the document for a version of the software."""
-    bodies = [operation.body for operation in OPERATIONS]
+def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS) -> dict[str, Any]:
+    """Return the document for a version of the software, and for the operations that it has."""
+    bodies = [operation.body for operation in operations]
     commands = {_name(body): _command(body) for body in bodies if isinstance(body, CommandBody)}
-    types = [operation.answer for operation in OPERATIONS] + [
+    types = [operation.answer for operation in operations] + [
         body for body in bodies if not isinstance(body, CommandBody | CommandLines)
     ]
     _, schemas = msgspec.json.schema_components(
         [type for type in (*types, Problem, Receipt) if type is not None], ref_template="#/components/schemas/{name}"
     )
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
+    for operation in operations:
         paths.setdefault(operation.path, {})[operation.method] = _described(operation)
     return {
         "openapi": "3.1.0",
@@ -69,9 +70,13 @@ def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
     if status is HTTPStatus.NO_CONTENT:
         return {"description": status.phrase}
     answer = Receipt if status is HTTPStatus.ACCEPTED else operation.answer
-    content = {} if answer is None else {"schema": _reference(answer)}
+    content = {} if answer is None else {"schema": _answer(answer, is_list=operation.is_list)}
     description = "Done." if status is HTTPStatus.OK else status.phrase
     return {"description": description, "content": {operation.media_type.partition(";")[0]: content}}
+
+
+def _answer(document: type[msgspec.Struct], *, is_list: bool) -> dict[str, Any]:
+    return {"type": "array", "items": _reference(document)} if is_list else dict(_reference(document))
 
 
 def _body(body: type[msgspec.Struct] | CommandBody | CommandLines) -> dict[str, Any]:

@@ -51,8 +51,8 @@ class Operation(NamedTuple):
     """A request. `name` is both its handler's and its OpenAPI operation id.
 
     `{...}` in the path are parameters, all text; `body` is what a JSON body has to be, `headers` are names and meanings
-    of headers that it may have. An answer without a type is of `media_type`. `statuses` are those of answers when all
-    went well, `problems` those of error answers.
+    of headers that it may have. An answer is an `answer`, or a JSON array of those if `is_list`; without a type it is
+    of `media_type`. `statuses` are those of answers when all went well, `problems` those of error answers.
     """
 
     path: str
@@ -66,6 +66,7 @@ class Operation(NamedTuple):
     body: type[msgspec.Struct] | CommandBody | CommandLines | None = None
     statuses: tuple[HTTPStatus, ...] = (HTTPStatus.OK,)
     headers: Mapping[str, str] = MappingProxyType({})
+    is_list: bool = False
 
 
 _SENDING = (

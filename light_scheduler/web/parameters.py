@@ -77,26 +77,31 @@ def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
 
     Only a parameter that is a list may come more than once.
     """
-    declared = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    declared = {_parameter(field): field for field in msgspec.structs.fields(kind)}
     values: dict[str, Any] = {}
     for spelled in dict.fromkeys(given):
         name = spelled.replace("-", "_")
         if name not in declared:
             raise QueryError(name, f"is not known{closest(name, declared) or '.'} Parameters: {', '.join(declared)}")
-        texts = given.getall(spelled)
+        texts, encoded = given.getall(spelled), declared[name].encode_name
         if declared[name].default_factory is list:
-            values[name] = texts
-        elif len(texts) > 1 or name in values:
+            values[encoded] = texts
+        elif len(texts) > 1 or encoded in values:
             raise QueryError(name, "is given more than once")
         else:
-            values[name] = texts[0]
-            _check(name, texts[0], kind)
+            values[encoded] = texts[0]
+            _check(declared[name], texts[0], kind)
     return msgspec.convert(values, kind, strict=False)
 
 
-def _check(name: str, text: str, kind: type[msgspec.Struct]) -> None:
+def _check(field: msgspec.structs.FieldInfo, text: str, kind: type[msgspec.Struct]) -> None:
     try:
         # One parameter at a time, so that the error is about this one; not strict, for numbers come as text.
-        msgspec.convert({name: text}, kind, strict=False)
+        msgspec.convert({field.encode_name: text}, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise QueryError(name, str(error).partition(" - at `")[0]) from None
+        raise QueryError(_parameter(field), str(error).partition(" - at `")[0]) from None
+
+
+def _parameter(field: msgspec.structs.FieldInfo) -> str:
+    """Return the name of a parameter as errors have it."""
+    return field.encode_name.replace("-", "_")

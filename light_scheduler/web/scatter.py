@@ -11,11 +11,13 @@ import asyncio
 import heapq
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import aiohttp
 import msgspec
+from aiohttp import web
 from yarl import URL
 
 from light_scheduler.tables.views import Lane, Query, encode_cursor
@@ -36,7 +38,26 @@ TOTAL_TIMEOUT_S = 3.0
 GRACE_S = 0.1
 """How long a schedule that was found waits for workers that have not answered yet: a frozen one holds nothing up."""
 
-Share = TypeVar("Share", OwnPage, OwnMatches)
+
+class HasLanes(Protocol):
+    """A worker's share of an answer: a msgspec struct that names the lanes it speaks for."""
+
+    @property
+    def lanes(self) -> list[Lane]: ...
+
+
+Share = TypeVar("Share", bound=HasLanes)
+
+
+@dataclass(frozen=True)
+class Whole(Generic[Share]):
+    """The shares of all lanes: worker -> share, and lane -> the one worker whose share counts for it.
+
+    While a partition moves, two workers may both speak for it.
+    """
+
+    shares: dict[str, Share]
+    claims: dict[Lane, str]
 
 
 class EncodedPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +73,16 @@ def new_session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(headers={SCOPE_HEADER: LOCAL_SCOPE}, cookie_jar=aiohttp.DummyCookieJar())
 
 
+def is_local(request: web.Request) -> bool:
+    """Tell whether another worker asks, for this one's share."""
+    return request.headers.get(SCOPE_HEADER) == LOCAL_SCOPE
+
+
+def share_response(share: HasLanes) -> web.Response:
+    """Answer with this worker's share."""
+    return web.Response(body=msgspec.msgpack.encode(share), content_type=SHARE_MEDIA_TYPE)
+
+
 class Scatter:
     """Asks the other workers. `topics` are the commands topics of the application."""
 
@@ -65,12 +96,19 @@ class Scatter:
 
         Raises ProblemError naming the partitions that are missing.
         """
+        return merged(_claimed(await self.whole(own, path, OwnPage)), query)
+
+    async def whole(self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share]) -> Whole[Share]:
+        """Return every worker's share of an answer. `path` is the request's, with its query string.
+
+        Raises ProblemError naming the partitions that are missing.
+        """
         owners = owner_of_each(self._peers, self._topics)
-        async with self._asked(own, path, owners, OwnPage) as asked:
+        async with self._asked(own, path, owners, kind) as asked:
             await asyncio.wait(asked.values())
             shares, failures = _heard(asked)
         _refuse_gaps(_missing(owners, shares, failures))
-        return merged(_claimed(owners, shares), query)
+        return Whole(shares, _claims(owners, shares))
 
     async def find(self, own: Coroutine[Any, Any, OwnMatches], path: str) -> ScheduleDetail | None:
         """Return the schedule that a path names, or None. Several of one id: the one that was accepted last, of those
@@ -198,17 +236,19 @@ def _refuse_gaps(missing: list[MissingPartition]) -> None:
     )
 
 
-def _claimed(owners: Mapping[Lane, str | None], shares: Mapping[str, OwnPage]) -> list[OwnPage]:
-    """Return the pages with each lane in one of them only: its owner's, if that has it.
-
-    While a partition moves, two workers may both speak for it.
-    """
+def _claims(owners: Mapping[Lane, str | None], shares: Mapping[str, Share]) -> dict[Lane, str]:
+    """Return lane -> the worker whose share counts for it: its owner, if that has it."""
     claims: dict[Lane, str] = {}
     for url, share in shares.items():
         for lane in share.lanes:
             if lane not in claims or owners.get(lane) == url:
                 claims[lane] = url
+    return claims
+
+
+def _claimed(whole: Whole[OwnPage]) -> list[OwnPage]:
+    """Return the pages with each lane in one of them only."""
     return [
-        msgspec.structs.replace(share, rows=[row for row in share.rows if claims.get(row[0].lane) == url])
-        for url, share in shares.items()
+        msgspec.structs.replace(share, rows=[row for row in share.rows if whole.claims.get(row[0].lane) == url])
+        for url, share in whole.shares.items()
     ]

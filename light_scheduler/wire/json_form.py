@@ -23,7 +23,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, Entry, Headers
 
 from .build import command_from, envelope_from
-from .dialect import Envelope
+from .dialect import Envelope, Plain
 from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
 from .firing import firing_headers
 from .record import CommandRecord
@@ -92,6 +92,9 @@ class JsonDialect:
     name = "json"
     forwards = True
     has_schemas = False
+
+    def plain(self, record: CommandRecord) -> Plain | None:  # noqa: ARG002 - reading JSON is no short way
+        return None
 
     def decode(self, record: CommandRecord) -> Command:
         headers = _record_headers(record)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Command, Entry, Headers
+from light_scheduler.model import Command, Entry, Headers, Target
 
 from .build import command_from, envelope_from
-from .dialect import Envelope
-from .fields import CONTROL_PREFIX, RULES, Parse, why_unknown
+from .dialect import Envelope, Plain
+from .fields import CONTROL_PREFIX, RULES, Parse, parse_topic, why_unknown
 from .firing import firing_headers
 from .json_form import CONTENT_TYPE, JSON, is_json_command, is_json_record
 from .record import CommandRecord
@@ -28,6 +28,11 @@ _CONTROL: dict[str, tuple[str, Parse]] = {CONTROL_PREFIX + field: (field, rule.p
 # The one field that may be null: a null key is a key like another.
 _NULLABLE = "target-key"
 
+_AT = CONTROL_PREFIX + "at"
+_TARGET_TOPIC = CONTROL_PREFIX + "target-topic"
+_DIGITS = 13
+"""Of an instant in ms from the years 2001 to 2286: whatever so many digits can write is legal."""
+
 
 def header_name(field: str) -> str:
     """Return the header of a control field."""
@@ -40,6 +45,30 @@ class NativeDialect:
     name = "native"
     forwards = True
     has_schemas = False
+
+    def plain(self, record: CommandRecord) -> Plain | None:
+        at = topic = None
+        user: Headers = []
+        for header in record.headers:
+            name, value = header
+            if name == _AT:
+                if at is not None or value is None or len(value) != _DIGITS or not value.isdigit() or value < b"1":
+                    return None
+                at = int(value)
+            elif name == _TARGET_TOPIC:
+                if topic is not None or value is None:
+                    return None
+                try:
+                    topic = parse_topic(value.decode())
+                except ValueError:  # UnicodeDecodeError is one
+                    return None
+            elif name.startswith(CONTROL_PREFIX) or (name == CONTENT_TYPE and is_json_command(value)):
+                return None
+            else:
+                user.append(header)
+        if at is None or topic is None:
+            return None
+        return at, Target(topic, record.key), record.value, user
 
     def decode(self, record: CommandRecord) -> Command:
         given: dict[str, Any] = {}

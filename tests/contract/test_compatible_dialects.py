@@ -378,3 +378,13 @@ async def test_a_bad_record_is_a_dead_letter_that_names_its_field_and_the_rest_g
     assert (letter.key, letter.value, letter.headers) == (bad.key, bad.value, list(bad.headers))
     await partition.run(now=DUE)
     assert messages(partition) == [foreign.expected(DUE, b"payload", good)]
+
+
+@pytest.mark.parametrize("length", [1, 62, 63, 64, 65, 200])
+def test_a_task_is_named_by_its_key_however_long_its_names_are(length: int) -> None:
+    dialect = dialect_named("light4j")
+    for host, name in (("h", "n" * length), ("h" * min(length, 64), "é" * (length // 2 or 1))):
+        key = task_key(name, host)
+        for value in (task(DUE, host=host, name=name), task(DUE, host="other", name="others")):
+            command = dialect.decode(record(key, value, []))
+            assert (command.tenant, command.id) == (host, name)

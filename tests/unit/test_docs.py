@@ -20,6 +20,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
 from light_scheduler.web.delay_metrics import DelayCollector
+from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.problems import ProblemType
@@ -162,6 +163,11 @@ def test_the_list_of_metrics_is_complete() -> None:
 def test_every_path_of_the_http_api_is_listed() -> None:
     listed = set(re.findall(r"^\| `(/[^`]*)`", read(ROOT / "docs" / "http.md"), re.MULTILINE))
     assert listed == {operation.path for operation in OPERATIONS}
+
+
+def test_every_path_of_etf1_s_read_api_is_listed() -> None:
+    listed = set(re.findall(r"`(/[^`]*)`", section(read(ROOT / "docs" / "dialects.md"), "etf1")))
+    assert listed >= {operation.path for operation in ETF1_OPERATIONS}
 
 
 def test_the_readme_leads_to_the_index_and_the_index_to_every_document() -> None:

@@ -72,7 +72,8 @@ class RecordMaker:
             try:
                 record = _record(key, payload, user, control, now)
                 short = _without_id(record)
-                if plain_entry(short, now, self.limits) is not None:
+                plain = NATIVE.plain(short)
+                if plain is not None and plain_entry(short, plain, now, self.limits) is not None:
                     record = short
                 else:
                     decide(NATIVE.decode(record), None, now, self.limits)

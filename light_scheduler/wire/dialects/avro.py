@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -48,16 +48,29 @@ class AvroForm:
                 reason = reason or f"{type(error).__name__}: {error}"[:200]
         raise InvalidCommand(self._field, f"is no Avro of the schema {_name(candidates[0])} ({reason})")
 
-    def with_fields(self, data: bytes, **fields: Any) -> bytes:
-        """Return data with other values in some fields; as it is if it is not in the newest published schema."""
+    def with_field(self, data: bytes, name: str, value_of: Callable[[dict[str, Any]], Any]) -> bytes:
+        """Return data with another value in a field, made from the record; as it is if it is not in the newest
+        published schema.
+        """
         schema = self._published[0]
-        frame = b"" if schema_id(data) is None else data[: FRAME.size]
+        id = schema_id(data)
+        frame = b"" if id is None else data[: FRAME.size]
         body = data[len(frame) :]
         try:
             record = _read(body, schema)
-            return frame + _written({**record, **fields}, schema) if _written(record, schema) == body else data
+            if _written(record, schema) != body:
+                return data
+            value = value_of(record if id is None or self._schemas is None else self._known(data, record))
+            return frame + _written({**record, name: value}, schema)
         except Exception:  # noqa: BLE001 - as above; then its sender's own bytes are what can be delivered
             return data
+
+    def _known(self, data: bytes, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the record that data is in the schema of its sender, or, while that is not known, as given."""
+        try:
+            return self.read(data)
+        except InvalidCommand:
+            return record
 
     def _writers(self, id: int) -> Any:
         schema = self._parsed.get(id)

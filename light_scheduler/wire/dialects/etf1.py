@@ -19,10 +19,23 @@ from __future__ import annotations
 from typing import ClassVar
 
 from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers, Once, ScheduleCommand, Target
+from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.record import CommandRecord
 
 from .compatible import KEY, VALUE, CompatibleDialect
-from .reading import SECOND_MS, Given, cancel, key_id, key_of, seconds_header, topic_header
+from .reading import (
+    SECOND_MS,
+    Given,
+    cancel,
+    is_plain_key,
+    key_id,
+    key_of,
+    plain_headers,
+    plain_seconds,
+    plain_topic,
+    seconds_header,
+    topic_header,
+)
 
 EPOCH = "scheduler-epoch"
 TARGET_TOPIC = "scheduler-target-topic"
@@ -40,6 +53,16 @@ class Etf1Dialect(CompatibleDialect):
 
     name = "etf1"
     names: ClassVar = {"id": KEY, "payload": VALUE, "at": EPOCH, "target-topic": TARGET_TOPIC}
+
+    def plain(self, record: CommandRecord) -> Plain | None:
+        headers, sent_at = plain_headers(record), record.timestamp
+        if headers is None or record.value is None or sent_at <= 0 or not is_plain_key(record.key):
+            return None
+        at, topic = plain_seconds(headers.get(EPOCH)), plain_topic(headers.get(TARGET_TOPIC))
+        if at is None or topic is None or sent_at - at > GRACE_MS:
+            return None
+        given = [*record.headers, (SOURCE_TIMESTAMP, b"%d" % (sent_at // SECOND_MS))]
+        return at, Target(topic, headers.get(TARGET_KEY)), record.value, given
 
     def read(self, record: CommandRecord, headers: Given) -> Command:
         id = key_id(record)

@@ -24,12 +24,26 @@ from typing import ClassVar
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers, Once, ScheduleCommand, Target
+from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.fields import RULES, closest
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.spans import shown
 
 from .compatible import KEY, VALUE, CompatibleDialect
-from .reading import Given, cancel, first_headers, key_id, key_of, seconds_header, text_header, topic_header
+from .reading import (
+    Given,
+    cancel,
+    first_headers,
+    is_plain_key,
+    key_id,
+    key_of,
+    plain_headers,
+    plain_seconds,
+    plain_topic,
+    seconds_header,
+    text_header,
+    topic_header,
+)
 
 SCHEMA_VERSION = "schedule_schema_version"
 SOURCE_TYPE = "schedule_source_type"
@@ -48,6 +62,7 @@ GRACE_MS = 10_000
 FURTHEST_MS = 100 * 365 * 86_400_000
 """How far a target may lie behind when its record is written, and ahead."""
 
+_SCHEDULE = b"schedule"
 _TYPES = ("schedule", "cancel", "tombstone")
 _ONE_OF_THEM = f"one of {', '.join(_TYPES)}"
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
@@ -62,6 +77,18 @@ class KarafkaDialect(CompatibleDialect):
     def __init__(self, known: tuple[int, int, int] = KNOWN_VERSION) -> None:
         self._known = known
         self._newest = b"%d.%d.%d" % known
+
+    def plain(self, record: CommandRecord) -> Plain | None:
+        headers, sent_at = plain_headers(record), record.timestamp
+        if headers is None or headers.get(SCHEMA_VERSION) != self._newest or headers.get(SOURCE_TYPE) != _SCHEDULE:
+            return None
+        at, topic = plain_seconds(headers.get(TARGET_EPOCH)), plain_topic(headers.get(TARGET_TOPIC))
+        if at is None or topic is None or sent_at <= 0 or not -GRACE_MS <= at - sent_at <= FURTHEST_MS:
+            return None
+        if TARGET_PARTITION in headers or not is_plain_key(record.key):
+            return None
+        target = Target(topic, headers.get(TARGET_KEY), None, headers.get(TARGET_PARTITION_KEY))
+        return at, target, record.value, list(record.headers)
 
     def read(self, record: CommandRecord, headers: Given) -> Command:
         if headers.get(SCHEMA_VERSION) != self._newest:

@@ -70,6 +70,10 @@ VALUE_SCHEMA: dict[str, Any] = {
 }
 
 
+_SHORT = 63
+"""Bytes of a text whose length Avro writes as one byte, twice the length."""
+
+
 class _Frequency(NamedTuple):
     """`unit` is in ms, and so is the interval."""
 
@@ -132,22 +136,16 @@ class Light4jDialect(CompatibleDialect):
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         payload, headers = super().delivered(entry, fired_at, source_topic)
         if payload is not None:
-            payload = self._values.with_fields(payload, start=self._end_of_unit(payload, entry.progress.due))
+            due = entry.progress.due
+            payload = self._values.with_field(payload, "start", lambda task: _end_of_unit(task.get("frequency"), due))
         return payload, headers
-
-    def _end_of_unit(self, payload: bytes, due: int) -> int:
-        try:
-            unit = _frequency(self._values.read(payload).get("frequency")).unit
-        except InvalidCommand:
-            return due
-        return due if unit == 1 else due - due % unit + unit
 
     def _named(self, record: CommandRecord, given: dict[str, Any] | None) -> tuple[str, str]:
         """Return tenant and id: of the key, or, if that is of another form, of the value."""
         try:
             if record.key is None:
                 raise InvalidCommand(RECORD_KEY, "is required: the task's host and name")
-            key = self._keys.read(record.key)
+            key = given if given is not None and _is_key_of(record.key, given) else self._keys.read(record.key)
         except InvalidCommand:
             if given is None:
                 raise
@@ -163,6 +161,17 @@ class Light4jDialect(CompatibleDialect):
             raise InvalidCommand("name", f"is the id of the schedule: {error}") from None
 
 
+def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:
+    """Tell whether a key is that of a task, plain and of short names, without reading it: nearly every key is."""
+    host, name = task.get("host"), task.get("name")
+    if not isinstance(host, str) or not isinstance(name, str):
+        return False
+    whose, id = host.encode(), name.encode()
+    if not 0 < len(whose) <= _SHORT or len(id) > _SHORT:
+        return False
+    return key == b"%c%b%c%b" % (2 * len(whose), whose, 2 * len(id), id)
+
+
 def _frequency(given: Any) -> _Frequency:
     if not isinstance(given, dict):
         raise InvalidCommand("frequency", "is required: a timeUnit and a time, such as MINUTES and 2")
@@ -172,6 +181,14 @@ def _frequency(given: Any) -> _Frequency:
     if type(time) is not int or time < 1 or time * unit > LONGEST_DURATION:
         raise InvalidCommand("frequency.time", f"{time!r} must be a whole number of units, at least 1")
     return _Frequency(unit, time * unit)
+
+
+def _end_of_unit(frequency: Any, due: int) -> int:
+    try:
+        unit = _frequency(frequency).unit
+    except InvalidCommand:
+        return due
+    return due if unit == 1 else due - due % unit + unit
 
 
 def _anchor(start: Any, recorded_at: int, frequency: _Frequency) -> int:

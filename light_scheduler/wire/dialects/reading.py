@@ -9,6 +9,7 @@ from contextlib import suppress
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, LATEST_INSTANT, ControlCommand
 from light_scheduler.wire.fields import parse_id, parse_topic
+from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.spans import shown
 
@@ -27,6 +28,34 @@ Given = dict[str, bytes | None]
 def first_headers(record: CommandRecord) -> Given:
     """Return the headers of a record by their names."""
     return dict(record.headers[::-1])
+
+
+def plain_headers(record: CommandRecord) -> Given | None:
+    """Return the headers of a record by their names; None if two share one, or if they tell of the JSON form."""
+    headers = dict(record.headers)
+    if len(headers) != len(record.headers) or (CONTENT_TYPE in headers and is_json_command(headers[CONTENT_TYPE])):
+        return None
+    return headers
+
+
+def is_plain_key(key: bytes | None) -> bool:
+    """Tell whether a key, if it is legal text, is an id as it is."""
+    return key is not None and key[:1] > b" " and not key.startswith(_BASE64_BYTES)
+
+
+def plain_seconds(value: bytes | None) -> int | None:
+    """Return the instant (UTC epoch ms) of ten digits, which is how seconds since 1970 are nearly always written."""
+    return int(value) * SECOND_MS if value is not None and len(value) == _DIGITS and value.isdigit() else None
+
+
+def plain_topic(value: bytes | None) -> str | None:
+    """Return the topic that bytes name, if it is a legal one."""
+    if value is None:
+        return None
+    try:
+        return parse_topic(value.decode())
+    except ValueError:  # UnicodeDecodeError is one
+        return None
 
 
 def text_header(headers: Given, name: str, meaning: str) -> str:
@@ -55,9 +84,9 @@ def topic_named(text: str, field: str) -> str:
 
 def seconds_header(headers: Given, name: str) -> int:
     """Return the instant (UTC epoch ms) of a header that holds whole seconds since 1970. Raises InvalidCommand."""
-    value = headers.get(name)
-    if value is not None and len(value) == _DIGITS and value.isdigit():
-        return int(value) * SECOND_MS
+    plain = plain_seconds(headers.get(name))
+    if plain is not None:
+        return plain
     text = text_header(headers, name, "when the message is due, in seconds since 1970")
     if not _SECONDS.fullmatch(text):
         raise InvalidCommand(name, f"{shown(text)} is not a number of whole seconds since 1970, such as 1767225600")

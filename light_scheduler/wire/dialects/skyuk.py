@@ -33,6 +33,7 @@ from light_scheduler.model import (
     ScheduleCommand,
     Target,
 )
+from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.instants import instant_of, parse_instant
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.schemas import Schemas
@@ -40,7 +41,7 @@ from light_scheduler.wire.spans import shown
 
 from .avro import AvroForm
 from .compatible import CompatibleDialect
-from .reading import Given, cancel, key_id, topic_named
+from .reading import Given, cancel, is_plain_key, key_id, plain_headers, topic_named
 
 RECORD_KEY = "record key"
 RECORD_VALUE = "record value"
@@ -81,29 +82,42 @@ class SkyUkDialect(CompatibleDialect):
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._avro.schema_ids(record.value)
 
+    def plain(self, record: CommandRecord) -> Plain | None:
+        if record.value is None or not is_plain_key(record.key) or plain_headers(record) is None:
+            return None
+        plain = self._scheduled(record.value)
+        return plain if 0 < record.timestamp <= plain[0] else None
+
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
         id = key_id(record, RECORD_KEY)
         if record.value is None:
             return cancel(record, id)
-        is_json = record.value.lstrip()[:1] == b"{"
-        given = _json(record.value) if is_json else self._avro.read(record.value)
-        data = _from_base64 if is_json else _bytes
-        topic, value = given.get("topic"), given.get("value")
-        if not isinstance(topic, str):
-            raise InvalidCommand("topic", "must be text: the topic that the message goes to")
+        at, target, payload, given = self._scheduled(record.value)
         return ScheduleCommand(
             DEFAULT_TENANT,
             id,
             record.key,
-            Once(_instant(given.get("time"))),
-            Target(topic_named(topic, "topic"), data(given.get("key"), "key")),
-            None if value is None else data(value, "value"),
-            _headers(given.get("headers"), data),
+            Once(at),
+            target,
+            payload,
+            given,
             record.partition,
             record.offset,
             record.timestamp,
             on_past=FIRE_PAST,
         )
+
+    def _scheduled(self, record_value: bytes) -> Plain:
+        """Return what a value schedules. Raises InvalidCommand."""
+        is_json = record_value.lstrip()[:1] == b"{"
+        given = _json(record_value) if is_json else self._avro.read(record_value)
+        data = _from_base64 if is_json else _bytes
+        topic, value = given.get("topic"), given.get("value")
+        if not isinstance(topic, str):
+            raise InvalidCommand("topic", "must be text: the topic that the message goes to")
+        at = _instant(given.get("time"))
+        target = Target(topic_named(topic, "topic"), data(given.get("key"), "key"))
+        return at, target, None if value is None else data(value, "value"), _headers(given.get("headers"), data)
 
 
 def _json(value: bytes) -> dict[str, Any]:

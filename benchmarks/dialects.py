@@ -1,0 +1,105 @@
+"""What a command of each dialect costs a worker's processor, without a broker: taking it, and making its message.
+
+`python benchmarks/dialects.py` prints JSON. Each round takes every dialect in turn, so that what else the machine does
+falls on all of them. `us` is the least of the rounds, per command; `ratio_to_native` is of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+from collections.abc import Sequence
+from time import process_time
+from typing import Any
+
+from aiokafka.structs import ConsumerRecord
+
+from light_scheduler.bench.dialects import WRITERS
+from light_scheduler.bench.machine import machine, versions
+from light_scheduler.engine import Limits, decide, plain_entry
+from light_scheduler.model import Entry
+from light_scheduler.wire.dialect import Dialect
+from light_scheduler.wire.dialects.named import dialect_named
+from light_scheduler.wire.state import identity
+
+NOW = 1_800_000_000_000
+HOUR = 3_600_000
+LIMITS = Limits(1_000_000, 512)
+USER_HEADERS: list[tuple[str, bytes | None]] = [("trace", b"0123456789abcdef")]
+
+
+def records_of(dialect: str, count: int) -> list[Any]:
+    """Return commands as a producer of a dialect writes them, with 200 bytes of payload."""
+    write = WRITERS[dialect]
+    records = []
+    for offset in range(count):
+        key, value, headers = write(b"order-%012d" % offset, b"x" * 200, USER_HEADERS, "out", NOW + HOUR)
+        records.append(ConsumerRecord("in", 0, offset, NOW, 0, key, value, None, len(key), len(value), tuple(headers)))
+    return records
+
+
+def taken(records: Sequence[Any], dialect: Dialect) -> list[Entry]:
+    """Return what a lane stores for commands of new ids."""
+    entries = []
+    for record in records:
+        given = dialect.plain(record)
+        plain = None if given is None else plain_entry(record, given, NOW, LIMITS)
+        if plain is None:
+            command = dialect.decode(record)
+            identity(command.tenant, command.id)
+            entry = decide(command, None, NOW, LIMITS).entry
+        else:
+            _, entry = plain
+        assert entry is not None
+        entries.append(entry)
+    return entries
+
+
+def delivered(entries: Sequence[Entry], dialect: Dialect) -> None:
+    """Make the messages of schedules that are due."""
+    for entry in entries:
+        dialect.delivered(entry, NOW + HOUR, b"in")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=200_000, help="commands of a dialect in a round")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    batch, described = 2_000, machine()
+    names = list(WRITERS)
+    records = {name: records_of(name, batch) for name in names}
+    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    gc.freeze()
+    for _ in range(arguments.rounds):
+        for name in names:
+            dialect = dialect_named(name)
+            take = deliver = 0.0
+            for _ in range(arguments.records // batch):
+                begun = process_time()
+                entries = taken(records[name], dialect)
+                middle = process_time()
+                delivered(entries, dialect)
+                take, deliver = take + middle - begun, deliver + process_time() - middle
+            costs[name].append((take / arguments.records * 1e6, deliver / arguments.records * 1e6))
+    print(json.dumps({"machine": described, "versions": versions(), "dialects": table(costs)}, indent=2))
+
+
+def table(costs: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
+    """Return the figures by dialect, out of (taking, message) in us per command for each round."""
+    least = {name: min(sum(each) for each in rounds) for name, rounds in costs.items()}
+    return {
+        name: {
+            "us": round(least[name], 2),
+            "take_us": round(min(take for take, _ in rounds), 2),
+            "message_us": round(min(message for _, message in rounds), 2),
+            "ratio_to_native": round(least[name] / least["native"], 2),
+            "rounds_us": [round(sum(each), 2) for each in rounds],
+        }
+        for name, rounds in costs.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

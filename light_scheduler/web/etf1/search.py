@@ -1,0 +1,134 @@
+"""What a search of etf1's admin asks for: which schedules, in which order, and how many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+from multidict import MultiMapping
+
+from light_scheduler.model import LATEST_INSTANT
+from light_scheduler.tables.views import QueryError
+from light_scheduler.web.parameters import read_parameters
+from light_scheduler.wire.dialects.reading import SECOND_MS
+
+DEFAULT_MAX = 300
+MOST = 1_000
+
+Field = Literal["timestamp", "id", "epoch"]
+
+_FIELDS: dict[str, Field] = {"timestamp": "timestamp", "id": "id", "epoch": "epoch"}
+_ORDERS = {"asc": False, "desc": True}
+_TIES: dict[Field, Field] = {"timestamp": "id", "id": "timestamp", "epoch": "id"}
+
+_Epoch = Annotated[int, Meta(ge=0, le=LATEST_INSTANT // SECOND_MS)]
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """A schedule that was found: what it is sorted by, and its `Planned` in JSON."""
+
+    id: str
+    epoch: int
+    timestamp: int
+    encoded: bytes
+
+
+class SearchParameters(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The query string of a search."""
+
+    schedule_id: Annotated[
+        str,
+        Meta(
+            description="Only ids that have all of these words in them, in any case; `*` in a word stands for any "
+            "characters, `-` before it for ids without it."
+        ),
+    ] = ""
+    epoch_from: Annotated[_Epoch, Meta(description="Only those due then or later, seconds since 1970; 0: all.")] = 0
+    epoch_to: Annotated[_Epoch, Meta(description="Only those due then or before, seconds since 1970; 0: all.")] = 0
+    max: Annotated[
+        int, Meta(description=f"Most schedules in the answer, up to {MOST}; 0: {DEFAULT_MAX}, below: {MOST}.")
+    ] = 0
+    sort_by: Annotated[
+        str, Meta(description="`timestamp`, `id` or `epoch`, then `asc` or `desc`. Otherwise `timestamp desc`.")
+    ] = ""
+
+
+class Order(NamedTuple):
+    """A field and its direction; those that are equal in it go by another field, upwards."""
+
+    field: Field = "timestamp"
+    is_descending: bool = True
+
+    def first(self, rows: Sequence[Row], most: int | None) -> list[Row]:
+        """Return the first `most` rows in this order, or all."""
+        tie, field = _TIES[self.field], self.field
+        by_tie = sorted(rows, key=lambda row: getattr(row, tie))
+        by_tie.sort(key=lambda row: getattr(row, field), reverse=self.is_descending)
+        return by_tie[:most]
+
+
+class Word(NamedTuple):
+    """Pieces that an id has one after the other, or must not have."""
+
+    pieces: tuple[str, ...]
+    is_wanted: bool
+
+    def fits(self, id: str) -> bool:
+        """Tell whether an id, in lower case, is as this word wants it."""
+        place = 0
+        for piece in self.pieces:
+            place = id.find(piece, place)
+            if place < 0:
+                return not self.is_wanted
+            place += len(piece)
+        return self.is_wanted
+
+
+class Search(NamedTuple):
+    """A search. `start` and `end` are UTC epoch ms, the end not included; `most` None: all rows."""
+
+    words: tuple[Word, ...] = ()
+    start: int | None = None
+    end: int | None = None
+    order: Order = Order()
+    most: int | None = None
+
+    def fits(self, id: str) -> bool:
+        """Tell whether an id has the words that are looked for."""
+        lower = id.lower() if self.words else ""
+        return all(word.fits(lower) for word in self.words)
+
+    def until(self, end: int) -> Search:
+        """Return this search for what is due before an instant."""
+        return self._replace(end=end if self.end is None else min(end, self.end))
+
+
+def search_of(given: MultiMapping[str]) -> Search:
+    """Return the search that a query string asks for. Raises QueryError naming the parameter at fault."""
+    parameters = read_parameters(SearchParameters, given)
+    first, last = parameters.epoch_from, parameters.epoch_to
+    if last and first > last:
+        raise QueryError("epoch_to", "is before epoch_from")
+    return Search(
+        words=tuple(map(_word, parameters.schedule_id.lower().split())),
+        start=first * SECOND_MS or None,
+        end=(last + 1) * SECOND_MS if last else None,
+        order=order_of(parameters.sort_by),
+        most=min(MOST, parameters.max or DEFAULT_MAX) if parameters.max >= 0 else MOST,
+    )
+
+
+def order_of(text: str) -> Order:
+    """Return the order that a text names, `timestamp desc` if it names none; either part can stand alone."""
+    names = text.lower().split()
+    if len(names) == 1 and names[0] in _ORDERS:
+        return Order(is_descending=_ORDERS[names[0]])
+    field, order, *_ = [*names, "", ""]
+    return Order(_FIELDS.get(field, "timestamp"), _ORDERS.get(order, True))
+
+
+def _word(text: str) -> Word:
+    sign = text[0] if len(text) > 1 and text[0] in "+-" else ""
+    return Word(tuple(filter(None, text.removeprefix(sign).split("*"))), is_wanted=sign != "-")

@@ -1,0 +1,85 @@
+"""etf1's read API from two real workers: what its producers have scheduled, as its admin asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from support.application import Application
+from support.foreign import etf1_headers
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.kafka.connection import started_producer, stop_producer
+from light_scheduler.testing import Kafka
+
+pytestmark = pytest.mark.integration
+
+DAY_S = 86_400
+
+
+@pytest.fixture
+async def application(kafka: Kafka, tmp_path: Path) -> Any:
+    topic = f"etf1-{tmp_path.name[-8:]}-{SystemClock().now()}"
+    application = await Application.create(
+        kafka.bootstrap_servers, tmp_path, commands_topics=f"{topic}:etf1,{topic}-native"
+    )
+    yield application
+    application.close()
+
+
+async def found(url: str, path: str, expected: int, **parameters: str) -> list[dict[str, Any]]:
+    """Return the schedules that a search finds, once there are as many as expected."""
+    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(url + path, params=parameters) as response:
+                body = await response.json()
+                if response.status == 200 and body["found"] == expected:
+                    return [each["schedule"] for each in body["schedules"]]
+            await asyncio.sleep(0.05)
+
+
+async def test_what_etf1_s_producers_have_scheduled_is_searched_over_all_workers(
+    application: Application, kafka: Kafka
+) -> None:
+    workers = [await application.start_worker(), await application.start_worker()]
+    (topic, _) = (source.name for source in application.settings.inputs)
+    base = f"/api/scheduler/{application.settings.app_id}"
+    due = SystemClock().now() // 1_000 + 2 * DAY_S
+    producer = await started_producer({"bootstrap_servers": kafka.bootstrap_servers})
+    try:
+        sent = {}
+        for number in range(20):
+            headers = etf1_headers((due + number) * 1_000, application.target)
+            key = f"id-{number:02}"
+            record = await producer.send_and_wait(topic, b"v%d" % number, key.encode(), headers=headers)
+            sent[key] = {
+                "epoch": due + number,
+                "id": key,
+                "target-key": "target-key",
+                "target-topic": application.target,
+                "timestamp": record.timestamp // 1_000,
+                "topic": topic,
+                "value": b64encode(b"v%d" % number).decode(),
+            }
+        await producer.send_and_wait(topic, None, b"id-07")  # deleted
+        await producer.send_and_wait(topic, b"no schedule", b"bad")
+    finally:
+        await stop_producer(producer)
+    del sent["id-07"]
+
+    for worker in workers:
+        assert await found(worker.url, f"{base}/schedules", 19, **{"sort-by": "epoch asc"}) == [*sent.values()]
+        some = await found(worker.url, f"{base}/schedules", 3, **{"epoch-from": f"{due + 17}", "sort-by": "id desc"})
+        assert some == [sent["id-19"], sent["id-18"], sent["id-17"]]
+        assert await found(worker.url, f"{base}/schedules", 10, **{"schedule-id": "id-1", "max": "1"})
+        assert await found(worker.url, f"/api/live{base.removeprefix('/api')}/schedules", 0) == []
+        (one,) = await worker.get(f"{base}/schedule/id-03")
+        assert one == {"scheduler": application.settings.app_id, "schedule": sent["id-03"]}
+        assert await worker.get("/schedules") == [], "due another day"
+        assert (await worker.get("/info"))["kafka"]["topics"] == [topic]
+        (totals,) = await worker.get("/api/stats")
+        assert (totals["total"], totals["total_live"]) == (19, 0)

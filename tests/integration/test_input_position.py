@@ -136,8 +136,8 @@ async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_o
     await schedule(application, "d", "e", "f", "g", "h")  # longer than the old one: it has the offset to read next
     worker.send_signal(signal.SIGCONT)
 
-    lane = await until(worker, lambda lane: lane["firings"] == 8)
-    assert lane["jumps"] == 1
+    # One that was stopped for longer than its session begins with a new lane, which has fired those of the new topic.
+    lane = await until(worker, lambda lane: lane["jumps"] == 1 and lane["firings"] in (5, 8))
     assert "was deleted and created again" in lane["jump"]
 
     await worker.end()

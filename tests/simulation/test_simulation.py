@@ -166,7 +166,7 @@ def test_a_copy_with_nothing_to_do_for_longer_than_tombstones_are_kept_is_used_a
 def test_a_lane_asks_whether_its_partition_is_still_its_own_after_the_pause_and_not_before_it() -> None:
     sends = (Send(1.0, 0, "schedule", "a", 0, b"x", None),)
     trace: list[str] = []
-    play(History(1, 1, 1, sends, tuple((step, Fault("lose", 0.0)) for step in range(2, 60, 6)), ()), trace=trace.append)
+    play(History(1, 1, 1, sends, tuple((step, Fault("lose", 0.0)) for step in range(2, 90, 6)), ()), trace=trace.append)
 
     steps = [(float(line[:8]), "5.confirm" in line) for line in trace if "5.confirm" in line or "0.fence sent" in line]
     waits = [at - asked for (asked, is_question), (at, again) in pairwise(steps) if is_question and not again]
@@ -211,7 +211,7 @@ def test_a_lane_that_cannot_recover_ends_its_worker_instead_of_dying_quietly() -
             yield Lane
 
     sends = (Send(1.0, 0, "schedule", "a", 0, b"x", None),)
-    verdict = play(History(0, 1, 1, sends, ((2, Fault("lose", 0.0)),), ()), unanswerable)
+    verdict = play(History(0, 1, 1, sends, ((15, Fault("lose", 0.0)),), ()), unanswerable)
 
     assert verdict.violation == "a lane gave up: ValueError('who is asking?')"
 

@@ -2,38 +2,51 @@
 #
 #   docker build -t light-scheduler .
 #   docker run --rm light-scheduler --help
+#
+# Another base, such as the same one by its digest or from a mirror: --build-arg PYTHON_IMAGE=...@sha256:...
+ARG PYTHON_IMAGE=python:3.11.13-slim-bookworm
 
-FROM python:3.11-slim AS build
+
+FROM ${PYTHON_IMAGE} AS build
 
 WORKDIR /source
-RUN python -m venv /opt/light-scheduler
-ENV PATH=/opt/light-scheduler/bin:$PATH
+# Without pip: nothing is installed where it runs.
+RUN python -m venv --without-pip /opt/light-scheduler
+ENV PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_PYTHON=/opt/light-scheduler/bin/python
 # Dependencies first: they change less often than the code, and stay in the cache.
 COPY requirements-runtime.lock ./
-RUN pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-runtime.lock
+RUN pip install --no-deps --require-hashes -r requirements-runtime.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY agents agents
 COPY tables tables
 COPY light_scheduler light_scheduler
-RUN pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
+RUN pip install --no-deps --no-build-isolation . \
     && pip uninstall --yes setuptools
 
 
-FROM python:3.11-slim
+FROM ${PYTHON_IMAGE}
 
+LABEL org.opencontainers.image.title="light-scheduler" \
+    org.opencontainers.image.description="Delivers each message to its Kafka topic at its time, exactly once" \
+    org.opencontainers.image.licenses="Apache-2.0"
 RUN groupadd --gid 10001 scheduler \
     && useradd --uid 10001 --gid scheduler --no-create-home --shell /usr/sbin/nologin scheduler \
     && install --directory --owner scheduler --group scheduler /var/lib/light-scheduler
 COPY --from=build /opt/light-scheduler /opt/light-scheduler
 
 ENV PATH=/opt/light-scheduler/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     LIGHT_SCHEDULER_DATA_DIR=/var/lib/light-scheduler
 # Set LIGHT_SCHEDULER_WEB_HOST to the container's own name: the HTTP server listens there, and other workers ask there.
+# It starts so only if there is a token (docs/access.md), or with LIGHT_SCHEDULER_INSECURE=true.
 EXPOSE 6066
 VOLUME /var/lib/light-scheduler
 WORKDIR /var/lib/light-scheduler
-USER scheduler
+# As numbers: Kubernetes knows then that it is not root.
+USER 10001:10001
 
 # Ready is a worker whose partitions are restored. Other commands should run with --no-healthcheck.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \

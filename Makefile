@@ -17,7 +17,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 ARGS ?= --numprocesses 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint format docs setup lock clean distclean
+.PHONY: help demo up test lint audit format docs setup lock clean distclean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -33,13 +33,18 @@ up: $(STAMP) ## Run Kafka and a worker until Ctrl-C, and say what to try.
 test: $(STAMP) ## Run all tests, three at a time; ARGS is passed to pytest instead.
 	@$(BIN)/pytest $(ARGS)
 
-lint: $(STAMP) ## Check style, types, the direction of imports, and the links of the documents.
+lint: $(STAMP) ## Check style, security, types, the direction of imports, and the links of the documents.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/bandit --quiet --recursive --configfile pyproject.toml light_scheduler agents tables scripts
 	@$(BIN)/mypy -p light_scheduler
 	@MYPYPATH=tests $(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
 	@$(BIN)/lint-imports
 	@$(MKDOCS) build
+
+# Its exit code is lost in make's own: 2 for every failure.
+audit: $(STAMP) ## Check what is shipped: vulnerabilities, licences, bill of materials, container, chart; UNREACHABLE=warn.
+	@$(BIN)/python scripts/audit.py $(if $(UNREACHABLE),--unreachable $(UNREACHABLE))
 
 format: $(STAMP) ## Lay the code out and mend what can be mended by itself.
 	@$(BIN)/ruff check --fix .
@@ -47,6 +52,7 @@ format: $(STAMP) ## Lay the code out and mend what can be mended by itself.
 
 docs: $(STAMP) ## Write the documents that are made from the code, and build the site in build/site.
 	@$(BIN)/python scripts/configuration_docs.py
+	@$(BIN)/python scripts/blocking_client.py
 	@$(MKDOCS) build
 	@echo "Open build/site/index.html"
 

@@ -19,19 +19,20 @@ from faust.tables import TableManager
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.connection import Connection
 from light_scheduler.engine import FiringRules, Limits
-from light_scheduler.errors import ConfigurationError
+from light_scheduler.errors import ConfigurationError, SchedulerError
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.connection import HEARTBEAT_S
 from light_scheduler.kafka.probe import Prober
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
-from light_scheduler.kafka.topic_ids import TopicIdLookUp, TopicIds
+from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.logs import logging_config
+from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tables.loads import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding
@@ -43,7 +44,7 @@ from light_scheduler.wire.schemas import Schemas
 
 from .credentials import credentials_of
 from .faust_worker import PlainWorker, without_banner
-from .startup import refuse_port_in_use, wait_for_topics
+from .startup import refuse_open_door, refuse_port_in_use, wait_for_topics
 from .transport import LaneConsumer, LaneTransport
 
 TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
@@ -51,6 +52,9 @@ TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
 
 
 MAX_FETCH_BYTES = 1 << 20
+METADATA_MAX_AGE_MS = 1_000
+"""How soon the group notices that a commands topic was created again, or has grown. A member without partitions fetches
+nothing that could fail and make it ask."""
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +73,29 @@ class SchedulerApp(faust.App):
     settings: Settings
     lanes: Lanes
     clock: Clock
+    refusal: SchedulerError | None = None
+    """Why the start was given up."""
+
+    @property
+    def ended_by(self) -> BaseException | None:
+        """The error that ended the worker, if one did."""
+        return self.refusal or self.crash_reason
 
     async def on_first_start(self) -> None:
         """Wait for the broker and the topics: Faust would exit without the one and overlook the other for long."""
+        try:
+            await self._await_surroundings()
+        except SchedulerError as error:
+            self.refusal = error
+            raise
+        await super().on_first_start()
+        # A cycle makes tens of thousands of short-lived values and no reference cycles: by default the collector would
+        # walk through all of Faust's objects several times a second, for nothing.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(1_000_000, 20, 100)
+
+    async def _await_surroundings(self) -> None:
         settings = self.settings
         log.info(
             "light-scheduler %s, pid %d: application %s, Kafka at %s, HTTP at %s, local state in %s",
@@ -85,18 +109,23 @@ class SchedulerApp(faust.App):
         if self.conf.web_enabled:
             refuse_port_in_use(self.conf.web_bind or settings.web_host, self.conf.web_port)
         await wait_for_topics(settings, lambda: self.should_stop, self.sleep)
-        await super().on_first_start()
-        # A cycle makes tens of thousands of short-lived values and no reference cycles: by default the collector would
-        # walk through all of Faust's objects several times a second, for nothing.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(1_000_000, 20, 100)
+        if self.conf.web_enabled and not self.should_stop:
+            await refuse_open_door(settings, self.conf.web_bind or settings.web_host, self.clock)
 
 
 def create_app(
-    settings: Settings, new_timer: TimerFactory, clock: Clock | None = None, **faust_options: Any
+    settings: Settings,
+    new_timer: TimerFactory,
+    clock: Clock | None = None,
+    secret: Callable[[], bytes | None] = lambda: None,
+    process: Process | None = None,
+    **faust_options: Any,
 ) -> SchedulerApp:
-    """Make the application of a worker; agents and web are attached by the caller."""
+    """Make the application of a worker; agents and web are attached by the caller.
+
+    `secret` returns what workers sign with who asked for a command over HTTP.
+    `process` says which one of a node's processes it is for: its lines in the log are marked with the number.
+    """
     clock = clock or SystemClock()
     without_banner()
     try:
@@ -104,6 +133,7 @@ def create_app(
     except OSError as error:
         raise ConfigurationError("data_dir", f"{settings.data_dir} cannot be made: {error.strerror}") from error
     connection = settings.connection
+    log_name = None if process is None else str(process.number)
     app = SchedulerApp(
         settings.app_id,
         broker=settings.broker.replace(",", ";"),
@@ -118,11 +148,12 @@ def create_app(
         consumer_group_instance_id=settings.instance_id,
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=MAX_FETCH_BYTES,
+        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         # 0 would make Faust use an assignor that does not tell who has what.
         table_standby_replicas=max(1, settings.standby_replicas),
         Worker=PlainWorker,
         TableManager=_NoTables,
-        logging_config=logging_config(settings.log_level, settings.log_format),
+        logging_config=logging_config(settings.log_level, settings.log_format, log_name),
         **faust_options,
     )
     app.settings, app.clock = settings, clock
@@ -130,10 +161,11 @@ def create_app(
     own = settings.reserved_topics - settings.answer_topics
     prober = Prober(settings.app_id, clients.coordinator)
     targets = Targets(connection, own, clock, prober, clients.promptness)
-    commands_ids = TopicIds(TopicIdLookUp(connection), time.monotonic)
+    commands_ids = TopicIds(clients.topic_id, time.monotonic)
     access = settings.registry
     registry = None if access is None else SchemaRegistry(access, Schemas())
-    new_lane, new_standby = _factories(app, targets, clients, new_timer, commands_ids, registry)
+    rebuilding = Rebuilding(clients, settings.log_level, settings.log_format, log_name)
+    new_lane, new_standby = _factories(app, targets, clients, new_timer, commands_ids, registry, secret, rebuilding)
 
     async def release() -> None:
         await targets.close()
@@ -146,7 +178,6 @@ def create_app(
     transport.lanes = app.lanes
     transport.keeps_standbys = settings.standby_replicas > 0
     transport.command_topics = frozenset(source.name for source in settings.inputs)
-    transport.doubt_topics = commands_ids.doubt
     transport.promptness = clients.promptness
     app.transport = transport
     return app
@@ -159,6 +190,8 @@ def _factories(
     new_timer: TimerFactory,
     commands_ids: TopicIds,
     registry: SchemaRegistry | None,
+    secret: Callable[[], bytes | None],
+    rebuilding: Rebuilding,
 ) -> tuple[Callable[[TopicPartition], Lane], Callable[[TopicPartition], Standby]]:
     settings, clock = app.settings, app.clock
     schemas = None if registry is None else registry.schemas
@@ -190,13 +223,18 @@ def _factories(
         fail=app.crash,
         max_clock_skew=settings.max_clock_skew,
         loads=Loads(processes or MAX_LOADS),
-        rebuilding=Rebuilding(clients, settings.log_level, settings.log_format) if processes else None,
+        rebuilding=rebuilding if processes else None,
         schema_registry=registry,
     )
 
     def new_lane(tp: TopicPartition) -> Lane:
         dialect, topics = dialects[tp.topic], settings.topics
-        context = LaneContext(tp.topic, tp.partition, dialect, topics, limits, rules, targets, settings.shares, staging)
+        context = LaneContext(
+            *(tp.topic, tp.partition, dialect, topics, limits, rules, targets),
+            shares=settings.shares,
+            staging=staging,
+            secret=secret,
+        )
         return Lane(context, services, state_path(tp))
 
     def new_standby(tp: TopicPartition) -> Standby:

@@ -73,7 +73,7 @@ class KarafkaStates(Service):
                     if lane.tp.topic in self._topics:
                         await self._tell_of(lane)
             except (BrokerError, KafkaError) as error:
-                log.warning("no state can be told: %s", error or type(error).__name__)
+                log.warning("cannot write states: %s", error or type(error).__name__)
             await self.sleep(LOOK_S)
 
     async def on_stop(self) -> None:
@@ -81,7 +81,7 @@ class KarafkaStates(Service):
             for told in self._told.values():
                 await self._send(told._replace(state="stopped", at=self._clock.now()), {})
         except (BrokerError, KafkaError) as error:
-            log.warning("the end of states cannot be told: %s", error or type(error).__name__)
+            log.warning("cannot write the last states: %s", error or type(error).__name__)
         if self._producer is not None:
             await stop_producer(self._producer)
 

@@ -7,14 +7,18 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+from light_scheduler.access.store import opened_store
+from light_scheduler.clock import Clock
 from light_scheduler.connection.diagnosis import fault_of
 from light_scheduler.errors import BrokerError, BrokerRefused, BrokerUnreachable, ConfigurationError
+from light_scheduler.host.loopback import is_loopback
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 
 RETRY_S = 1.0
 REMIND_S = 60.0
+READ_TIMEOUT_S = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +40,7 @@ class Waiting:
     def end(self) -> None:
         """Log that there is nothing to wait for any more, if there was."""
         if self._told is not None:
-            log.info("the broker and the topics are there")
+            log.info("the broker and the topics are available")
 
 
 def refuse_port_in_use(host: str, port: int) -> None:
@@ -57,7 +61,7 @@ async def wait_for_topics(
     inputs = {source.name for source in settings.inputs}
     needed = inputs | {settings.topics.changelog(name) for name in inputs}
     needed |= {settings.topics.history, settings.topics.dead_letters}
-    needed |= {settings.topics.delays, settings.topics.delay_positions}
+    needed |= {settings.topics.delays, settings.topics.delay_positions, settings.topics.tenants}
     waiting = Waiting()
     try:
         with _quiet_kafka_client():
@@ -81,6 +85,21 @@ async def wait_for_topics(
                 await sleep(RETRY_S)
     finally:
         await targets.close()
+
+
+async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
+    """Raise ConfigurationError if other machines can reach an HTTP server that asks nobody who they are."""
+    if settings.insecure or settings.oidc is not None or is_loopback(host):
+        return
+    async with opened_store(settings.connection, settings.topics.tenants, clock, READ_TIMEOUT_S) as store:
+        if store.book.is_set_up:
+            return
+    raise ConfigurationError(
+        "web_host",
+        f"other machines can reach {host}, and there is no token yet, so anybody there could change every schedule: "
+        f"create a token with `light-scheduler tokens create`, set oidc_issuer, or set insecure (--insecure true, "
+        f"{ENVIRONMENT_PREFIX}INSECURE=true) to accept that",
+    )
 
 
 def _check_partitions(settings: Settings, inputs: set[str], targets: Targets) -> None:

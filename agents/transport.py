@@ -7,7 +7,7 @@ What is overridden of Faust's aiokafka driver, and why:
                                      and it goes on for lanes while the group rebalances
     Consumer.on_stop                 closes the lanes before the worker leaves the group
     Consumer.verify_event_path       Faust's livelock detector knows nothing of lanes
-    thread._create_worker_consumer   reads committed records only; tells when a fetch fails, or a connection
+    thread._create_worker_consumer   reads committed records only; gives up on brokers that do not answer
     thread.seek_to_committed         a lane's partition is read from the position in its state, not from the group's
     thread._fetch_records            makes commands of what was fetched, and tells where the log lacks what is wanted
     thread.on_start                  gives up on a coordinator that does not answer heartbeats
@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -91,17 +91,8 @@ class _Thread(driver.AIOKafkaConsumerThread):
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
         consumer._auto_offset_reset = "none"  # a place that the log does not have is not passed over in silence
-        client, doubt = consumer._client, cast(LaneTransport, self.transport).doubt_topics
-        update = client.force_metadata_update
-
-        def doubt_and_update() -> Any:
-            """aiokafka asks for metadata as soon as something is wrong with a partition, before it fetches again."""
-            doubt()
-            return update()
-
-        client.force_metadata_update = doubt_and_update
         promptness = cast(LaneTransport, self.transport).promptness
-        promptness.bound(client, ANSWER_S, is_member=True, is_telling=True)
+        promptness.bound(consumer._client, ANSWER_S, is_member=True, is_telling=True)
         return consumer
 
     async def on_start(self) -> None:
@@ -346,6 +337,5 @@ class LaneTransport(driver.Transport):
     Consumer = LaneConsumer
     lanes: Lanes
     command_topics: frozenset[str]
-    doubt_topics: Callable[[], None]
     promptness: Promptness
     keeps_standbys: bool

@@ -1,6 +1,7 @@
 """What an event costs when two workers share the partitions, compared with one that has all of them.
 
-    python benchmarks/scaling.py
+    python benchmarks/scaling.py                two workers
+    python benchmarks/scaling.py --processes    one node of two processes
 
 The same schedules, in turns, with one worker and with two: all are accepted as they arrive, then all are due at one
 instant. Processor time of the workers, from the first command sent to the last accepted, and from just before the
@@ -25,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
+import psutil
 from rich.console import Console
 
 from light_scheduler.bench.figures import Figure
@@ -47,10 +49,11 @@ ASSUMED_PER_MS = 8
 
 QUIET_MS = 500
 TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 30.0
 
 
 class Crew:
-    """Workers that share the partitions of an application."""
+    """Workers that share the partitions of an application; one may be a node of several processes."""
 
     def __init__(self, workers: list[WorkerProcess]) -> None:
         self._workers = workers
@@ -79,8 +82,10 @@ class Crew:
         )
 
     def cpu_s(self) -> float:
-        """Return the processor time that all have used."""
-        return sum(seen.cpu_s or 0.0 for seen in self._looks())
+        """Return the processor time that all have used, with the processes that they have started."""
+        started = (psutil.Process(worker.pid) for worker in self._workers)
+        times = [each.cpu_times() for worker in started for each in (worker, *worker.children(recursive=True))]
+        return sum(each.user + each.system for each in times)
 
     def _looks(self) -> list[Look]:
         return [seen for worker in self._workers if (seen := look(worker)) is not None]
@@ -98,9 +103,17 @@ def on_cores(cores: set[int]) -> Iterator[None]:
 
 
 @contextmanager
-def crew_of(application: BenchApplication, count: int) -> Iterator[Crew]:
-    """Give an application so many workers, and stop those that it did not have."""
+def crew_of(application: BenchApplication, count: int, *, as_node: bool) -> Iterator[Crew]:
+    """Give an application so many workers, or processes of one, and stop those that it did not have."""
     folder = application.settings.data_dir.parent
+    if as_node:
+        settings = replace(application.settings, processes=count)
+        node = WorkerProcess(settings, folder / "node.log", remove_when_orphaned=folder)
+        try:
+            yield Crew([node])
+        finally:
+            node.stop(timeout=STOP_TIMEOUT_S)
+        return
     others = [
         WorkerProcess(
             replace(
@@ -121,9 +134,9 @@ def crew_of(application: BenchApplication, count: int) -> Iterator[Crew]:
             worker.stop()
 
 
-def cost(stage: Stage, workers: int, messages: int, cores: set[int]) -> dict[str, float]:
+def cost(stage: Stage, workers: int, messages: int, cores: set[int], *, as_node: bool) -> dict[str, float]:
     """Return what accepting and firing took of the workers' processor time, in us an event."""
-    with stage.application() as application, crew_of(application, workers) as crew:
+    with stage.application() as application, crew_of(application, workers, as_node=as_node) as crew:
         crew.start(cores)
         clock = SystemClock()
         due = clock.now() + LEAD_MS + messages // ASSUMED_PER_MS
@@ -149,6 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--processes", action="store_true", help="processes of one node in place of workers")
     parser.add_argument("--crowded", action="store_true", help="workers and broker may run on every core")
     options = parser.parse_args()
     everywhere = os.sched_getaffinity(0)
@@ -160,7 +174,7 @@ def main() -> None:
         for trial in range(options.trials):
             for workers in found:
                 sys.stderr.write(f"trial {trial + 1} of {options.trials}: {workers} workers\n")
-                found[workers].append(cost(stage, workers, options.messages, workers_on))
+                found[workers].append(cost(stage, workers, options.messages, workers_on, as_node=options.processes))
     figures = {
         f"{name}_{workers}": Figure(statistics.median(values), min(values), max(values), "us")
         for workers, trials in found.items()
@@ -168,7 +182,7 @@ def main() -> None:
         for values in [[trial[name] for trial in trials]]
     }
     ratios = {name: figures[f"{name}_2"].median / figures[f"{name}_1"].median for name in found[1][0]}
-    settings = {"messages": options.messages, "trials": options.trials, "crowded": options.crowded}
+    settings = {name: getattr(options, name) for name in ("messages", "trials", "processes", "crowded")}
     document = {**settings, "machine": found_on, "versions": versions()}
     whole = {**document, "figures": figures, "two_workers_to_one": ratios}
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n")

@@ -11,17 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from light_scheduler.agents.app import SchedulerApp
-    from light_scheduler.client import SchedulerClient
+    from light_scheduler.client import BlockingSchedulerClient, Firing, SchedulerClient
     from light_scheduler.connection import KafkaSecurity
-    from light_scheduler.model import Firing, Outcome, Result
+    from light_scheduler.model import Outcome, Result
 
     app: SchedulerApp
     __version__: str
 
-__all__ = ["Firing", "KafkaSecurity", "Outcome", "Result", "SchedulerClient", "__version__", "app"]
+__all__ = [
+    "BlockingSchedulerClient",
+    "Firing",
+    "KafkaSecurity",
+    "Outcome",
+    "Result",
+    "SchedulerClient",
+    "__version__",
+    "app",
+]
 
 _HOMES = {
-    "Firing": "light_scheduler.model",
+    "BlockingSchedulerClient": "light_scheduler.client",
+    "Firing": "light_scheduler.client",
     "KafkaSecurity": "light_scheduler.connection",
     "Outcome": "light_scheduler.model",
     "Result": "light_scheduler.model",

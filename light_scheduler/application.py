@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Sequence
 from functools import cache
 
 import click
 
 from light_scheduler import web
+from light_scheduler.access.oidc import Oidc
+from light_scheduler.access.service import AccessService
 from light_scheduler.agents import DueTimer, attach_command_agents
 from light_scheduler.agents.app import SchedulerApp, create_app
 from light_scheduler.agents.karafka_states import KarafkaStates
-from light_scheduler.clock import Clock
+from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.delays import Delays
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, load_settings
 
 
-def build(settings: Settings, clock: Clock | None = None) -> SchedulerApp:
+def build(
+    settings: Settings,
+    clock: Clock | None = None,
+    *,
+    process: Process | None = None,
+    shared: Sequence[socket.socket] = (),
+) -> SchedulerApp:
     """Put a worker's application together, by default with the machine's clock.
 
+    `process` says which one of a node's processes it is for, and `shared` are the listening sockets that they share.
     Raises ConfigurationError for a dialect that does not exist.
     """
-    app = create_app(settings, DueTimer, clock, **web.faust_options(settings))
+    clock = clock or SystemClock()
+    provider = settings.oidc
+    oidc = None if provider is None else Oidc(provider)
+    access = AccessService(settings.connection, settings.topics.tenants, clock, oidc)
+    app = create_app(settings, DueTimer, clock, lambda: access.book.peer_secret, process, **web.faust_options(settings))
     attach_command_agents(app, settings)
     delays = Delays(settings, app.clock)
     app.add_dependency(delays)
     karafka = [source.name for source in settings.inputs if source.dialect == "karafka"]
     if karafka:
         app.add_dependency(KarafkaStates(lambda: app.lanes, karafka, settings.bootstrap_servers, app.clock))
+    app.add_dependency(access)
     peers = web.AssignedPeers(app)
-    web.attach(app, lanes=app.lanes, delays=delays, peers=peers, settings=settings, clock=app.clock)
+    web.attach(
+        app,
+        lanes=app.lanes,
+        delays=delays,
+        peers=peers,
+        access=access,
+        settings=settings,
+        clock=app.clock,
+        process=process,
+        shared=shared,
+    )
     return app
 
 
@@ -47,6 +74,9 @@ class WrongSettings(ConfigurationError, click.ClickException):
 def default_app() -> SchedulerApp:
     """Return what `faust -A light_scheduler worker` runs: settings from the environment and the settings file."""
     try:
-        return build(load_settings())
+        settings = load_settings()
+        if settings.processes != 1:
+            raise ConfigurationError("processes", "this command runs one: use `light-scheduler worker`, or set it to 1")
+        return build(settings)
     except ConfigurationError as error:
         raise WrongSettings(error.setting, error.reason) from error

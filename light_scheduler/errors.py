@@ -14,6 +14,8 @@
     │   └── StateFull           ... because there is no room for more
     ├── LaneError               a partition's data path has to start again (retriable)
     │   ├── CycleTimeout        a transaction did not finish before its deadline
+    │   ├── InputInDoubt        commands may come from another log than the one that was to be read
+    │   ├── Overtaken           somebody else has written to the state of the partition
     │   ├── TransactionStuck    a transaction could not begin, since the one before it does not end
     │   └── IllegalTransition   a lane was asked for a move its life does not have (a bug: not retriable)
     ├── BrokerError             the broker cannot be reached or lacks what is needed (retriable)
@@ -113,6 +115,10 @@ class LaneError(SchedulerError):
 
 class CycleTimeout(LaneError):
     """A transaction did not finish before its deadline."""
+
+
+class InputInDoubt(LaneError):
+    """What was fetched as commands may come from another log than the one that was to be read."""
 
 
 class Overtaken(LaneError):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from light_scheduler.errors import BrokerRefused, ConfigurationError
+from light_scheduler.errors import BrokerRefused, ConfigurationError, FormatTooNew, StateForeign
 from light_scheduler.wire.instants import format_instant
 
 REPEAT_S = 10.0
@@ -24,7 +24,7 @@ _PASSES_BY_ITSELF = "GroupCoordinatorNotAvailableError"
 # importlib.util fails once faust is imported, which takes another module's place then.
 _SPECS = map(PathFinder.find_spec, ("faust", "mode"))
 _FRAMEWORK = tuple(str(Path(spec.origin).parent) for spec in _SPECS if spec and spec.origin)
-_TEXT = "[%(asctime)s] [%(levelname)s] %(name)s: %(message)s"
+_TEXT = "[%(asctime)s] [%(levelname)s] {process}%(name)s: %(message)s"
 
 
 class TextFormatter(logging.Formatter):
@@ -36,10 +36,18 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"at", "level", "logger", "message"}`, and `"error"` with the traceback where there is one."""
+    """`{"at", "level", "logger", "message"}`, and `"error"` with the traceback where there is one.
+
+    Lines of one of a node's processes begin with `"process"`.
+    """
+
+    def __init__(self, process: str | None = None) -> None:
+        super().__init__()
+        self._origin = {} if process is None else {"process": process}
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
+            **self._origin,
             "at": instant_of(record),
             "level": record.levelname,
             "logger": record.name,
@@ -63,7 +71,7 @@ class OfServices(logging.Filter):
 
 
 class PlainErrors(logging.Filter):
-    """Writes an error of the configuration or of the login as one line: where in the code it was raised helps nobody.
+    """Writes an error that people have to mend as one line: where in the code it was raised helps nobody.
 
     The framework logs it at each level that it passes; the first one is let through.
     """
@@ -74,7 +82,7 @@ class PlainErrors(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, ConfigurationError | BrokerRefused):
+        if not isinstance(error, ConfigurationError | BrokerRefused | FormatTooNew | StateForeign):
             return True
         text = str(error)
         if text in self._told:
@@ -115,15 +123,19 @@ class Thinned(logging.Filter):
         return True
 
 
-def logging_config(level: str, layout: str) -> dict[str, Any]:
-    """Return a `logging.config.dictConfig` that writes to standard error."""
+def logging_config(level: str, layout: str, process: str | None = None) -> dict[str, Any]:
+    """Return a `logging.config.dictConfig` that writes to standard error.
+
+    `process` is what lines are marked with where several processes write to one log.
+    """
+    text = _TEXT.format(process="" if process is None else f"[{process}] ")
     filters = ["Thinned", "PlainErrors", *(["OfServices"] if level != "DEBUG" else [])]
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "text": {"()": "light_scheduler.logs.TextFormatter", "format": _TEXT},
-            "json": {"()": "light_scheduler.logs.JsonFormatter"},
+            "text": {"()": "light_scheduler.logs.TextFormatter", "fmt": text},
+            "json": {"()": "light_scheduler.logs.JsonFormatter", "process": process},
         },
         "filters": {name: {"()": f"light_scheduler.logs.{name}"} for name in filters},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": layout, "filters": filters}},

@@ -19,10 +19,13 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from light_scheduler.connection import Connection, KafkaSecurity, Secret
+from light_scheduler.connection.identity_provider import ROLES, IdentityProvider
+from light_scheduler.connection.logins import secret_of
 from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.connection.security import MECHANISMS, PROTOCOLS
 from light_scheduler.durations import format_duration, parse_typed_duration
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.host.loopback import is_loopback
 from light_scheduler.model.delay import DelayRule, RuleError, check_rule, parse_rule
 from light_scheduler.model.tenant import MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
 from light_scheduler.model.topics import TopicNames
@@ -31,9 +34,13 @@ ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
 SETTINGS_FILE = "light-scheduler.toml"
 
 # Kafka's rule for topic names, and for the names of group members too.
-_KAFKA_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+MOST_NAME = 249
+_KAFKA_NAME = re.compile(rf"(?!\.{{1,2}}$)[A-Za-z0-9._-]{{1,{MOST_NAME}}}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?")
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})", re.ASCII)
+
+MOST_PORT = 65_535
+AUTO = "auto"
 
 COMPATIBLE_DIALECTS = ("karafka", "etf1", "skyuk", "light4j")
 DIALECTS = ("native", "json", *COMPATIBLE_DIALECTS)
@@ -146,6 +153,10 @@ def _truth(value: Any) -> bool:
     return str(value).lower() == "true"
 
 
+def _processes(value: Any) -> int | str:
+    return AUTO if value == AUTO else _integer(1, 1_000)(value)
+
+
 def _lookback(value: Any) -> int | None:
     return None if value == "all" else _integer(0, 10_000_000)(value)
 
@@ -154,7 +165,7 @@ def _broker(value: Any) -> str:
     servers = _text(value).removeprefix("kafka://")
     for server in servers.split(","):
         match = _SERVER.fullmatch(server)
-        if match is None or not 1 <= int(match["port"]) <= 65_535:
+        if match is None or not 1 <= int(match["port"]) <= MOST_PORT:
             raise ValueError(f"{value!r} must be kafka://host:port[,host:port...]")
     return f"kafka://{servers}"
 
@@ -199,6 +210,28 @@ def _registry(value: Any) -> str | None:
     if has_login:
         raise ValueError("must not have a login in it: set schema_registry_username and schema_registry_password")
     return address.rstrip("/")
+
+
+def _provider_url(value: Any) -> str:
+    address = _text(value)
+    parts = urlsplit(address)
+    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))):
+        raise ValueError(f"{value!r} must be https://... ; http:// is accepted on this machine only")
+    return address
+
+
+def _oidc_roles(value: Any) -> tuple[tuple[str, str], ...]:
+    if isinstance(value, dict):
+        pairs = [(name, str(role)) for name, role in value.items()]
+    else:
+        texts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{value!r} must be VALUE:ROLE,..., a list of such texts, or a table")
+        pairs = [(name.strip(), role.strip()) for name, _, role in (text.rpartition(":") for text in texts if text)]
+    for name, role in pairs:
+        if not name or role not in ROLES:
+            raise ValueError(f"{name}:{role} must be VALUE:ROLE, with a role of {', '.join(ROLES)}")
+    return tuple(pairs)
 
 
 def _dialect(item: str, name: str) -> str:
@@ -297,7 +330,7 @@ def is_secret(setting: Field[Any]) -> bool:
     return bool(setting.metadata["syntax"] == SECRET)
 
 
-SECRET = "SECRET"
+SECRET = "SECRET"  # noqa: S105 - how help texts write one
 
 KAFKA_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 """Kafka's own: a client that writes to one of them does damage, or fails for ever."""
@@ -391,13 +424,61 @@ class Settings:
         "Address of the HTTP server. The other workers must be able to reach it, so 0.0.0.0 does not work.",
         "HOST",
     )
-    web_port: int = _setting(6066, _integer(1, 65_535), "Port of the HTTP server.", "PORT")
+    web_port: int = _setting(6066, _integer(1, MOST_PORT), "Port of the HTTP server.", "PORT")
+    processes: int | Literal["auto"] = _setting(
+        1,
+        _processes,
+        "Number of worker processes that `light-scheduler worker` runs on this machine, behind one HTTP port; auto: "
+        "one per core. If more than one, process N has the folder N in `data_dir`, the name `instance_id`-N in the "
+        "group (default: named after the HTTP address), and the port `web_port` + 1 + N for the other workers.",
+        "N|auto",
+    )
     web_allowed_hosts: tuple[str, ...] = _setting(
         (),
         _hosts,
         "More host names to answer requests for, such as the name of a proxy or a Kubernetes service. The server "
         "always answers requests for web_host, for localhost, and for the address at which they arrive.",
         "HOST,...",
+    )
+    insecure: bool = _setting(
+        False,
+        _truth,
+        "Start also if other machines can reach the HTTP server and it asks nobody for a token.",
+        "true|false",
+    )
+    token: Secret | None = _setting(None, _optional(_secret), "Token that the command line sends to workers.", SECRET)
+    token_file: Path | None = _setting(
+        None,
+        _optional(_path),
+        "File that holds the token that the command line sends to workers. It is read again when it changes.",
+        "PATH",
+    )
+    oidc_issuer: str | None = _setting(
+        None,
+        _optional(_provider_url),
+        "Issuer whose JSON Web Tokens the HTTP server accepts (OpenID Connect). With it, every request needs a token.",
+        "URL",
+    )
+    oidc_audience: str | None = _setting(
+        None, _optional(_text), "Audience (`aud`) that the tokens of `oidc_issuer` must have.", "TEXT"
+    )
+    oidc_jwks_url: str | None = _setting(
+        None,
+        _optional(_provider_url),
+        "Where the public keys of `oidc_issuer` are. Default: its discovery document says so.",
+        "URL",
+    )
+    oidc_role_claim: str = _setting(
+        "roles", _text, "Claim with the roles of whoever has the token. A path has dots: realm_access.roles.", "TEXT"
+    )
+    oidc_roles: tuple[tuple[str, str], ...] = _setting(
+        (),
+        _oidc_roles,
+        "What values of `oidc_role_claim` stand for. The highest one counts.",
+        "VALUE:metrics|read|write|admin,...",
+    )
+    oidc_tenant_claim: str = _setting(
+        "tenants", _text, "Claim with the tenants of whoever has the token. `*` in it stands for all tenants.", "TEXT"
     )
     partitions: int = _setting(
         4,
@@ -482,7 +563,8 @@ class Settings:
         2,
         _integer(0, 64),
         "How many partitions to rebuild from Kafka at the same time. A large one is rebuilt by a separate process. "
-        "0: the worker rebuilds all of them itself, next to its other work.",
+        "0: the worker rebuilds all of them itself, next to its other work. Several `processes` share this number, "
+        "with at least 1 each.",
         "N",
     )
     instance_id: str | None = _setting(
@@ -572,6 +654,34 @@ class Settings:
         return f"http://{host}:{self.web_port}"
 
     @property
+    def oidc(self) -> IdentityProvider | None:
+        """The identity provider, if there is one. Raises ConfigurationError if its settings do not fit together."""
+        if self.oidc_issuer is None:
+            for name in ("oidc_audience", "oidc_jwks_url", "oidc_roles"):
+                if getattr(self, name):
+                    raise ConfigurationError("oidc_issuer", f"is not set, but {name} is")
+            return None
+        if self.oidc_audience is None:
+            raise ConfigurationError("oidc_audience", "is not set, and oidc_issuer needs it: any token would do")
+        if not self.oidc_roles:
+            raise ConfigurationError("oidc_roles", "is not set, and oidc_issuer needs it: nobody would have a role")
+        return IdentityProvider(
+            self.oidc_issuer,
+            self.oidc_audience,
+            self.oidc_jwks_url,
+            self.oidc_role_claim,
+            dict(self.oidc_roles),
+            self.oidc_tenant_claim,
+        )
+
+    @property
+    def web_token(self) -> Secret | None:
+        """What the command line sends to workers to be let in. Raises ConfigurationError if it cannot be read."""
+        if self.token is None and self.token_file is None:
+            return None
+        return Secret(secret_of("token", self.token, self.token_file))
+
+    @property
     def inputs(self) -> tuple[CommandsTopic, ...]:
         """The topics that commands come in on."""
         return self.commands_topics or (CommandsTopic(self.topics.commands, "native"),)
@@ -630,7 +740,9 @@ def load_settings(
         if value is not None:
             values[name] = _parse(known, name, value, origin=option_name(name))
     settings = Settings(**values)
-    _ = settings.security, settings.registry  # their errors name the setting at fault
+    _ = settings.security, settings.registry, settings.oidc  # their errors name the setting at fault
+    if settings.token is not None and settings.token_file is not None:
+        raise ConfigurationError("token", "is set, and so is token_file: remove one of them")
     for source in settings.inputs:
         if source.name in settings.internal_topics | settings.answer_topics:
             raise ConfigurationError(

@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-BESIDES = ("benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+BESIDES = ("benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _LINK = re.compile(r"(\]\()([^)#\s:]+)(?=[)#])")
 _CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 

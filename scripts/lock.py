@@ -1,7 +1,8 @@
-"""Pin every dependency with its hashes: requirements.lock for development, requirements-runtime.lock for workers.
+"""Pin every dependency with its hashes: requirements.lock for development, requirements-runtime.lock for workers,
+requirements-audit.lock for `make audit`.
 
-Both hold what builds the package itself too, so that an installation needs no build isolation. They name neither a
-registry nor a path. Run by `make lock`, which installs uv.
+The first two hold what builds the package itself too, so that an installation needs no build isolation. They name
+neither a registry nor a path. Run by `make lock`, which installs uv.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = {"requirements.lock": ("dev", "broker"), "requirements-runtime.lock": ("avro",)}
+BUILD_INPUT = "-"
+SOURCES = {
+    "requirements.lock": ("pyproject.toml", BUILD_INPUT, "--extra", "dev", "--extra", "broker"),
+    "requirements-runtime.lock": ("pyproject.toml", BUILD_INPUT, "--extra", "avro"),
+    "requirements-audit.lock": ("--group", "audit"),
+}
+"""What goes into each lock file, in uv's words; BUILD_INPUT stands for what builds the package."""
 
 
-def lock(name: str, extras: tuple[str, ...], build: list[str], options: list[str]) -> None:
+def lock(name: str, sources: tuple[str, ...], build: list[str], options: list[str]) -> None:
     """Write one lock file for every platform and every Python from 3.11 on."""
-    subprocess.run(
+    subprocess.run(  # nosec B603 # uv, of a pinned version
         [
-            *(sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "-"),
+            *(sys.executable, "-m", "uv", "pip", "compile", *sources),
             *("--output-file", name, "--quiet", "--custom-compile-command", "make lock"),
             *("--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url"),
-            *(argument for extra in extras for argument in ("--extra", extra)),
             *options,
         ],
         cwd=ROOT,
@@ -34,8 +40,8 @@ def lock(name: str, extras: tuple[str, ...], build: list[str], options: list[str
 
 def main() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
-    for name, extras in EXTRAS.items():
-        lock(name, extras, build, sys.argv[1:])
+    for name, sources in SOURCES.items():
+        lock(name, sources, build, sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .changelog import PartitionLogs, committed_end, decided_end, length, reading
 from .rebuilding import MANY_OFFSETS
-from .recovery import ChangelogFacts, Restoration, Restored, flaw_of, open_table, restore
+from .recovery import ChangelogFacts, Following, PartitionState, Restoration, Restored, flaw_of, open_table, restore
 from .services import LaneServices
 from .table import ScheduleTable
 
@@ -95,17 +95,9 @@ class LocalCopy:
                     self._path, facts, self._logs, stopping=self._stopping, watch=self._watch
                 )
                 table = self._open(facts)
-            restored = await restore(
-                table,
-                facts,
-                self._logs,
-                reader,
-                services.clock,
-                stopping=self._stopping,
-                watch=self._watch,
-                begun=begun,
-                end_of=partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end,
-            )
+            end_of = partial(decided_end, are_markers_late=are_markers_late) if self._is_lane else committed_end
+            state, following = PartitionState(facts, self._logs, end_of), Following(self._stopping, self._watch, begun)
+            restored = await restore(table, state, reader, services.clock, following)
         services.loads.withdraw(self)
         return table, restored
 

@@ -12,7 +12,7 @@ from itertools import chain
 import msgspec
 
 from light_scheduler.engine import FairQueue
-from light_scheduler.errors import FormatError
+from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import NEVER, BulkPart, BulkTotal, Entry
 from light_scheduler.model.place import Place
 from light_scheduler.wire.state import (
@@ -203,7 +203,9 @@ class Overlay:
                 decode(value)  # a newer worker's is refused while the table is untouched
             self.keep(key, value)
         else:
-            raise FormatError(f"a changelog record has a key of an unknown kind: {key[:1]!r}")
+            raise FormatTooNew(
+                f"a changelog record is of an unknown kind, {key[:1]!r}: run the newer version that wrote it"
+            )
 
     def apply(self, *, changelog_offset: int, complete_at: int) -> None:
         """Write everything to the table at once, with the changelog offset that it reaches.

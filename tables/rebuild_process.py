@@ -15,7 +15,6 @@ import logging.config
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 
 import msgspec
@@ -24,11 +23,12 @@ from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
+from light_scheduler.host.parent import when_parent_ends
 from light_scheduler.logs import logging_config
 
 from .changelog import PartitionLogs, reading
 from .rebuilding import Job, Reached, decoded
-from .recovery import Restoration, open_table, restore
+from .recovery import Following, PartitionState, Restoration, open_table, restore
 from .rocks import RocksStore
 
 TELL_S = 0.2
@@ -41,20 +41,14 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the worker decides
     gc.set_threshold(1_000_000, 20, 100)  # as in the worker: nearly everything goes by its references alone
     job = decoded(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_worker, daemon=True).start()
-    logging.config.dictConfig(logging_config(job.log_level, job.log_format))
+    when_parent_ends(lambda: os._exit(1))
+    logging.config.dictConfig(logging_config(job.log_level, job.log_format, job.log_name))
     try:
         asyncio.run(_rebuild(job))
     except (SchedulerError, KafkaError, OSError) as error:
         log.warning("cannot rebuild %s-%d: %s", job.commands, job.partition, error)
         return 1
     return 0
-
-
-def _end_with_worker() -> None:
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    os._exit(1)
 
 
 class _Teller:
@@ -88,15 +82,8 @@ async def _rebuild(job: Job) -> None:
     telling = asyncio.create_task(teller.run())
     try:
         async with reading(job.clients) as reader:
-            await restore(
-                table,
-                job.facts,
-                logs,
-                reader,
-                clock,
-                stopping=lambda: False,
-                watch=teller.watch,
-            )
+            following = Following(lambda: False, teller.watch)
+            await restore(table, PartitionState(job.facts, logs), reader, clock, following)
     finally:
         telling.cancel()
         table.close()

@@ -45,6 +45,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     log_level: str
     log_format: str
+    log_name: str | None = None
 
 
 def encoded(job: Job) -> bytes:
@@ -66,12 +67,16 @@ class Reached(msgspec.Struct, frozen=True):
 
 
 class Rebuilding:
-    """Starts the processes of a worker. `log_level` and `log_format` are those of their logs, on standard error."""
+    """Starts the processes of a worker.
 
-    def __init__(self, clients: KafkaClients, log_level: str, log_format: str) -> None:
+    `log_level` and `log_format` are those of their logs, on standard error; `log_name` marks the lines, if given.
+    """
+
+    def __init__(self, clients: KafkaClients, log_level: str, log_format: str, log_name: str | None = None) -> None:
         self._clients = clients
         self._log_level = log_level
         self._log_format = log_format
+        self._log_name = log_name
 
     async def rebuild(
         self,
@@ -96,12 +101,13 @@ class Rebuilding:
             path=str(path),
             log_level=self._log_level,
             log_format=self._log_format,
+            log_name=self._log_name,
         )
         arguments = ("-m", f"{__package__}.rebuild_process")
         try:
             process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
         except OSError as error:
-            log.warning("no process can be started to rebuild %s-%d: %s: the worker does it itself", *commands, error)
+            log.warning("cannot start a process to rebuild %s-%d: %s; the worker rebuilds it", *commands, error)
             return None
         try:
             restoration = await _follow(process, job, stopping, watch)
@@ -113,7 +119,7 @@ class Rebuilding:
             return restoration
         if not stopping():
             log.warning(
-                "the process that was to rebuild %s-%d ended with %d: the worker does it itself",
+                "the process rebuilding %s-%d exited with code %d; the worker rebuilds it",
                 *commands,
                 process.returncode,
             )
@@ -143,5 +149,5 @@ async def _follow(
             if restoration.is_worth_a_line():
                 log.info("rebuilding %s-%d: %s", job.commands, job.partition, restoration.status())
     except TimeoutError:
-        log.warning("the process that rebuilds %s-%d says nothing", job.commands, job.partition)
+        log.warning("the process rebuilding %s-%d reports nothing", job.commands, job.partition)
     return restoration

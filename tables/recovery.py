@@ -101,7 +101,7 @@ def open_table(
     """
     table, flaw = _opened(stores, path, facts, now)
     if flaw is not None:
-        log.warning("throwing away %s: %s", path, flaw)
+        log.warning("discarding the local copy %s: %s", path, flaw)
         discarded()
         if table is not None:
             table.close()
@@ -152,26 +152,36 @@ def check_fresh(table: ScheduleTable, facts: ChangelogFacts, now: int) -> None:
         raise StateStale(f"the local copy cannot be brought up to date: {flaw}")
 
 
-async def restore(
-    table: ScheduleTable,
-    facts: ChangelogFacts,
-    logs: PartitionLogs,
-    reader: StateConsumer,
-    clock: Clock,
-    *,
-    stopping: Callable[[], bool],
-    watch: Callable[[Restoration], None],
-    begun: Restoration | None = None,
-    end_of: EndOf = committed_end,
-) -> Restored:
-    """Apply the changelog of `logs` from the table's checkpoint to its end, and look where the commands end.
+class PartitionState(NamedTuple):
+    """Where the state of a partition is: its logs, what holds for its changelog, and who says where that ends.
 
-    To be called after fencing by the partition's owner, with an `end_of` that waits for what fencing has decided.
-    `watch` is given the restoration as it begins; `begun` is one to go on with. Raises BrokerError if the changelog
-    stops answering, or as `end_of` does; StateStale if the table is too old before it is done.
+    The partition's owner needs an `end_of` that waits for what fencing has decided.
+    """
+
+    facts: ChangelogFacts
+    logs: PartitionLogs
+    end_of: EndOf = committed_end
+
+
+class Following(NamedTuple):
+    """How a restoration is followed: `watch` is given it as it begins, `stopping` ends it, `begun` is gone on with."""
+
+    stopping: Callable[[], bool]
+    watch: Callable[[Restoration], None]
+    begun: Restoration | None = None
+
+
+async def restore(
+    table: ScheduleTable, state: PartitionState, reader: StateConsumer, clock: Clock, following: Following
+) -> Restored:
+    """Apply the changelog from the table's checkpoint to its end, and look where the commands end.
+
+    To be called after fencing by the partition's owner. Raises BrokerError if the changelog stops answering, or as
+    `end_of` does; StateStale if the table is too old before it is done.
     """
     loop = asyncio.get_running_loop()
-    commands, changelog = logs
+    facts, (commands, changelog), end_of = state
+    stopping, watch, begun = following
     to_table = _Loading(table) if table.is_new else Replaying(table)
     try:
         async with asyncio.timeout(STALL_TIMEOUT_S) as stall:

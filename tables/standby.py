@@ -90,7 +90,7 @@ class Standby:
             await self._services.fail(error)
             return False
         if isinstance(error, FormatError):  # trying again would meet the same bytes; the owner's lane says more
-            log.warning("no standby for %s-%d: %s", *self.tp, error)
+            log.warning("cannot keep a standby of %s-%d: %s", *self.tp, error)
             self._reason = str(error)
             self._copy.close()
             return False

@@ -16,12 +16,21 @@ from .floors import Floors
 from .held import Held
 from .store import Changes, Store
 
-CHECKPOINT_VERSION = 3
-"""2: the time index is one for each tenant. 3: arrivals in it may be negative. A table of an older version is built
-anew from its changelog."""
+CHECKPOINT_VERSION = 4
+"""2: the time index is one for each tenant. 3: arrivals in it may be negative. 4: records in format 2.
+
+A table of an older version that is not in `RECORDS_IN` is built anew from its changelog.
+"""
+
+RECORDS_IN = {3: 1, 4: 2}
+"""Versions of tables that are read -> the newest format of state records (`wire.state.FORMAT_VERSION`) in them.
+
+A table is opened without a look at its records, so it is the checkpoint that keeps an older worker from one with newer
+records: a new format takes a new version here.
+"""
 
 
-class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
+class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """How far a table has come; written together with the data it speaks of, as `version u8 | MessagePack array`.
 
     `changelog_offset` is the first changelog record not yet in the table, `position` the next command to read,
@@ -73,9 +82,12 @@ class ScheduleTable:
         if raw is None:
             return Checkpoint()
         if raw[:1] > _VERSION:
-            raise FormatTooNew(f"the table was written in format {raw[0]}; run the newer version")
-        if b"\0" < raw[:1] < _VERSION:
-            raise FormatTooOld(f"the table was written in format {raw[0]}; this version reads {CHECKPOINT_VERSION}")
+            raise FormatTooNew(
+                f"the local copy was written in format {raw[0]}, and this version reads formats up to "
+                f"{CHECKPOINT_VERSION}: run the newer version that wrote it. Nothing was changed"
+            )
+        if raw[:1] > b"\0" and raw[0] not in RECORDS_IN:
+            raise FormatTooOld(f"the local copy was written in format {raw[0]}, which this version does not read")
         try:
             return _decode(memoryview(raw)[1:])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--soak", action="store_true", help="Also the tests marked `soak`, which take minutes; CI does.")
     group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
-    group.addoption("--histories", type=int, default=5_000, metavar="N", help="Simulated histories (tests/simulation).")
+    group.addoption("--histories", type=int, default=2_500, metavar="N", help="Simulated histories (tests/simulation).")
     group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
     group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )
     group.addoption(
-        "--fuzz-inputs", type=int, default=20_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
+        "--fuzz-inputs", type=int, default=10_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
     )
     group.addoption("--fuzz-seed", type=int, default=1, metavar="N", help="Which inputs (tests/fuzz).")
     group.addoption(
@@ -54,6 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="How long faults happen at random (tests/chaos/test_random_faults.py); the run takes a minute more. "
         "Long runs: light-scheduler bench chaos.",
+    )
+    group.addoption(
+        "--concurrent-calls", type=int, default=1_000, metavar="N", help="Calls of one client at once (clients)."
     )
     group.addoption("--chaos-seed", type=int, default=1, metavar="N", help="What those faults are drawn from.")
     group.addoption("--load-rows", type=int, default=60_000, metavar="N", help="Rows of the load that is killed.")

@@ -74,7 +74,7 @@ class Peer(Contestant):
     def run(self, command: Sequence[str | Path]) -> Leash:
         """Start one of the peer's programs."""
         with self.file("log").open("ab") as log:
-            return Leash(command, environment=self._environment(), stdout=log, stderr=log, folder=self._place.folder)
+            return Leash(command, environment=self._environment(), output=log, folder=self._place.folder)
 
     def write(self, work: Workload, name: str) -> Path:
         """Write work into a file; it has its name once it is whole."""

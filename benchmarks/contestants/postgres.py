@@ -45,9 +45,7 @@ class Postgres:
         own = {"port": self._port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", **SETTINGS}
         words = [word for name, value in own.items() for word in ("-c", f"{name}={value}")]
         with (folder / "log").open("ab") as log:
-            self._process = Leash(
-                [*as_user, programs / "postgres", "-D", data, *words], stdout=log, stderr=log, folder=folder
-            )
+            self._process = Leash([*as_user, programs / "postgres", "-D", data, *words], output=log, folder=folder)
         await_that(lambda: self._asked("select 1").returncode == 0, "the start of PostgreSQL")
 
     @property

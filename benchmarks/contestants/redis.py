@@ -25,8 +25,7 @@ class Redis:
         with (folder / "log").open("ab") as log:
             self._process = Leash(
                 [server, "--bind", "127.0.0.1", "--port", str(self._port), "--dir", folder, *words],
-                stdout=log,
-                stderr=log,
+                output=log,
             )
         await_that(lambda: self.ask("PING") == "PONG", "the start of Redis")
 

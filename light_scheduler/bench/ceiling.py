@@ -16,6 +16,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.connection import Address
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.clients import KafkaClients
@@ -50,7 +51,7 @@ def ceiling_per_s(stage: Stage, shape: Shape, payload_bytes: int, progress: Prog
     progress.phase("ceiling of the client")
     with stage.topics(LANES, _COMMANDS, _CHANGELOG, _TARGET):
         try:
-            return added_up(asyncio.run(_measure(stage.bootstrap_servers, shape, payload_bytes)))
+            return added_up(asyncio.run(_measure(stage.connection, shape, payload_bytes)))
         except KafkaError as error:
             raise BrokerError(f"the ceiling of the client could not be measured: {error!r}") from error
 
@@ -65,7 +66,7 @@ def events_per_transaction(payload_bytes: int) -> int:
     return min(MOST, MAX_FIRING_BYTES // max(1, payload_bytes))
 
 
-async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> list[LaneShare]:
+async def _measure(connection: Address, shape: Shape, payload_bytes: int) -> list[LaneShare]:
     events = events_per_transaction(payload_bytes)
     workload = Workload(
         messages=LANES * events, payload_bytes=payload_bytes, seed=0, target=_TARGET, due=SystemClock().now()
@@ -75,7 +76,7 @@ async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> 
         maker.records(shape, number * events, events, changelog=(_CHANGELOG, number), target=(_TARGET, number))
         for number in range(LANES)
     ]
-    lanes = [_Lane(bootstrap_servers, number, records[number], events) for number in range(LANES)]
+    lanes = [_Lane(connection, number, records[number], events) for number in range(LANES)]
     try:
         for lane in lanes:
             await lane.producer.fence()
@@ -88,8 +89,8 @@ async def _measure(bootstrap_servers: str, shape: Shape, payload_bytes: int) -> 
 
 
 class _Lane:
-    def __init__(self, bootstrap_servers: str, number: int, records: list[BenchRecord], events: int) -> None:
-        self.producer = LaneProducer(KafkaClients(bootstrap_servers, _TRANSACTION_TIMEOUT_MS), f"ceiling-{number}")
+    def __init__(self, connection: Address, number: int, records: list[BenchRecord], events: int) -> None:
+        self.producer = LaneProducer(KafkaClients(connection, _TRANSACTION_TIMEOUT_MS), f"ceiling-{number}")
         self._number = number
         self._clock = SystemClock()
         self._offset = 0

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from light_scheduler.connection.security import Protocol
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import Settings
 
@@ -32,6 +33,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     brokers: Annotated[int, Meta(description="Brokers; of three, each has a copy of all, and two must have it.")] = 0
     pause_ms: Annotated[int, Meta(description="Time between faults, on average, in ms.")] = 0
     dialect: Annotated[str, Meta(description="Dialect of the commands.")] = "native"
+    security_protocol: Annotated[Protocol, Meta(description="How the worker connects to Kafka.")] = "PLAINTEXT"
 
 
 OF_EVERY_SCENARIO: Mapping[str, int] = {"partitions": 4, "payload_bytes": 200, "repeat": 3, "seed": 1}

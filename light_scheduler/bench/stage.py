@@ -15,35 +15,42 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from light_scheduler.connection import Connection
+from light_scheduler.connection.security import Protocol
 from light_scheduler.devkit.broker import EmbeddedBroker
 from light_scheduler.devkit.worker_process import WorkerProcess
-from light_scheduler.host.ports import free_port
+from light_scheduler.host.ports import HOST, free_port
 from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, awaited, create_topic, create_topics
 from light_scheduler.kafka.topic_plan import topic_plan
-from light_scheduler.settings import CommandsTopic, Settings
+from light_scheduler.settings import SECURITY_SETTINGS, CommandsTopic, Settings
+
+from .securing import Secured, secured
 
 
 @dataclass(frozen=True)
 class BenchApplication:
-    """An application with topics of its own, a topic to deliver to, and a worker that is not yet started."""
+    """An application with topics of its own, a topic to deliver to, and a worker that is not yet started.
+
+    `bootstrap_servers` asks for no login, whatever the worker's does.
+    """
 
     settings: Settings
     target: str
     worker: WorkerProcess
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return self.settings.bootstrap_servers
+    bootstrap_servers: str
 
 
 class Stage:
     """A context manager: leaving it removes everything. The broker starts when its address is first asked for.
 
-    `partitions`: of each topic.
+    `partitions`: of each topic. `security_protocol`: how workers and the ceiling's clients connect; all else is
+    measured from outside and connects without.
     """
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, security_protocol: Protocol = "PLAINTEXT") -> None:
         self._partitions = partitions
+        self._protocol = security_protocol
+        self._secured: Secured | None = None
         self._running = ExitStack()
         self._numbers = itertools.count(1)
         self._broker: EmbeddedBroker | None = None
@@ -52,8 +59,19 @@ class Stage:
     @property
     def bootstrap_servers(self) -> str:
         if self._broker is None:
-            self._broker = self._running.enter_context(EmbeddedBroker())
+            if self._protocol != "PLAINTEXT":
+                self._secured = secured(self._protocol, self._folder / "certificates")
+            listeners = [] if self._secured is None else [self._secured.listener]
+            self._broker = self._running.enter_context(EmbeddedBroker(secured=listeners))
         return self._broker.bootstrap_servers
+
+    @property
+    def connection(self) -> Connection:
+        """How what is measured connects."""
+        plain = Connection(self.bootstrap_servers)
+        if self._secured is None:
+            return plain
+        return Connection(f"{HOST}:{self._secured.listener.port}", self._secured.security)
 
     @property
     def broker_folder(self) -> Path | None:
@@ -71,9 +89,11 @@ class Stage:
         """
         app_id = f"bench-{next(self._numbers)}"
         folder = self._folder / app_id
+        connection = self.connection
         settings = Settings(
             app_id=app_id,
-            broker=f"kafka://{self.bootstrap_servers}",
+            broker=f"kafka://{connection.bootstrap_servers}",
+            **{name: getattr(connection.security, name) for name in SECURITY_SETTINGS},
             data_dir=folder / "state",
             web_port=free_port(),
             partitions=self._partitions,
@@ -85,6 +105,7 @@ class Stage:
             settings,
             f"{app_id}-target",
             WorkerProcess(settings, folder / "worker.log", remove_when_orphaned=self._folder),
+            self.bootstrap_servers,
         )
         create_topics(settings)
         create_topic(self.bootstrap_servers, application.target, self._partitions)

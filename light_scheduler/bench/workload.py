@@ -52,7 +52,7 @@ class Workload:
         self._rate = rate
         self._grid_ms = grid_ms
         self._payload_bytes = payload_bytes
-        self._pool = random.Random(seed).randbytes(_POOL_BYTES + payload_bytes)
+        self._pool = random.Random(seed).randbytes(_POOL_BYTES + payload_bytes)  # nosec B311 # no secret
         self._target = target
         self._whose: Headers = [] if tenant is None else [("schedule-tenant", tenant.encode())]
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "get": ("get", "Show one schedule."),
     "list": ("list_schedules", "List schedules."),
     "delays": ("delays", "List, add or remove delay rules."),
+    "tokens": ("tokens", "Create, list, rotate or revoke tokens of the HTTP API."),
     "watch": ("watch", "Show events of schedules as they happen."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),

@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from light_scheduler.bench.registry import SCENARIOS
+from light_scheduler.connection.security import PROTOCOLS
 from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.settings import DIALECTS
 
@@ -39,6 +40,9 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
 @click.option("--stage-ahead", "stage_ahead_ms", type=Duration(), help="Setting stage_ahead of the workers: 70ms.")
 @click.option("--pause", "pause_ms", type=Duration(), help="Average time between faults: 4s.")
 @click.option("--dialect", type=click.Choice(DIALECTS), help="Dialect of the commands.")
+@click.option(
+    "--security-protocol", type=click.Choice(PROTOCOLS), help="How the worker connects to Kafka. SSL is mutual TLS."
+)
 @click.option("--seed", type=int, help="Seed of the random payloads. In chaos: of the whole workload and its faults.")
 @json_option
 def command(scenario: str, as_json: bool, **given: int | str | None) -> None:

@@ -27,6 +27,7 @@ from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.kafka.topic_admin import check_topics
 from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.settings import Settings
+from light_scheduler.web.worker_http import bearer
 from light_scheduler.wire.instants import format_instant
 
 Status = Literal["ok", "warn", "fail"]
@@ -131,7 +132,8 @@ def check_web_port(settings: Settings) -> Check:
 
 def info_of_worker(settings: Settings) -> Info:
     """Return what the worker on the web port answers at `/info`; empty if none answers."""
-    page = page_of(settings.web_host, settings.web_port, "/info", timeout=_ANSWER_SECONDS)
+    headers = bearer(settings.web_token)
+    page = page_of(settings.web_host, settings.web_port, "/info", timeout=_ANSWER_SECONDS, headers=headers)
     try:
         info = json.loads(page or b"{}")
     except ValueError:

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+LOOK_S = 0.2
+"""Python does not hear of a signal that comes just before a lock is waited for, until the wait is over."""
+
 
 def interruptible(call: Callable[[], T]) -> T:
     """Return what a call returns, or raise what it raises. KeyboardInterrupt leaves the call behind at once.
@@ -25,7 +28,8 @@ def interruptible(call: Callable[[], T]) -> T:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    thread.join()
+    while thread.is_alive():
+        thread.join(LOOK_S)
     if errors:
         raise errors[0]
     return results[0]

@@ -32,10 +32,12 @@ _DECLARED = {setting.name: setting for setting in fields(Settings)}
 def settings_options(*names: str) -> Callable[[F], F]:
     """Add `--config` and an option for each named setting; the command receives `settings: Settings`.
 
-    Whoever is given `broker` can be told how to log in to it, too: `--help` does not list that unless it is named.
+    Whoever is given `broker` can be told how to log in to it, too, and whoever is given `web_host` which token to send:
+    `--help` does not list that unless it is named.
     Secrets have no options.
     """
     hidden = [name for name in SECURITY_SETTINGS if "broker" in names and name not in names]
+    hidden += [name for name in ("token_file",) if "web_host" in names and name not in names]
     offered = [name for name in (*names, *hidden) if not is_secret(_DECLARED[name])]
 
     def decorate(function: F) -> F:

@@ -35,7 +35,7 @@ def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader]
     from light_scheduler.web.reader import ScheduleReader
 
     async def answer() -> T:
-        async with ScheduleReader(url or settings.web_url) as reader:
+        async with ScheduleReader(url or settings.web_url, settings.web_token) as reader:
             return await question(reader)
 
     try:

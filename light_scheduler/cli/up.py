@@ -32,7 +32,9 @@ _DEFAULT = Settings()
     "--broker-port", type=click.IntRange(1, 65_535), default=9092, show_default=True, help="Port of Kafka on 127.0.0.1."
 )
 @click.option("--workers", type=click.IntRange(1, 16), default=1, show_default=True, help="Number of workers.")
-@settings_options("app_id", "data_dir", "web_host", "web_port", "partitions", "commands_topics", "log_level")
+@settings_options(
+    "app_id", "data_dir", "web_host", "web_port", "insecure", "partitions", "commands_topics", "log_level"
+)
 def command(settings: Settings, broker_port: int, workers: int) -> None:
     """Run Kafka, its topics and workers on this machine until Ctrl-C or SIGTERM. Print commands to try.
 
@@ -82,6 +84,7 @@ def _worker(settings: Settings, broker_port: int, number: int) -> WorkerProcess:
         broker=f"kafka://127.0.0.1:{broker_port}",
         data_dir=settings.data_dir / f"worker-{number}",
         web_port=settings.web_port + number - 1,
+        processes=1,
         instance_id=f"{settings.app_id}-up-{number}",
     )
     return WorkerProcess(own, settings.data_dir / "logs" / f"worker-{number}.log")

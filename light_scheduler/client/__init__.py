@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from light_scheduler.lazy_names import lazy_names
 from light_scheduler.model import After, Backoff, Cron, FixedDelay, FixedRate, Once
-from light_scheduler.wire import derived_id, parse_firing
+from light_scheduler.wire import derived_id
 
 if TYPE_CHECKING:
-    from .errors import CommandRefused, ResultTimeout
+    from .blocking_client import BlockingSchedulerClient
+    from .errors import CommandRefused, NotDelivered, ResultTimeout
+    from .firings import Firing, RetriesExhausted, attempt_of, original_due, parse_firing
+    from .later import Record, record_for
     from .options import (
         FROM_CONTENT,
         SAME_AS_KEY,
@@ -20,37 +23,56 @@ if TYPE_CHECKING:
         ScheduleOptions,
         ScheduleRequest,
         TimeRule,
+        When,
     )
-    from .receipt import Receipt
+    from .questions import ListOptions
+    from .receipt import Receipt, Unanswered
     from .scheduler_client import SchedulerClient
+    from .views import PendingSchedule, PendingScheduleDetail
 
 __all__ = [
     "FROM_CONTENT",
     "SAME_AS_KEY",
     "After",
     "Backoff",
+    "BlockingSchedulerClient",
     "CommandOptions",
     "CommandRefused",
     "Cron",
+    "Firing",
     "FixedDelay",
     "FixedRate",
+    "ListOptions",
     "ManyOptions",
+    "NotDelivered",
     "Once",
+    "PendingSchedule",
+    "PendingScheduleDetail",
     "Receipt",
+    "Record",
     "RescheduleManyOptions",
     "ResultTimeout",
+    "RetriesExhausted",
     "ScheduleOptions",
     "ScheduleRequest",
     "SchedulerClient",
     "TimeRule",
+    "Unanswered",
+    "When",
+    "attempt_of",
     "derived_id",
+    "original_due",
     "parse_firing",
+    "record_for",
 ]
 
 __getattr__ = lazy_names(
     __name__,
     {
-        "errors": ("CommandRefused", "ResultTimeout"),
+        "blocking_client": ("BlockingSchedulerClient",),
+        "errors": ("CommandRefused", "NotDelivered", "ResultTimeout"),
+        "firings": ("Firing", "RetriesExhausted", "attempt_of", "original_due", "parse_firing"),
+        "later": ("Record", "record_for"),
         "options": (
             "FROM_CONTENT",
             "SAME_AS_KEY",
@@ -60,8 +82,11 @@ __getattr__ = lazy_names(
             "ScheduleOptions",
             "ScheduleRequest",
             "TimeRule",
+            "When",
         ),
-        "receipt": ("Receipt",),
+        "receipt": ("Receipt", "Unanswered"),
+        "questions": ("ListOptions",),
         "scheduler_client": ("SchedulerClient",),
+        "views": ("PendingSchedule", "PendingScheduleDetail"),
     },
 )

@@ -1,6 +1,7 @@
 """Waiting for results: one reader of the results topic, and a future for each command that waits.
 
-The reader has its position before the first command is sent, so that no answer can pass unseen.
+The reader has its position before the first command is sent, so that no answer can pass unseen. It reads one partition,
+which commands name for their answers: what other clients wait for in other partitions does not come by.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .reading import Reader
 class Answers:
     """The results of one client's commands, told apart from others' by correlation ids."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, partition: int) -> None:
+        self.partition = partition
         self._reader = reader
         self._waiting: dict[bytes, asyncio.Future[Result]] = {}
         self._prefix = uuid.uuid4().hex

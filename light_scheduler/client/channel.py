@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+import msgspec
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 
@@ -19,8 +21,12 @@ from .answers import Answers, Expected
 from .bulk import BulkSender
 from .commands import CommandToSend
 from .errors import ResultTimeout
+from .questions import Question
 from .reading import Reader
-from .receipt import Receipt
+from .receipt import Receipt, Unanswered
+from .worker_api import WorkerApi, required
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -42,12 +48,14 @@ class Channel:
         results_topic: str,
         connect_timeout: float = CONNECT_TIMEOUT_S,
         max_request_bytes: int = MAX_REQUEST_BYTES,
+        api: WorkerApi | None = None,
     ) -> None:
         self.commands_topic = commands_topic
         self._results_topic = results_topic
         self._options = options
         self._connect_timeout = connect_timeout
         self._max_request_bytes = max_request_bytes
+        self._api = api
         self._open_producer: AIOKafkaProducer | None = None
         self._known_topics: set[str] = set()
         self._answers: Answers | None = None
@@ -93,7 +101,7 @@ class Channel:
         deadline = self._deadline(timeout)
         async with self._results() as answers:
             with answers.expect() as expected:
-                receipt = await self._send(make(ReplyTo(self._results_topic, expected.correlation_id)), deadline)
+                receipt = await self._send(make(self._reply_to(answers, expected)), deadline)
                 return await self._answer(expected, receipt, deadline, timeout)
 
     async def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
@@ -110,8 +118,8 @@ class Channel:
             sender.abandon()
             raise
 
-    async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result]:
-        """Send commands in whole batches and wait for all their results."""
+    async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result | Unanswered]:
+        """Send commands in whole batches and wait for their results; those that do not come in time are marked."""
         async with self._results() as answers:
             with ExitStack() as waiting:
                 expected: list[Expected] = []
@@ -120,14 +128,18 @@ class Channel:
                     for make in makers:
                         one = waiting.enter_context(answers.expect())
                         expected.append(one)
-                        yield make(ReplyTo(self._results_topic, one.correlation_id))
+                        yield make(self._reply_to(answers, one))
 
                 receipts = await self.send_many(commands(), timeout)
                 deadline = self._deadline(timeout)
                 return [
-                    await self._answer(one, receipt, deadline, timeout)
+                    await self._answer_or_none(one, deadline) or unanswered(receipt)
                     for one, receipt in zip(expected, receipts, strict=True)
                 ]
+
+    async def asked(self, question: Question[T]) -> T | None:
+        """Ask a worker over HTTP. Raises ClientError, also if there is no address of one."""
+        return await asyncio.to_thread(required(self._api).asked, question)
 
     async def rest(self) -> None:
         """Read no more results until one is waited for again: all of an application's come by here.
@@ -141,10 +153,15 @@ class Channel:
 
     async def reader(self, topic: str, *, from_beginning: bool = False) -> Reader:
         """Return a reader of a topic; its caller closes it. Raises BrokerError."""
-        partitions = await self._partitions(topic)
+        return await self._reader(topic, await self._partitions(topic), from_beginning=from_beginning)
+
+    async def _reader(self, topic: str, partitions: set[int], *, from_beginning: bool = False) -> Reader:
         with broker_errors(f"cannot read {topic}"):
             async with asyncio.timeout(self._connect_timeout):
                 return await Reader.open(self._options, topic, partitions, from_beginning=from_beginning)
+
+    def _reply_to(self, answers: Answers, expected: Expected) -> ReplyTo:
+        return ReplyTo(self._results_topic, expected.correlation_id, answers.partition)
 
     async def _send(self, command: CommandToSend, deadline: float) -> Receipt:
         topic = command.topic or self.commands_topic
@@ -163,11 +180,19 @@ class Channel:
         return Receipt(command.tenant, command.id, record.partition, record.offset)
 
     async def _answer(self, expected: Expected, receipt: Receipt, deadline: float, timeout: float) -> Result:
+        result = await self._answer_or_none(expected, deadline)
+        if result is None:
+            raise no_answer(receipt, timeout)
+        return result
+
+    async def _answer_or_none(self, expected: Expected, deadline: float) -> Result | None:
+        if expected.result.done():
+            return expected.result.result()  # also if the time is up
         try:
             async with asyncio.timeout_at(deadline):
                 return await expected.result
         except TimeoutError:
-            raise no_answer(receipt, timeout) from None
+            return None
 
     @asynccontextmanager
     async def _results(self) -> AsyncIterator[Answers]:
@@ -183,11 +208,13 @@ class Channel:
                 await self._answers.close()
                 self._answers = None
             if self._answers is None:
-                reader = await self.reader(self._results_topic)
+                # Any of them: clients are spread evenly, and each reads no more than its part of all answers.
+                partition = secrets.choice(sorted(await self._partitions(self._results_topic)))
+                reader = await self._reader(self._results_topic, {partition})
                 if self._open_producer is None:
                     await reader.close()
                     raise BrokerError("the client was closed")
-                self._answers = Answers(reader)
+                self._answers = Answers(reader, partition)
             return self._answers
 
     async def _partitions(self, topic: str) -> set[int]:
@@ -231,3 +258,8 @@ def no_answer(receipt: Receipt, timeout: float) -> ResultTimeout:
         f"(partition {receipt.partition}, offset {receipt.offset}) and will be carried out when a worker reads it",
         receipt,
     )
+
+
+def unanswered(receipt: Receipt) -> Unanswered:
+    """Mark a command that was not answered in time."""
+    return Unanswered(receipt.tenant, receipt.id, receipt.partition, receipt.offset)

@@ -23,6 +23,7 @@ from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import FREE_BITS
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import NATIVE, header_name
+from light_scheduler.wire.spans import parse_span
 
 from .options import (
     FROM_CONTENT,
@@ -30,6 +31,7 @@ from .options import (
     Key,
     ManyOptions,
     ScheduleRequest,
+    Span,
     TargetKey,
     TimeRule,
     UserHeaders,
@@ -39,6 +41,7 @@ _COMMAND = header_name("command")
 _ID = header_name("id")
 _TENANT = header_name("tenant")
 _REPLY_TOPIC = header_name("reply-topic")
+_REPLY_PARTITION = header_name("reply-partition")
 _CORRELATION_ID = header_name("correlation-id")
 _EXPECTED_VERSION = header_name("expected-version")
 
@@ -138,6 +141,19 @@ def complete_command(
     return _checked("complete", tenant, id, headers, key=key, reply_to=reply_to)
 
 
+def time_rule_headers(rule: TimeRule) -> Headers:
+    """Return the headers that a time rule stands for. Raises InvalidCommand for a value that is none."""
+    return _asked(rule, TimeRule.__annotations__)
+
+
+def span_ms(name: str, given: Span) -> int:
+    """Return a duration in ms. Raises InvalidCommand, naming the argument, for what is none."""
+    try:
+        return parse_span(str(_span(given)))
+    except ValueError as error:
+        raise InvalidCommand(name, str(error)) from None
+
+
 def new_id(clock: Clock) -> str:
     """Return a new id; ids are in the order of time."""
     return time_ordered_id(clock.now(), secrets.randbits(FREE_BITS))
@@ -183,6 +199,8 @@ def _checked(
     if reply_to is not None:
         headers.append((_REPLY_TOPIC, reply_to.topic.encode()))
         headers.append((_CORRELATION_ID, reply_to.correlation_id))
+        if reply_to.partition is not None:
+            headers.append((_REPLY_PARTITION, str(reply_to.partition).encode()))
     headers += user or []
     record_key = _bytes(identity if key is None else key, "key")
     read = NATIVE.decode(UnsentRecord(record_key, value, headers))

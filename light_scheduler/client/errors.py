@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.errors import ClientError
+from light_scheduler.errors import BrokerError, ClientError
 from light_scheduler.model import Result
 
 from .receipt import Receipt
@@ -25,3 +25,17 @@ class CommandRefused(ClientError):
         where = f" ({result.field})" if result.field else ""
         super().__init__(f"{result.command} {result.tenant}/{result.id}: {result.outcome}{where}: {result.reason}")
         self.result = result
+
+
+class NotDelivered(BrokerError):
+    """A client was closed before the broker had acknowledged all commands: they may or may not be in the log.
+
+    `commands` are their tenants and ids. You can safely send those with an id of your own again.
+    """
+
+    def __init__(self, commands: list[tuple[str, str]], timeout: float) -> None:
+        shown = ", ".join(f"{tenant}/{id}" for tenant, id in commands[:5]) + (", ..." if len(commands) > 5 else "")
+        super().__init__(
+            f"{len(commands)} commands were not acknowledged within {timeout:g} s of closing the client: {shown}"
+        )
+        self.commands = commands

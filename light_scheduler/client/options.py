@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, Literal, Required, TypedDict
@@ -33,6 +33,9 @@ Instant = datetime | int | str
 
 Span = timedelta | int | str
 """A timedelta, ms, or text such as `15m`."""
+
+When = datetime | timedelta | int | str
+"""An instant (aware datetime, UTC epoch ms, or RFC 3339 text) or a delay (timedelta, or text such as `15m`)."""
 
 UserHeaders = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 
@@ -109,6 +112,9 @@ class ScheduleRequest(ScheduleOptions, total=False):
 
     id: Id
     payload: bytes | None
+
+
+Requests = Iterable[ScheduleRequest] | AsyncIterable[ScheduleRequest]
 
 
 class CommandOptions(TypedDict, total=False):

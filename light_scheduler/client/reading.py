@@ -12,7 +12,7 @@ from light_scheduler.kafka.connection import stop_consumer
 
 
 class Reader:
-    """Reads all partitions of one topic. It stands still until it is iterated, and then never ends."""
+    """Reads partitions of one topic. It stands still until it is iterated, and then never ends."""
 
     def __init__(self, consumer: AIOKafkaConsumer) -> None:
         self._consumer = consumer

@@ -1,4 +1,4 @@
-"""What a client knows of a command that is in the log, before the scheduler has answered."""
+"""What a client knows of a command that is in the log, before the scheduler has answered, or if no answer came."""
 
 from __future__ import annotations
 
@@ -12,3 +12,16 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     id: str
     partition: int
     offset: int
+
+
+class Unanswered(msgspec.Struct, frozen=True, gc=False):
+    """In place of a result that did not come in time: the command is in the log and will be carried out.
+
+    `outcome` is None, which no result has.
+    """
+
+    tenant: str
+    id: str
+    partition: int
+    offset: int
+    outcome: None = None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack, overload
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.connection import Connection, KafkaSecurity
+from light_scheduler.connection import Connection, KafkaSecurity, Secret
 from light_scheduler.connection.security import PLAINTEXT
-from light_scheduler.errors import FormatError
+from light_scheduler.errors import ClientError, FormatError, InvalidCommand
 from light_scheduler.kafka.connection import broker_errors, connection_of
 from light_scheduler.model import (
     DEFAULT_TENANT,
@@ -26,6 +25,7 @@ from light_scheduler.model import (
 from light_scheduler.wire import decode_history
 
 from .channel import CONNECT_TIMEOUT_S, Channel, MakeCommand
+from .chunks import async_chunks
 from .commands import (
     CommandToSend,
     complete_command,
@@ -36,24 +36,39 @@ from .commands import (
     reschedule_command,
     reschedule_many_command,
     schedule_command,
+    span_ms,
 )
 from .errors import CommandRefused
+from .firings import again
+from .later import later_request
 from .options import (
     CommandOptions,
     Id,
+    Instant,
     Key,
     ManyOptions,
+    Requests,
     RescheduleManyOptions,
     ScheduleOptions,
     ScheduleRequest,
+    Span,
     TimeRule,
+    UserHeaders,
+    When,
 )
-from .receipt import Receipt
+from .questions import ListOptions, get_question, list_question, preview_question
+from .receipt import Receipt, Unanswered
+from .views import PendingSchedule, PendingScheduleDetail
+from .worker_api import api_of
 
 log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT = 30.0
 """Seconds that a call waits, for the broker's acknowledgement and the scheduler's answer together."""
+
+Receipts = list[Receipt]
+Results = list[Result | Unanswered]
+DueTimes = list[int]
 
 _REFUSALS = (Outcome.REJECTED, Outcome.CONFLICT)
 
@@ -83,12 +98,17 @@ class SchedulerClient:
         connect_timeout: float = CONNECT_TIMEOUT_S,
         security: KafkaSecurity = PLAINTEXT,
         kafka_options: Mapping[str, Any] | None = None,
+        url: str | None = None,
+        token: str | Secret | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Create a client. It connects in `start` or `async with`.
 
         `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
         `load_settings().connection`, which includes them. `kafka_options` are passed to every aiokafka client.
+
+        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list` and `preview`, and
+        `token` a token of its HTTP API.
         """
         names = TopicNames(app_id)
         self.tenant = tenant
@@ -100,6 +120,7 @@ class SchedulerClient:
             commands_topic=self.commands_topic,
             results_topic=names.results,
             connect_timeout=connect_timeout,
+            api=api_of(url, token),
         )
 
     async def __aenter__(self) -> Self:
@@ -107,7 +128,7 @@ class SchedulerClient:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        await self.close()
+        await self._channel.__aexit__(*failure)
 
     async def start(self) -> None:
         """Connect. Raises BrokerError if the broker cannot be reached."""
@@ -155,13 +176,8 @@ class SchedulerClient:
         The default of `id` is the key; without a key, a new time-ordered id. Returns the result of the scheduler, or a
         receipt if `wait` is False. `timeout` is in seconds.
         """
-        whole: ScheduleRequest = {**request, "id": id, "payload": payload}
-        generated_id = new_id(self._clock)
-        return await self._carry_out(
-            lambda reply_to: schedule_command(self.tenant, whole, generated_id=generated_id, reply_to=reply_to),
-            wait,
-            {"timeout": timeout, "raise_on_refusal": raise_on_refusal},
-        )
+        make = self._maker({**request, "id": id, "payload": payload})
+        return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
     @overload
     async def cancel(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
@@ -305,6 +321,30 @@ class SchedulerClient:
 
         return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
+    async def retry(
+        self,
+        firing: Firing,
+        topic: str,
+        *,
+        initial: Span = "5s",
+        factor: float = 2.0,
+        longest: Span = "1h",
+        attempts: int = 50,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Receipt:
+        """Deliver a message that failed once more, later: after `initial`, then each time `factor` times later.
+
+        The message goes to `topic` with its key, payload and headers, and with headers that tell the attempt and when
+        the first was due (`attempt_of`, `original_due`). Reporting the same failure twice makes one schedule. Raises
+        RetriesExhausted at the last of `attempts`, InvalidCommand and BrokerError.
+        """
+        if factor < 1 or attempts < 1:
+            raise InvalidCommand("factor" if factor < 1 else "attempts", "must be at least 1")
+        next_try = again(firing, span_ms("initial", initial), factor, span_ms("longest", longest), attempts)
+        request = later_request(firing.key, firing.payload, topic, f"{next_try.delay}ms", next_try.headers, next_try.id)
+        request["on_conflict"] = "keep"
+        return await self._channel.send(schedule_command(firing.tenant, request), timeout)
+
     async def cancel_many(self, **options: Unpack[ManyOptions]) -> Result:
         """Cancel all schedules that `ManyOptions` selects. After the result, none of them fires.
 
@@ -333,45 +373,108 @@ class SchedulerClient:
             lambda reply_to: reschedule_many_command(self.tenant, options, rule, reply_to=reply_to), options
         )
 
-    async def send_later(self, key: Key, value: bytes | None, topic: str, when: datetime | timedelta | int) -> Receipt:
-        """Deliver a record to a topic at an instant (aware datetime or UTC epoch ms), or after a timedelta.
+    async def send_later(
+        self,
+        key: Key | None,
+        value: bytes | None,
+        topic: str,
+        when: When,
+        *,
+        headers: UserHeaders | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Receipt:
+        """Deliver a record to a topic at an instant, or after a delay: see `When`.
 
         Returns as soon as the broker has the command. To cancel it, use the id of the receipt and the same key.
         """
-        request: ScheduleRequest = {"id": new_id(self._clock), "payload": value, "topic": topic, "key": key}
-        if isinstance(when, timedelta):
-            request["after"] = when
-        else:
-            request["at"] = when
-        return await self._channel.send(schedule_command(self.tenant, request), DEFAULT_TIMEOUT)
+        request = later_request(key, value, topic, when, headers, new_id(self._clock))
+        return await self._channel.send(schedule_command(self.tenant, request), timeout)
 
     @overload
     async def schedule_many(
-        self, requests: Iterable[ScheduleRequest], *, wait: Literal[False] = False, timeout: float = DEFAULT_TIMEOUT
-    ) -> list[Receipt]: ...
+        self, requests: Requests, *, wait: Literal[False] = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> Receipts: ...
 
     @overload
     async def schedule_many(
-        self, requests: Iterable[ScheduleRequest], *, wait: Literal[True], timeout: float = DEFAULT_TIMEOUT
-    ) -> list[Result]: ...
+        self, requests: Requests, *, wait: Literal[True], timeout: float = DEFAULT_TIMEOUT
+    ) -> Results: ...
 
     async def schedule_many(
-        self, requests: Iterable[ScheduleRequest], *, wait: bool = False, timeout: float = DEFAULT_TIMEOUT
-    ) -> list[Receipt] | list[Result]:
+        self, requests: Requests, *, wait: bool = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> Receipts | Results:
         """Schedule many messages in batches. Returns receipts or results, in the order of the requests.
 
-        `timeout`, in seconds, begins after the last request. Refusals are among the results and raise nothing. Raises
-        InvalidCommand at the first wrong request, BrokerError and ResultTimeout. Earlier requests may have been sent by
-        then; you can safely send those with an id again.
+        As `schedule_each`, which holds neither requests nor answers.
         """
-
-        def maker(request: ScheduleRequest) -> MakeCommand:
-            generated_id = new_id(self._clock)
-            return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
-
         if wait:
-            return await self._channel.ask_many(map(maker, requests), timeout)
-        return await self._channel.send_many((maker(request)(None) for request in requests), timeout)
+            return [result async for result in self.schedule_each(requests, wait=True, timeout=timeout)]
+        return [receipt async for receipt in self.schedule_each(requests, timeout=timeout)]
+
+    @overload
+    def schedule_each(
+        self, requests: Requests, *, wait: Literal[False] = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> AsyncGenerator[Receipt, None]: ...
+
+    @overload
+    def schedule_each(
+        self, requests: Requests, *, wait: Literal[True], timeout: float = DEFAULT_TIMEOUT
+    ) -> AsyncGenerator[Result | Unanswered, None]: ...
+
+    async def schedule_each(
+        self, requests: Requests, *, wait: bool = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> AsyncGenerator[Receipt | Result | Unanswered, None]:
+        """Schedule a stream of messages, and yield a receipt or result for each, in the order of the requests.
+
+        Takes up to 5,000 requests or 16 MiB of payload at a time: the next are taken when the answers to these have
+        been yielded. `timeout` is in seconds, for each such chunk after its last request; what has no result by then is
+        `Unanswered`. Refusals are among the results and raise nothing. Raises InvalidCommand at the first wrong
+        request, and BrokerError. Earlier requests may have been sent by then; you can safely send those with an id
+        again.
+        """
+        async for chunk in async_chunks(requests):
+            makers = map(self._maker, chunk)
+            if wait:
+                for result in await self._channel.ask_many(makers, timeout):
+                    yield result
+            else:
+                for receipt in await self._channel.send_many((make(None) for make in makers), timeout):
+                    yield receipt
+
+    async def get(self, id: str) -> PendingScheduleDetail | None:
+        """Return a pending schedule with its payload; None if there is none, or if it has been delivered or cancelled.
+
+        This, `list` and `preview` ask the worker at `url`. They raise WorkerUnreachable, InvalidCommand for a wrong
+        argument, and ClientError if the worker refuses, or cannot ask all others.
+        """
+        return await self._channel.asked(get_question(self.tenant, id))
+
+    async def list(self, **options: Unpack[ListOptions]) -> AsyncGenerator[PendingSchedule, None]:
+        """Yield the pending schedules of the whole cluster, page by page, as `ListOptions` selects and orders them.
+
+        Schedules that come or go meanwhile may be among them or not; all others come exactly once. Raises as `get`.
+        """
+        cursor: str | None = None
+        while True:
+            page = await self._channel.asked(list_question(self.tenant, options, cursor))
+            if page is None:
+                raise ClientError("the address of `url` is not that of a worker")
+            for schedule in page.schedules:
+                yield schedule
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def preview(
+        self, *, count: int = 10, accepted: Instant | None = None, id: str | None = None, **rule: Unpack[TimeRule]
+    ) -> DueTimes:
+        """Return when a schedule with this rule would fire: up to `count` due times, UTC epoch ms.
+
+        `accepted` is when it would be accepted; default: now. Jitter depends on `id`. Raises as `get`.
+        """
+        answer = await self._channel.asked(preview_question(self.tenant, id, count, accepted, rule))
+        if answer is None:
+            raise ClientError("the address of `url` is not that of a worker")
+        return answer.next
 
     async def watch(
         self,
@@ -402,6 +505,10 @@ class SchedulerClient:
                         yield event
             finally:
                 await reader.close()
+
+    def _maker(self, request: ScheduleRequest) -> MakeCommand:
+        generated_id = new_id(self._clock)
+        return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
 
     async def _control(self, name: ControlName, id: str, wait: bool, options: CommandOptions) -> Result | Receipt:
         refuse_unknown(options, CommandOptions)

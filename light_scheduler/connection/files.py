@@ -68,7 +68,7 @@ class SecretFile:
         except ConfigurationError as error:
             if self._secret is None:
                 raise
-            log.warning("%s; the value read before is still used", error)
+            log.warning("%s; the previous value stays in use", error)
         return self._secret
 
     def _read(self) -> Secret:

@@ -11,7 +11,7 @@ from light_scheduler.errors import ConfigurationError
 from .logins import secret_of
 from .secret import Secret
 
-_PASSWORD = "schema_registry_password"
+_PASSWORD = "schema_registry_password"  # noqa: S105 - the name of a setting
 
 
 @dataclass(frozen=True)

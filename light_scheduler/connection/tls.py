@@ -56,7 +56,7 @@ class RenewedContext(ssl.SSLContext):
                 self._made = tls_context(self._security)
                 log.info("the certificates for Kafka have changed: new connections use them")
             except ConfigurationError as error:
-                log.warning("the certificates for Kafka have changed, and the old ones are still used: %s", error)
+                log.warning("the certificate files for Kafka have changed, but the old ones stay in use: %s", error)
         return self._made
 
 

@@ -1,6 +1,6 @@
 """Delayed topics: rules that forward every record of a topic to another one, a fixed time after its timestamp.
 
-`Delays` runs in every worker: it follows the rules (`rule_log`), shares the partitions of their sources with the other
+`Delays` runs in every worker: it follows the rules (`stored_rules`), shares the partitions of their sources with other
 workers (`membership`), and has a lane for each rule and partition (`lane`), which goes on where `positions` says.
 """
 

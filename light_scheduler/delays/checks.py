@@ -6,11 +6,12 @@ import asyncio
 from typing import NamedTuple
 
 from light_scheduler.engine.delays import retention_problem
+from light_scheduler.kafka.compacted import stored_entries
 from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, partition_counts, topic_configuration
 from light_scheduler.model.delay import rule_book
 from light_scheduler.settings import Settings
 
-from .rule_log import stored_rules
+from .stored_rules import stored_rules
 
 
 class DelayProblems(NamedTuple):
@@ -24,8 +25,8 @@ def delay_problems(settings: Settings, *, timeout: float = TIMEOUT_S) -> DelayPr
     """Look at the rules of the configuration and of the topic. Raises BrokerError. `timeout` is in seconds."""
     connection, names = settings.connection, settings.topics
     existing = partition_counts(admin_client(connection), connection, timeout)
-    stored = asyncio.run(stored_rules(connection, names.delays, timeout)) if names.delays in existing else []
-    book = rule_book(settings.delays, stored, settings.reserved_topics)
+    entries = asyncio.run(stored_entries(connection, names.delays, timeout)) if names.delays in existing else {}
+    book = rule_book(settings.delays, stored_rules(entries), settings.reserved_topics)
     found = [f"rule {name} is not in force: {reason}" for name, (_, reason) in book.refused.items()]
     for rule in book.rules.values():
         for topic in (rule.source, rule.target):

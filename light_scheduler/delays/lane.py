@@ -161,11 +161,11 @@ class DelayLane:
         self._topic_id = await services.topic_id(tp.topic)
         offset = kept.offset if kept is not None and kept.topic_id == self._topic_id else 0
         if kept is not None and kept.topic_id != self._topic_id:
-            log.warning("delay %s: the topic was made anew; it is read from its beginning", self)
+            log.warning("delay %s: the source topic was created again; reading it from its beginning", self)
         self._source = source = await Source.open(services.connection, tp, offset)
         if kept is not None and source.position > offset:
             self._expired += source.position - offset
-            log.warning("delay %s: retention took offsets %d to %d away", self, offset, source.position - 1)
+            log.warning("delay %s: retention deleted offsets %d to %d unread", self, offset, source.position - 1)
         self._position = source.position
         if not self._is_closing():
             self._move(LaneState.RUNNING)
@@ -233,9 +233,9 @@ class DelayLane:
         await targets.resolve(topics)
         refusals = [refusal for topic in sorted(topics) if (refusal := targets[topic].refusal) is not None]
         if refusals and not self._blocked:
-            log.warning("delay %s waits, and nothing is lost: %s", self, "; ".join(refusals))
+            log.warning("delay %s waits; nothing is lost: %s", self, "; ".join(refusals))
         if not refusals and self._blocked:
-            log.info("delay %s goes on", self)
+            log.info("delay %s continues", self)
         if refusals or self._blocked:
             self._reason = "; ".join(refusals) or None
         self._blocked = bool(refusals)

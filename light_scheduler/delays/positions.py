@@ -90,4 +90,4 @@ def _keep(found: dict[bytes, DelayPosition], key: bytes | None, value: bytes | N
     try:
         found[key or b""] = decode_position(value or b"")
     except FormatError as error:
-        log.warning("passing over a record of the delay positions: %s", error)
+        log.warning("skipping a record of the delay positions: %s", error)

@@ -15,18 +15,20 @@ from light_scheduler.clock import Clock
 from light_scheduler.engine.delays import retention_problem
 from light_scheduler.errors import BrokerError, SchedulerError
 from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
 from light_scheduler.model import DelayRule, RuleBook
 from light_scheduler.model.delay import check_rule, rule_book
 from light_scheduler.settings import Settings
+from light_scheduler.wire.delays import encode_rule
 
 from .lane import DelayLane, DelayServices
 from .membership import Membership
 from .positions import Positions
-from .rule_log import RuleLog
 from .status import DelayLaneStatus, DelayView
+from .stored_rules import stored_rules
 
 LOOK_S = 2.0
 """Between two looks for source topics that were not there."""
@@ -49,7 +51,7 @@ class Delays(Service):
         super().__init__(**options)
         self._settings = settings
         names, connection = settings.topics, settings.connection
-        self._log = RuleLog(connection, names.delays)
+        self._log = CompactedTopic(connection, names.delays)
         self._book = rule_book(settings.delays, ())
         self._warnings: dict[DelayRule, list[str]] = {}
         self._targets = Targets(connection)
@@ -102,7 +104,7 @@ class Delays(Service):
             check_rule(rule, self._book.rules.values(), self._settings.reserved_topics)
             is_new = rule.name not in self._book.rules
             if is_new or self._book.rules[rule.name] != rule:
-                await self._log.write(rule.name, rule)
+                await self._log.write(*encode_rule(rule))
             return is_new
 
     async def remove(self, name: str) -> bool:
@@ -113,7 +115,7 @@ class Delays(Service):
                 raise RuleFromConfigurationError(name)
             if name not in self._book.rules and name not in self._book.refused:
                 return False
-            await self._log.write(name, None)
+            await self._log.write(name.encode(), None)
             return True
 
     def _check_loaded(self) -> None:
@@ -163,7 +165,7 @@ class Delays(Service):
         await self._log.follow(self._rules_changed)
 
     def _rules_changed(self) -> None:
-        self._book = rule_book(self._settings.delays, self._log.rules, self._settings.reserved_topics)
+        self._book = rule_book(self._settings.delays, stored_rules(self._log.entries), self._settings.reserved_topics)
         for name, (_, reason) in self._book.refused.items():
             log.warning("delay rule %s is not in force: %s", name, reason)
         self._changed.set()

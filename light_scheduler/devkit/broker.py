@@ -15,9 +15,9 @@ from light_scheduler.host.ports import HOST, free_port, port_is_free
 
 from .controller import Seat
 from .enclosure import Enclosed
-from .leash import Leash
+from .leash import Leash, WhenOrphaned
 from .listeners import SecuredListener
-from .properties import SideDoor, log4j2_properties, server_properties
+from .properties import Node, SideDoor, WaysIn, log4j2_properties, server_properties
 from .readiness import admin_client, all_in_sync, answers
 from .storage import BrokerFolder, new_cluster_id
 
@@ -184,9 +184,8 @@ class EmbeddedBroker(Enclosed):
                 self._process = Leash(
                     [*base, *self._jvm_options, "kafka.Kafka", str(folder.server_properties)],
                     folder=folder.root,
-                    stdout=log,
-                    stderr=log,
-                    remove_when_orphaned=self._remove_when_orphaned,
+                    output=log,
+                    when_orphaned=WhenOrphaned(remove=self._remove_when_orphaned),
                     held_files=[lock],
                 )
         try:
@@ -199,17 +198,11 @@ class EmbeddedBroker(Enclosed):
         folder = self._folder
         folder.log4j2_properties.write_text(log4j2_properties(), encoding="utf-8")
         seat = self._seat
-        text = server_properties(
-            port=self.port,
-            controller_port=seat.controller.port if seat else free_port(),
-            log_dir=folder.kafka_data,
-            side_doors=self._side_doors,
-            secured=self._secured,
-            node_id=seat.node_id if seat else 1,
-            has_controller=seat is None,
-            copies=seat.controller.copies if seat else 1,
-            others=self._properties,
-        )
+        node = Node(free_port())
+        if seat is not None:
+            node = Node(seat.controller.port, seat.node_id, has_controller=False, copies=seat.controller.copies)
+        ways_in = WaysIn(self.port, self._side_doors, self._secured)
+        text = server_properties(ways_in, node, folder.kafka_data, self._properties)
         folder.server_properties.write_text(text, encoding="utf-8")
 
     def _await_ready(self, process: Leash, deadline: float) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from light_scheduler.host.ports import free_port
 
-from .leash import Leash
+from .leash import Leash, WhenOrphaned
 from .properties import controller_properties, log4j2_properties
 from .storage import BrokerFolder, new_cluster_id
 
@@ -56,9 +56,8 @@ class Controller:
                 self._process = Leash(
                     [*command, *_JVM_OPTIONS, "kafka.Kafka", str(folder.server_properties)],
                     folder=folder.root,
-                    stdout=log,
-                    stderr=log,
-                    remove_when_orphaned=self._remove_when_orphaned,
+                    output=log,
+                    when_orphaned=WhenOrphaned(remove=self._remove_when_orphaned),
                     held_files=[lock],
                 )
 

@@ -10,21 +10,32 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 _LEASH_PROCESS = Path(__file__).with_name("leash_process.py")
 _KILL_WAIT_SECONDS = 10.0
+
+
+class WhenOrphaned(NamedTuple):
+    """What happens when the process that holds the leash dies: SIGTERM, after `grace` seconds SIGKILL, then `remove`.
+
+    `remove` is a folder that is deleted in that case, since nobody else is left to do it.
+    """
+
+    grace: float = 10.0
+    remove: Path | None = None
+
+
+ENDED_IN_ORDER = WhenOrphaned()
 
 
 class Leash:
     """A running command on a leash: a tiny process between this one and the command ends it when this one is gone.
 
     The command runs in a session of its own (Ctrl-C in the terminal does not reach it), with an empty standard input.
-    When this process dies, the command gets SIGTERM, then SIGKILL after `grace` seconds; `remove_when_orphaned` is a
-    folder that is deleted in that case, since nobody else is left to do it.
-
     `held_files` stay open until the command has ended, whatever becomes of this process: with `flock` they say that it
-    runs. `stdout` and `stderr` are open files, or None to inherit. Raises OSError when the command cannot be started.
+    runs. `output` is an open file for standard output and error, or None to inherit both. Raises OSError when the
+    command cannot be started.
     """
 
     def __init__(
@@ -33,27 +44,25 @@ class Leash:
         *,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
-        stdout: IO[bytes] | None = None,
-        stderr: IO[bytes] | None = None,
-        grace: float = 10.0,
-        remove_when_orphaned: Path | None = None,
+        output: IO[bytes] | None = None,
+        when_orphaned: WhenOrphaned = ENDED_IN_ORDER,
         held_files: Sequence[IO[bytes]] = (),
     ) -> None:
         status_reader, status_writer = os.pipe()
         try:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # nosec B603 # a program that the caller names
                 [
                     sys.executable,
                     "-IS",
                     str(_LEASH_PROCESS),
                     str(status_writer),
-                    str(grace),
-                    str(remove_when_orphaned.absolute()) if remove_when_orphaned else "",
+                    str(when_orphaned.grace),
+                    str(when_orphaned.remove.absolute()) if when_orphaned.remove else "",
                     *(str(word) for word in command),
                 ],
                 stdin=subprocess.PIPE,
-                stdout=stdout,
-                stderr=stderr,
+                stdout=output,
+                stderr=output,
                 env=environment,
                 cwd=folder,
                 pass_fds=(status_writer, *(file.fileno() for file in held_files)),

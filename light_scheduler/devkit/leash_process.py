@@ -31,7 +31,7 @@ _CANNOT_EXECUTE = 126
 def main(arguments: list[str]) -> None:
     status_fd, grace, folder, command = int(arguments[0]), float(arguments[1]), arguments[2], arguments[3:]
     try:
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # nosec B603 # the one that it was started for
             command,
             stdin=subprocess.DEVNULL,
             process_group=0,

@@ -27,24 +27,32 @@ class SideDoor(NamedTuple):
     advertised_port: int
 
 
-def server_properties(
-    *,
-    port: int,
-    controller_port: int,
-    log_dir: Path,
-    side_doors: Sequence[SideDoor] = (),
-    node_id: int = 1,
-    has_controller: bool = True,
-    copies: int = 1,
-    secured: Sequence[SecuredListener] = (),
-    others: Mapping[str, object] | None = None,
-) -> str:
+class WaysIn(NamedTuple):
+    """The ports that a broker listens on: one that asks for nothing, and others."""
+
+    port: int
+    side_doors: Sequence[SideDoor] = ()
+    secured: Sequence[SecuredListener] = ()
+
+
+class Node(NamedTuple):
+    """A node's part in its cluster: broker and controller in one, unless the controller is another process.
+
+    Topics have so many `copies`, and one of them may be missing.
+    """
+
+    controller_port: int
+    id: int = 1
+    has_controller: bool = True
+    copies: int = 1
+
+
+def server_properties(ways_in: WaysIn, node: Node, log_dir: Path, others: Mapping[str, object] | None = None) -> str:
     """Return the `server.properties` of a node on the loopback address.
 
-    It is broker and controller in one; without `has_controller` the controller is another process at `controller_port`.
-    Topics have so many `copies`, and one of them may be missing. `others` are properties besides ours, or in their
-    place.
+    `others` are properties besides ours, or in their place.
     """
+    port, side_doors, secured = ways_in
     doors = {f"SIDE{number}": door for number, door in enumerate(side_doors)}
     listeners = {"PLAINTEXT": port} | {name: door.port for name, door in doors.items()}
     advertised = {"PLAINTEXT": port} | {name: door.advertised_port for name, door in doors.items()}
@@ -52,16 +60,17 @@ def server_properties(
     for listener in secured:
         listeners[listener.name] = advertised[listener.name] = listener.port
         protocols[listener.name] = listener.protocol
+    controller_id = node.id if node.has_controller else _CONTROLLER_ID
     settings = {
-        "process.roles": "broker,controller" if has_controller else "broker",
-        "node.id": node_id,
-        "controller.quorum.voters": f"{node_id if has_controller else _CONTROLLER_ID}@{HOST}:{controller_port}",
-        "listeners": _addresses(listeners | ({"CONTROLLER": controller_port} if has_controller else {})),
+        "process.roles": "broker,controller" if node.has_controller else "broker",
+        "node.id": node.id,
+        "controller.quorum.voters": f"{controller_id}@{HOST}:{node.controller_port}",
+        "listeners": _addresses(listeners | ({"CONTROLLER": node.controller_port} if node.has_controller else {})),
         "advertised.listeners": _addresses(advertised),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "log.dirs": log_dir,
-        **_copies(copies),
+        **_copies(node.copies),
         # Kafka's 50 partitions each are for clusters: creating, opening and cleaning them is most of a start.
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from light_scheduler.host.restarts import Restarts, how_it_ended
 
 from .worker_process import WorkerProcess
-
-_FIRST_PAUSE_S = 1.0
-_LONGEST_PAUSE_S = 30.0
-_STEADY_S = 60.0  # a worker that ran for so long has earned a quick restart
 
 
 @dataclass
 class _Watched:
     worker: WorkerProcess
     started_at: float
-    pause: float = _FIRST_PAUSE_S
+    restarts: Restarts = field(default_factory=Restarts)
     restart_at: float | None = None
 
 
@@ -45,20 +43,14 @@ class Supervisor:
                 self._plan_restart(watched, return_code)
 
     def _plan_restart(self, watched: _Watched, return_code: int) -> None:
-        if self._now() - watched.started_at >= _STEADY_S:
-            watched.pause = _FIRST_PAUSE_S
-        watched.restart_at = self._now() + watched.pause
+        pause = watched.restarts.pause_after(self._now() - watched.started_at)
+        watched.restart_at = self._now() + pause
         self._report(
-            f"Worker {watched.worker.url} (pid {watched.worker.pid}) ended {_how(return_code)}; "
-            f"starting it again in {watched.pause:g} s. {watched.worker.log_end()}"
+            f"Worker {watched.worker.url} (pid {watched.worker.pid}) ended {how_it_ended(return_code)}; "
+            f"starting it again in {pause:g} s. {watched.worker.log_end()}"
         )
-        watched.pause = min(watched.pause * 2, _LONGEST_PAUSE_S)
 
     def _start_again(self, watched: _Watched) -> None:
         watched.worker.start()
         watched.started_at, watched.restart_at = self._now(), None
         self._report(f"Worker {watched.worker.url} runs again (pid {watched.worker.pid})")
-
-
-def _how(return_code: int) -> str:
-    return f"by signal {-return_code}" if return_code < 0 else f"with exit code {return_code}"

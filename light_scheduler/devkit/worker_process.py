@@ -18,7 +18,7 @@ from light_scheduler.host.page import page_of
 from light_scheduler.model import DelayRule
 from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
 
-from .leash import Leash
+from .leash import Leash, WhenOrphaned
 
 _LAST_LINES = 15
 _POLL_SECONDS = 0.05
@@ -27,6 +27,8 @@ _ANSWER_SECONDS = 2.0
 
 class WorkerProcess:
     """One `faust worker` with settings of its own; it can be ended and started again with the same state.
+
+    With `processes` in the settings it is a node of so many: one `light-scheduler worker`.
 
     `log` is the file that its output is added to. `application` is the module that Faust finds it in, and `variables`
     are in its environment beside the settings. `remove_when_orphaned` is deleted if this process is killed.
@@ -43,7 +45,11 @@ class WorkerProcess:
     ) -> None:
         self.settings = settings
         self.log = log
-        self._command = (sys.executable, "-m", "faust", "-A", application, "worker")
+        self._command = (
+            (sys.executable, "-m", "faust", "-A", application, "worker")
+            if settings.processes == 1
+            else (sys.executable, "-c", "from light_scheduler.cli import main; main()", "worker")
+        )
         self._variables = dict(variables or {})
         self._remove_when_orphaned = remove_when_orphaned
         self._process: Leash | None = None
@@ -74,9 +80,8 @@ class WorkerProcess:
             self._process = Leash(
                 self._command,
                 environment=worker_environment(self.settings) | self._variables,
-                stdout=log,
-                stderr=log,
-                remove_when_orphaned=self._remove_when_orphaned,
+                output=log,
+                when_orphaned=WhenOrphaned(remove=self._remove_when_orphaned),
             )
 
     def is_ready(self) -> bool:

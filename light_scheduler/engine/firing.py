@@ -9,7 +9,7 @@ Instants are UTC epoch ms, durations ms.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -88,6 +88,14 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
         return self.event is EventType.FIRED
 
 
+class _Conditions(NamedTuple):
+    """What a delivery depends on besides its schedule; `refusal` says why its target refuses it (None: it does not)."""
+
+    now: int
+    rules: FiringRules
+    refusal: str | None
+
+
 def next_try(now: int) -> int:
     """Return when what a target refuses at an instant is tried again: in the next minute."""
     return (now // MINUTE_MS + 1) * MINUTE_MS
@@ -101,17 +109,18 @@ def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = 
     schedule, progress = entry.schedule, entry.progress
     if refusal is None and _is_plain(schedule, progress, now, rules):
         return Turn(entry)
+    conditions = _Conditions(now, rules, refusal)
     if not progress.paused:
         release = release_of(schedule, progress)
         overdue = min(progress.awaited, key=_until, default=None)
         if overdue is not None and overdue.until <= min(now, release):
-            return _deliver_again(entry, overdue, now, rules, refusal)
+            return _deliver_again(entry, overdue, conditions)
         if progress.queued is not None and not progress.awaited:
-            return _deliver_queued(entry, progress.queued, now, rules, refusal)
+            return _deliver_queued(entry, progress.queued, conditions)
         if release <= now and (not progress.triggered or progress.due <= progress.triggered[0]):
-            return _deliver_planned(entry, now, rules, refusal)
+            return _deliver_planned(entry, conditions)
     if progress.triggered and progress.triggered[0] <= now:
-        return _deliver_triggered(entry, now, rules, refusal)
+        return _deliver_triggered(entry, conditions)
     return Turn(entry, standing(schedule, progress), event=None)
 
 
@@ -129,8 +138,8 @@ def _is_plain(schedule: Schedule, progress: Progress, now: int, rules: FiringRul
     )
 
 
-def _deliver_planned(entry: Entry, now: int, rules: FiringRules, refusal: str | None) -> Turn:
-    schedule = entry.schedule
+def _deliver_planned(entry: Entry, conditions: _Conditions) -> Turn:
+    schedule, now = entry.schedule, conditions.now
     caught_up = catch_up(schedule, entry.progress, now)
     progress = caught_up.progress
     skipped = None
@@ -152,7 +161,7 @@ def _deliver_planned(entry: Entry, now: int, rules: FiringRules, refusal: str | 
     else:
         done = after_planned(schedule, progress, now)
         since = now if is_wanted_late(schedule) else window_end(schedule, progress)
-        turn = _deliver(entry, progress, done, since, now, rules, refusal)
+        turn = _deliver(entry, progress, done, since, conditions)
     return replace(turn, skipped=skipped, steps=caught_up.steps) if skipped is not None else turn
 
 
@@ -170,30 +179,28 @@ def _may_not_overlap(schedule: Schedule, progress: Progress) -> str | None:
     return None
 
 
-def _deliver_queued(entry: Entry, due: int, now: int, rules: FiringRules, refusal: str | None) -> Turn:
+def _deliver_queued(entry: Entry, due: int, conditions: _Conditions) -> Turn:
     schedule, progress = entry.schedule, entry.progress
     waiting = replace(progress, due=due, planned=None)
     done = counted(schedule, replace(progress, queued=None))
     # It waited for another run and not for the scheduler, so no lookback leaves it behind.
-    return _deliver(entry, waiting, done, now, now, rules, refusal)
+    return _deliver(entry, waiting, done, conditions.now, conditions)
 
 
-def _deliver_triggered(entry: Entry, now: int, rules: FiringRules, refusal: str | None) -> Turn:
+def _deliver_triggered(entry: Entry, conditions: _Conditions) -> Turn:
     schedule, progress = entry.schedule, entry.progress
     due = progress.triggered[0]
     asked = replace(progress, due=due, planned=None, attempt=1, first_due=None)
     done = counted(schedule, replace(progress, triggered=progress.triggered[1:]))
-    return _deliver(entry, asked, done, due, now, rules, refusal)
+    return _deliver(entry, asked, done, due, conditions)
 
 
-def _deliver(
-    entry: Entry, firing: Progress, done: Progress, waits_since: int, now: int, rules: FiringRules, refusal: str | None
-) -> Turn:
+def _deliver(entry: Entry, firing: Progress, done: Progress, waits_since: int, conditions: _Conditions) -> Turn:
     """Deliver a firing for the first time; `done` is the schedule's progress once that has been dealt with.
 
     `waits_since` is when only the scheduler was in its way any more: what lies before the lookback is missed.
     """
-    schedule, due = entry.schedule, firing.due
+    schedule, due, (now, rules, refusal) = entry.schedule, firing.due, conditions
     if firing.first_due is None and isinstance(schedule.trigger, Backoff):
         firing = replace(firing, first_due=due)
     subject = Entry(schedule, firing)
@@ -220,9 +227,9 @@ def _deliver(
     return _turn(subject, replace(done, awaited=awaited, delivered=delivered), EventType.FIRED)
 
 
-def _deliver_again(entry: Entry, overdue: Awaited, now: int, rules: FiringRules, refusal: str | None) -> Turn:
+def _deliver_again(entry: Entry, overdue: Awaited, conditions: _Conditions) -> Turn:
     """Deliver a firing once more that was not completed in time, or give it up."""
-    schedule, progress = entry.schedule, entry.progress
+    schedule, progress, (now, rules, refusal) = entry.schedule, entry.progress, conditions
     attempt = overdue.attempt + 1
     named = replace(progress, due=overdue.due, planned=None, sequence=overdue.sequence)
     again = Entry(schedule, replace(named, attempt=attempt))

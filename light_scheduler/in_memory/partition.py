@@ -32,6 +32,11 @@ class MemoryPartition:
         self._position = 0
         self._is_bulk_at_work = False
 
+    @property
+    def table(self) -> ScheduleTable:
+        """Its pending schedules."""
+        return self._table
+
     def has_work(self, now: int) -> bool:
         """Tell whether a cycle at an instant (UTC epoch ms) has something to do."""
         is_due = self.next_due is not None and self.next_due <= now

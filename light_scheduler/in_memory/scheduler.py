@@ -10,6 +10,7 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import Headers
 from light_scheduler.settings import Settings
+from light_scheduler.tables import ScheduleTable
 from light_scheduler.wire import dialect_named, partition_for
 
 from .broker import MemoryBroker, Record
@@ -57,6 +58,11 @@ class MemoryScheduler:
     def next_due(self) -> int | None:
         """When a schedule wakes next, UTC epoch ms; None: not before a command."""
         return min((part.next_due for part in self._partitions if part.next_due is not None), default=None)
+
+    @property
+    def tables(self) -> dict[tuple[str, int], ScheduleTable]:
+        """The pending schedules of each partition of the commands topic."""
+        return {(self.commands_topic, number): part.table for number, part in enumerate(self._partitions)}
 
     @property
     def delivered(self) -> list[Record]:

@@ -57,7 +57,6 @@ OF_PRODUCER = (
 )
 """Errors that a partition answers with, or the client, and that are about the transaction as a whole."""
 
-
 UserRecord = Entry | Result
 """What a record for a user's topic delivers: a pending schedule's firing, or a command's answer."""
 
@@ -232,12 +231,14 @@ class RecordBatches:
         producer: AIOKafkaProducer,
         patience_s: float | None = None,
         is_stuck: Callable[[], bool] = lambda: False,
+        is_excused: Callable[[tuple[str, int]], bool] = lambda _: False,
     ) -> dict[tuple[str, int], int]:
         """Send everything and await every answer; return the offset after the last record of each partition.
 
         Every future is read even when one fails: a commit would succeed without the batch that was rejected.
         Raises RecordsRefusedError if a topic would not take what it was sent, TargetsStalledError if users' partitions
-        do not answer for `patience_s`, or if the transaction `is_stuck` then, else what the producer raised.
+        do not answer for `patience_s` (while one `is_excused`, its time does not run), or if the transaction
+        `is_stuck` then, else what the producer raised.
         """
         queues: dict[tuple[str, int], list[_Batch]] = {}
         for target, batch in [*self._full, *self._open.items()]:
@@ -251,7 +252,7 @@ class RecordBatches:
             for target, batches in queues.items()
         ]
         try:
-            await _answered(tasks, list(sendings.values()), patience_s, is_stuck)
+            await _answered(tasks, list(sendings.values()), patience_s, is_stuck, is_excused)
         finally:
             for task in tasks:
                 task.cancel()
@@ -305,6 +306,7 @@ async def _answered(
     sendings: list[_Sending],
     patience_s: float | None,
     is_stuck: Callable[[], bool],
+    is_excused: Callable[[tuple[str, int]], bool],
 ) -> None:
     """Return when all is answered, or failed. Raises TargetsStalledError, with no place if the transaction is stuck."""
     begun_at = asyncio.get_running_loop().time()
@@ -313,7 +315,10 @@ async def _answered(
         _, left = await asyncio.wait(left, timeout=None if patience_s is None else patience_s / 4)
         if patience_s is None or not left:
             continue
-        long_ago = asyncio.get_running_loop().time() - patience_s
+        now = asyncio.get_running_loop().time()
+        for excused in (sending for sending in sendings if is_excused(sending.target)):
+            excused.answered_at = now
+        long_ago = now - patience_s
         stalled = [s for s in sendings if s.is_users and not s.is_done and s.answered_at < long_ago]
         if stalled or (begun_at < long_ago and is_stuck()):
             firings = [sending.target for sending in stalled if sending.has_firings]

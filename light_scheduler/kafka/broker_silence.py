@@ -1,7 +1,7 @@
 """When a broker is silent: it owes an answer, and no byte has come for a time in which this event loop listened.
 
 An event loop that was held up finds its timers due before it has taken in what came meanwhile. So time is counted in
-steps here, and a step that comes late does not count.
+steps here, and a step that comes late does not count. Nor does one for which the broker has told the client to wait.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import CloseReason
+
+from .throttling import is_throttled
 
 STEP_S = 0.2
 
@@ -46,14 +48,17 @@ class Steps:
 
 
 @asynccontextmanager
-async def patience(seconds: float) -> AsyncIterator[None]:
-    """Bound what is awaited within, raising TimeoutError; time for which the event loop was held up does not count."""
+async def patience(seconds: float, is_excused: Callable[[], bool] = lambda: False) -> AsyncIterator[None]:
+    """Bound what is awaited within, raising TimeoutError.
+
+    Time for which the event loop was held up does not count, nor does that while it `is_excused`.
+    """
     loop = asyncio.get_running_loop()
     left = math.ceil(seconds / STEP_S)
 
     def stepped() -> bool:
         nonlocal left
-        left -= 1
+        left -= not is_excused()
         if left <= 0:
             bound.reschedule(loop.time())
         return left > 0
@@ -90,7 +95,7 @@ class Watch:
             if shown is None or limit_s is None:
                 continue
             last, steps = before.get(conn, (None, 0))
-            steps = steps + 1 if shown == last else 0
+            steps = steps + 1 if shown == last and not is_throttled(conn) else 0
             self._silent[conn] = shown, steps
             if steps * STEP_S >= limit_s:
                 _give_up(conn)

@@ -20,6 +20,7 @@ from .coordinator import Coordinator
 from .fetching import StateConsumer
 from .promptness import ANSWER_S, PRODUCE_ANSWER_S, Promptness
 from .quiet_producer import QuietProducer
+from .topic_ids import TopicIdLookUp
 
 RESTORE_FETCH_BYTES = 8 << 20
 RESTORE_ANSWER_S = 5.0
@@ -60,6 +61,7 @@ class KafkaClients:
     def __post_init__(self) -> None:
         self.promptness = Promptness()
         self.coordinator = Coordinator(self._connect, self.transaction_timeout_ms)
+        self.topic_id = TopicIdLookUp(self._connect)
 
     async def fence(self, transactional_id: str) -> bool:
         return await self.coordinator.fence(transactional_id)
@@ -70,6 +72,7 @@ class KafkaClients:
     async def close(self) -> None:
         """Close what lanes share."""
         await self.coordinator.close()
+        await self.topic_id.close()
 
     def producer(self, transactional_id: str) -> AIOKafkaProducer:
         producer = QuietProducer(

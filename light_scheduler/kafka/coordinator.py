@@ -25,6 +25,8 @@ from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnReque
 from light_scheduler.errors import LaneError
 from light_scheduler.model.place import Place
 
+from .lasting_client import LastingClient
+
 PATIENCE_S = 1.0
 """How long a transactional id may answer that its last transaction has not ended before it counts as stuck."""
 TIMEOUT_S = 30.0
@@ -53,10 +55,8 @@ class Coordinator:
     """Fences transactional ids and writes markers, over one connection for all lanes of a worker."""
 
     def __init__(self, connect: Callable[[], AIOKafkaClient], transaction_timeout_ms: int) -> None:
-        self._connect = connect
+        self._client = LastingClient(connect)
         self._timeout_ms = transaction_timeout_ms
-        self._client: AIOKafkaClient | None = None
-        self._lock = asyncio.Lock()
 
     async def fence(self, transactional_id: str) -> bool:
         """Abort what is open under an id and fence its owners; False if it is stuck, or not ours to use.
@@ -96,9 +96,7 @@ class Coordinator:
 
     async def close(self) -> None:
         """Close the connection."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._client.close()
 
     async def _own(self, transactional_id: str, patience_s: float) -> _Owner | None:
         """Become the owner of an id; None if its last transaction does not end for so long."""
@@ -123,7 +121,7 @@ class Coordinator:
             raise LaneError(f"no answer to InitProducerId for {transactional_id}") from error
 
     async def _send(self, transactional_id: str, request: Any) -> Any:
-        client = await self._connected()
+        client = await self._client.connected()
         node = await client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
         if not await client.ready(node, group=ConnectionGroup.COORDINATION):
             raise NodeNotReadyError(node)
@@ -133,15 +131,3 @@ class Coordinator:
         error: type[KafkaError] = for_code(error_code)
         if error is not NoError:
             raise error(transactional_id)
-
-    async def _connected(self) -> AIOKafkaClient:
-        async with self._lock:
-            if self._client is None:
-                client = self._connect()
-                try:
-                    await client.bootstrap()
-                except BaseException:
-                    await client.close()
-                    raise
-                self._client = client
-        return self._client

@@ -57,7 +57,7 @@ class Fencing:
         if not fenced:
             raise LaneError(f"all transactional ids of {self._ids[0]} are stuck")
         if stuck:
-            log.warning("stuck until what they touched has leaders again: %s", ", ".join(stuck))
+            log.warning("transactional ids are stuck until what they touched has leaders again: %s", ", ".join(stuck))
             self._refencing = [asyncio.create_task(self._fence_later(each), name=f"fencing {each}") for each in stuck]
         return next(each for each in self._ids if each in fenced)
 
@@ -76,7 +76,7 @@ class Fencing:
             pause_s = min(2 * pause_s, LAST_REFENCE_S)
             try:
                 if await self._fence(stuck):
-                    log.info("%s is not stuck any more, and fenced", stuck)
+                    log.info("transactional id %s is no longer stuck; it is fenced", stuck)
                     return
             except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
                 log.debug("%s cannot be fenced: %r", stuck, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -203,6 +203,25 @@ class StateConsumer(AIOKafkaConsumer):  # type: ignore[misc]  # it comes without
         """Return the records that were fetched of some partitions (default: all); wait for them if need be."""
         with self._subscription.fetch_context():
             return await _fetched(self._fetcher, set(partitions), lambda _: StateReader, timeout_ms / 1_000)
+
+    async def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where partitions begin."""
+        await self._have_metadata(partitions)
+        begins: dict[TopicPartition, int] = await super().beginning_offsets(partitions)
+        return begins
+
+    async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where partitions end, as far as they are decided."""
+        await self._have_metadata(partitions)
+        ends: dict[TopicPartition, int] = await super().end_offsets(partitions)
+        return ends
+
+    async def _have_metadata(self, partitions: Collection[TopicPartition]) -> None:
+        """Look up who leads partitions: where aiokafka does not know that, it pauses for 0.1 s before it asks again.
+
+        A lane that takes over asks about two topics, so that would be most of its takeover.
+        """
+        await asyncio.gather(*(self._client.add_topic(topic) for topic in {tp.topic for tp in partitions}))
 
     async def log_end(self, tp: TopicPartition) -> int:
         """Return where a partition ends, with what is not decided yet; to be called while nothing is assigned."""

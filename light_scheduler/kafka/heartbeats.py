@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.client import ConnectionGroup
 
 from .broker_silence import patience
+from .throttling import is_throttled
 
 HEARTBEAT_S = 2.0
 
@@ -20,13 +21,13 @@ def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
     beat = coordinator._do_heartbeat
 
     async def do_heartbeat() -> bool:
-        node = coordinator.coordinator_id
+        place = coordinator.coordinator_id, ConnectionGroup.COORDINATION
         try:
-            async with patience(HEARTBEAT_S):
+            async with patience(HEARTBEAT_S, lambda: is_throttled(client._conns.get(place))):
                 return bool(await beat())
         except TimeoutError:
             log.warning("the coordinator of group %s does not answer heartbeats", coordinator.group_id)
-        conn = client._conns.get((node, ConnectionGroup.COORDINATION))
+        conn = client._conns.get(place)
         if conn is not None:
             conn.close()  # not for a time-out: the broker may be well, and wait for replicas
         coordinator.coordinator_dead()

@@ -10,6 +10,8 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     "aiokafka.client:AIOKafkaClient": {
         "_conns": "connections to a broker that does not answer are closed",
         "_get_conn": "replaced: each connection has a time-out of its own",
+        "_get_conn_lock": "a producer that is cut off leaves no connection that was being made",
+        "_md_update_fut": "a producer that is cut off waits for no metadata",
         "_loop": "another thread's clients are told in their own loop",
         "_on_connection_closed": "tells which broker did not answer",
         "_request_timeout_ms": "how long connecting may take",
@@ -17,6 +19,7 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     },
     "aiokafka.conn:AIOKafkaConnection": {
         "_closed_fut": "closed to the last before the event loop may end",
+        "_handle_frame": "tells for how long a broker has a client wait",
         "_protocol": "whether there is anything to close",
         "_reader": "whether bytes have come",
         "_request_timeout": "how long an answer may take, if it is not silence that is bounded",

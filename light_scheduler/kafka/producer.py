@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,6 +24,9 @@ PATIENCE_S = 2.0
 """How long partitions of users' topics may take to answer before they are held to be unavailable."""
 ADDED_POLL_S = 0.005
 
+Check = Callable[[], Coroutine[Any, Any, None]]
+"""Raises if a transaction may not be committed."""
+
 log = logging.getLogger(__name__)
 
 
@@ -33,10 +36,21 @@ class LaneProducer:
     def __init__(self, clients: LaneClients, transactional_id: str) -> None:
         self.transactional_id = transactional_id
         self.continuity: Continuity | None = None
-        self._in_transaction = self._must_commit = self.is_committing = False
+        self._in_transaction = self._must_commit = False
+        self._rests = asyncio.Event()
+        self._rests.set()
         self._tracked: set[str] = set()
         self._deadline_s = 0.8 * clients.transaction_timeout_ms / 1_000
         self._kafka = clients.producer(transactional_id)
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether a commit was asked for that is not answered; it may count."""
+        return not self._rests.is_set()
+
+    async def rests(self) -> None:
+        """Return when the commit that is under way was answered, or given up; its owner has taken it in by then."""
+        await self._rests.wait()
 
     async def fence(self) -> None:
         """Become the owner of the transactional id: older owners' transactions are aborted, their next calls fail."""
@@ -52,21 +66,21 @@ class LaneProducer:
         group: str,
         offsets: dict[TopicPartition, int],
         patience_s: float = PATIENCE_S,
+        checks: Iterable[Check] = (),
     ) -> dict[tuple[str, int], int]:
         """Send batches and input offsets as one transaction; return the end offsets that `RecordBatches.send` returns.
 
         Raises CycleTimeout when it does not finish at 80 % of the transaction time-out: the broker may abort it from
         then on, and idempotent batches would be tried for ever. Raises TargetsStalledError when users' partitions do
         not answer for `patience_s`, TransactionStuck when that is because the transactional id does not, and Overtaken
-        as `continuity` does.
+        as `continuity` does. `checks` run beside the sending, and nothing is committed when one raises.
         """
-        async with self._transaction(batches.topics):
+        async with self._transaction(batches.topics), _beside(checks) as checked:
             ends = await self._send(batches, patience_s)  # 3. every send future
+            await checked()
             if offsets:
                 await self._kafka.send_offsets_to_transaction(offsets, group)  # 3. then the input offsets
-            self.is_committing = True  # 3. then the commit
-            await self._kafka.commit_transaction()
-            self.is_committing = False
+            await self._commit()  # 3. then the commit
         return ends
 
     async def commit_when(
@@ -78,9 +92,7 @@ class LaneProducer:
             if not await may_commit():
                 await self._kafka.abort_transaction()
                 return None
-            self.is_committing = True
-            await self._kafka.commit_transaction()
-            self.is_committing = False
+            await self._commit()
         return ends
 
     async def settle(self, places: Iterable[Place], *, commits: bool) -> None:
@@ -105,6 +117,11 @@ class LaneProducer:
             self._in_transaction = self._must_commit = False
             raise
 
+    async def _commit(self) -> None:
+        self._rests.clear()
+        await self._kafka.commit_transaction()
+        self._rests.set()
+
     async def _add(self, places: set[TopicPartition]) -> None:
         """Have the coordinator make partitions part of the transaction. Raises what the producer fails with."""
         manager = self._kafka._txn_manager
@@ -127,16 +144,13 @@ class LaneProducer:
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Let go of the producer without an abort: the next `fence` does that."""
-        if not await self._try(self._kafka.stop()):
-            await self._try(self._kafka.client.close())
-            sender: Any = getattr(self._kafka, "_sender", None)  # it would try for ever
-            if sender is not None and sender.sender_task is not None:
-                sender.sender_task.cancel()
+        """Let go of the producer without an abort, which the next `fence` does; it sends nothing from now on."""
+        self._rests.set()
+        await self._try(self._kafka.cut_off())
 
     async def _send(self, batches: RecordBatches, patience_s: float) -> dict[tuple[str, int], int]:
         try:
-            ends = await batches.send(self._kafka, patience_s, self._is_blocked)
+            ends = await batches.send(self._kafka, patience_s, self._is_blocked, self._kafka.is_throttled)
         except TargetsStalledError as error:
             if self._is_blocked():
                 raise TransactionStuck(f"{self.transactional_id} begins no transaction: {error}") from error
@@ -181,3 +195,20 @@ class LaneProducer:
             log.debug("while letting go of producer %s: %r", self.transactional_id, error)
             return False
         return True
+
+
+@asynccontextmanager
+async def _beside(checks: Iterable[Check]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Run checks; give what waits for them and raises what one of them does."""
+    tasks = [asyncio.create_task(check()) for check in checks]
+
+    async def checked() -> None:
+        for task in tasks:
+            await task
+
+    try:
+        yield checked
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -26,6 +26,7 @@ from aiokafka.errors import KafkaError
 from light_scheduler.connection import Connection
 
 from .broker_silence import Watch, patience
+from .throttling import follow
 
 CONNECT_S = 2.0
 LATE_S = 0.5
@@ -80,6 +81,7 @@ class Promptness:
                     conn = await self._connected(client, node_id, partial(connect, node_id, group=group, **options))
             if conn is not None:
                 conn._request_timeout = waiting_s
+                follow(conn)
                 watch.begin()
             return conn
 
@@ -92,7 +94,7 @@ class Promptness:
         def get_random_node() -> Any:
             nodes = list(client.cluster.brokers())
             answering = [node for node in nodes if not self._is_silent(_address(node), AVOID_S)]
-            return random.choice(answering or nodes).nodeId if nodes else None
+            return random.choice(answering or nodes).nodeId if nodes else None  # nosec B311 # any will do
 
         client._get_conn, client._on_connection_closed = get_conn, on_closed
         client.get_random_node = get_random_node

@@ -1,15 +1,22 @@
-"""aiokafka's producer, without errors that asyncio logs besides: "Future exception was never retrieved".
+"""aiokafka's producer, without errors that asyncio logs besides, and with an end that sends nothing more.
 
-A producer that is fenced, or fails otherwise, tells so in all of its futures. Who sends awaits those of its batches and
-takes the error from there; the end of the transaction, and what waits to be sent, say the same once more to nobody.
+"Future exception was never retrieved": a producer that is fenced, or fails otherwise, tells so in all of its futures.
+Who sends awaits those of its batches and takes the error from there; the end of the transaction, and what waits to be
+sent, say the same once more to nobody.
 """
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Future
-from typing import Any
+from typing import Any, NoReturn
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.client import ConnectionGroup
+
+from light_scheduler.model.place import Place
+
+from .throttling import is_throttled
 
 
 class QuietProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is not typed
@@ -47,6 +54,42 @@ class QuietProducer(AIOKafkaProducer):  # type: ignore[misc]  # aiokafka is not 
     async def begin_transaction(self) -> None:
         await super().begin_transaction()
         self._txn_manager.wait_for_transaction_end().add_done_callback(retrieve)
+
+    def is_throttled(self, place: Place) -> bool:
+        """Tell whether the leader of a partition has told this producer to wait."""
+        leader = self.client.cluster.leader_for_partition(TopicPartition(*place))
+        return is_throttled(self.client._conns.get((leader, ConnectionGroup.DEFAULT)))
+
+    async def cut_off(self) -> None:
+        """End at once: nothing more is sent, and every connection is closed.
+
+        `stop` sends what waits before it ends: a transactional id that is stuck could get free, and have an open
+        transaction from then on.
+        """
+        self._closed = True
+        client, sending = self.client, self._sender.sender_task
+        if sending is not None:
+            sending.cancel()
+        client._get_conn, client.force_metadata_update = _refuse, _no_metadata  # else what is under way tries again
+        await client.close()
+        async with client._get_conn_lock:  # a connection that was being made is there by now
+            await client.close()
+        if (update := client._md_update_fut) is not None and not update.done():
+            update.set_result(False)
+        if sending is not None:
+            await asyncio.wait([sending])
+
+
+async def _refuse(*_: Any, **__: Any) -> NoReturn:
+    """Have whatever wants a connection end as if it had been cancelled: in silence."""
+    raise asyncio.CancelledError
+
+
+def _no_metadata() -> Future[bool]:
+    """Return an update that has been: nobody makes one any more."""
+    update: Future[bool] = asyncio.get_running_loop().create_future()
+    update.set_result(False)
+    return update
 
 
 def retrieve(future: Future[Any]) -> None:

@@ -160,7 +160,7 @@ class SchemaRegistry:
         self._open[id].trouble = trouble
         now = time.monotonic()
         if self._told_at is None or now - self._told_at >= TELL_AGAIN_S:
-            log.warning("%s; Avro commands with schemas that are not known yet wait", trouble)
+            log.warning("%s; Avro commands with unknown schemas wait", trouble)
             self._told_at = now
 
 

@@ -50,6 +50,8 @@ GONE_S = 300.0
 """How long firings wait for a topic that was deleted to be made again; after that it is one that does not exist."""
 WATCH_S = 0.5
 """How often topics are looked at that cannot be written to."""
+DOUBT_S = 5.0
+"""How long topics are looked at that often without a known fault: Kafka may need some seconds to tell of one."""
 TIMEOUT_S = 5.0
 """For brokers to answer a question: one that does not is given up for another one."""
 MOST_ASKED = 500
@@ -92,6 +94,7 @@ class Targets:
         self._known: dict[str, TargetTopic] = {}
         self._denied: dict[str, tuple[str, float]] = {}  # topic -> why, and until when
         self._gone: dict[str, float] = {}  # topic -> since when it is missed
+        self._doubted: dict[str, float] = {}  # topic -> until when
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
         self.outages = Outages(time.monotonic)
@@ -146,7 +149,7 @@ class Targets:
         try:
             await self._look_at(sorted({topic for topic, _ in suspects}))
         except (KafkaError, OSError, TimeoutError) as error:
-            log.warning("cannot look up what does not answer: %r", error)
+            log.warning("cannot look up the targets that do not answer: %r", error)
             self.outages.close(suspects)  # nothing answers: it is not the targets
             return
         faulty = {place for place, outage in self.outages if outage.has_known_fault}
@@ -157,6 +160,12 @@ class Targets:
             if (known := self._known.get(topic)) is not None:
                 alike = [(topic, other) for other in known.led_like(partition)]
                 self.outages.suspect(alike, reason, self._clock.now())
+
+    def doubt(self, topics: Iterable[str]) -> None:
+        """Watch the metadata of topics for a while: their leaders may be lost, and nobody waits to write to them."""
+        until = time.monotonic() + DOUBT_S
+        self._doubted.update(dict.fromkeys(topics, until))
+        self._watch_outages()
 
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
         """Let what is due for a place wait, longer each time that this is said of it, or as after so many `times`."""
@@ -176,20 +185,25 @@ class Targets:
             self._admin = None
 
     def _watch_outages(self) -> None:
-        if self.outages and (self._watch is None or self._watch.done()):
+        if self._watched() and (self._watch is None or self._watch.done()):
             self._watch = asyncio.create_task(self._watch_until_mended(), name="watching targets")
 
+    def _watched(self) -> set[str]:
+        now = time.monotonic()
+        self._doubted = {topic: until for topic, until in self._doubted.items() if now < until}
+        return self.outages.topics | self._doubted.keys()
+
     async def _watch_until_mended(self) -> None:
-        while self.outages:
-            await asyncio.sleep(WATCH_S)
+        while watched := self._watched():
             for place in self.outages.to_probe():
                 task = asyncio.create_task(self._try(place), name=f"probing {place}")
                 self._probes.add(task)
                 task.add_done_callback(self._probes.discard)
             try:
-                await self._look_at(sorted(self.outages.topics))
+                await self._look_at(sorted(watched))
             except (KafkaError, OSError, TimeoutError) as error:
                 log.debug("cannot look up targets that are unavailable: %r", error)
+            await asyncio.sleep(WATCH_S)
 
     async def _try(self, place: Place) -> None:
         """Probe a place; without a probe it is as good as answered."""

@@ -7,16 +7,16 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from light_scheduler.connection import Connection
-from light_scheduler.errors import NoAnswer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError, NoError, for_code
 
-from .lasting_admin import LastingAdmin
-from .topic_admin import topic_id
+from light_scheduler.errors import BrokerError, NoAnswer
 
-FRESH_S = 1.0
-"""How long an answer is used while nothing that happens casts doubt on it."""
+from .lasting_client import LastingClient
+from .topic_id_request import TopicIdRequest
 
-TIMEOUT_S = 2.0
+TIMEOUT_S = 2.5
+"""A little longer than it takes until a broker counts as silent: then the next attempt asks another one."""
 UNANSWERED_S = 10.0
 """How long an older answer is used when no broker gives a new one: a lane waits for each attempt."""
 
@@ -24,21 +24,19 @@ log = logging.getLogger(__name__)
 
 
 class _Known(NamedTuple):
-    """An answer, until when it is good, and the doubts that were there before it."""
+    """An answer, and when (monotonic, s) it was asked for."""
 
     id: str
-    until: float
-    doubts: int | None
-    """None: doubts do not count."""
+    asked_at: float
 
 
 class TopicIds:
-    """Looks topic ids up, and keeps them for a moment.
+    """Looks topic ids up.
 
-    A topic can be deleted and created again under a reader that does not notice: if the new one has more records than
-    were read of the old one, reading goes on in it. In between a fetch fails, or a connection does: `doubt` says so,
-    and what was asked before does not count. Without an answer the last one is used: a broker that is away must not
-    hold commands up.
+    A topic can be deleted and created again under a reader that does not notice: records are fetched by the topic's
+    name, and if the new one has more of them than were read of the old one, reading goes on in it. So an id tells of
+    what was fetched only if it was asked for after that (`fresh`). Without an answer the last one is used: a broker
+    that is away must not hold commands up.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[str]], monotonic: Callable[[], float]) -> None:
@@ -46,24 +44,20 @@ class TopicIds:
         self._monotonic = monotonic
         self._known: dict[str, _Known] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._doubts = 0
-
-    def doubt(self) -> None:
-        """Ask again when an id is needed next; from any thread."""
-        self._doubts += 1
 
     async def now(self, topic: str) -> str:
         """Return the id that a topic has now. Raises BrokerError."""
-        begun, doubts = self._monotonic(), self._doubts
+        asked_at = self._monotonic()
         answer = await self._ask(topic)
-        self._known[topic] = _Known(answer, begun + FRESH_S, doubts)
+        self._known[topic] = _Known(answer, asked_at)
         return answer
 
-    async def lately(self, topic: str) -> str:
-        """Return the id that a topic had a moment ago, and since the last doubt. Raises BrokerError."""
+    async def fresh(self, topic: str) -> str:
+        """Return the id by an answer that is not older than the call; callers share it. Raises BrokerError."""
+        called_at = self._monotonic()
         async with self._locks.setdefault(topic, asyncio.Lock()):
             known = self._known.get(topic)
-            if known is not None and self._monotonic() < known.until and known.doubts in (None, self._doubts):
+            if known is not None and known.asked_at >= called_at:
                 return known.id
             try:
                 return await self.now(topic)
@@ -71,29 +65,46 @@ class TopicIds:
                 if known is None:
                     raise
                 log.warning("cannot tell whether topic %s is still the same: %s", topic, error)
-                self._known[topic] = _Known(known.id, self._monotonic() + UNANSWERED_S, None)
+                self._known[topic] = _Known(known.id, self._monotonic() + UNANSWERED_S)
                 return known.id
 
 
 class TopicIdLookUp:
-    """Asks for topic ids over a connection that stays, since lanes with commands ask again and again."""
+    """Asks for topic ids over a connection that stays, since lanes with commands ask again and again.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._admin = LastingAdmin(connection)
+    The broker that answered is asked again: commits wait for the answer, and another one might hang.
+    """
+
+    def __init__(self, connect: Callable[[], AIOKafkaClient]) -> None:
+        self._client = LastingClient(connect)
+        self._node: int | None = None
 
     async def __call__(self, topic: str) -> str:
-        """Return a topic's id. Raises BrokerError; NoAnswer if a second client gets none either."""
+        """Return a topic's id. Raises BrokerError; NoAnswer if there is none over a new connection either."""
         try:
             return await self._ask(topic)
         except NoAnswer as error:
-            log.debug("asking anew for the id of %s: %s", topic, error)
+            log.debug("asking anew: %s", error)
         return await self._ask(topic)
 
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.close()
+
     async def _ask(self, topic: str) -> str:
-        admin = self._admin()
+        client = None
         try:
-            return await asyncio.to_thread(topic_id, self._connection, topic, timeout=TIMEOUT_S, admin=admin)
-        except NoAnswer:
-            self._admin.replace(admin)
-            raise
+            async with asyncio.timeout(TIMEOUT_S):
+                client = await self._client.connected()
+                node = client.get_random_node() if self._node is None else self._node
+                answer = await client.send(node, TopicIdRequest(topic))
+        except (KafkaError, OSError, TimeoutError) as error:
+            self._node = None
+            if client is not None:
+                await self._client.close(only=client)
+            raise NoAnswer(f"no broker tells the id of topic {topic}: {error!r}") from error
+        self._node = node
+        error_code, topic_id = answer.topic_id()
+        if for_code(error_code) is not NoError:
+            raise BrokerError(f"topic {topic} has no id: {for_code(error_code).__name__}")
+        return str(topic_id)

@@ -14,6 +14,8 @@ _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 
+_LARGEST = "max.message.bytes"
+
 CleanupPolicy = Literal["delete", "compact"]
 
 
@@ -28,7 +30,7 @@ class TopicConfig:
 
 @dataclass(frozen=True)
 class TopicSpec:
-    """A topic as it should be made. `largest_record` is its `max.message.bytes`, or None for the broker's own.
+    """A topic as it should be made.
 
     One with `any_policy` may have another cleanup policy: topics of other schedulers are compacted.
     """
@@ -38,9 +40,14 @@ class TopicSpec:
     partitions: int
     replication_factor: int
     cleanup_policy: CleanupPolicy
-    largest_record: int | None
     configs: tuple[TopicConfig, ...]
     any_policy: bool = False
+
+    @property
+    def largest_record(self) -> int | None:
+        """Its `max.message.bytes`; None for the broker's own."""
+        largest = self.config_values().get(_LARGEST)
+        return None if largest is None else int(largest)
 
     def config_values(self) -> dict[str, str]:
         """Return the configurations as Kafka takes them."""
@@ -81,7 +88,7 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
 def _commands(settings: Settings, name: str, partitions: int, largest: int) -> TopicSpec:
     retention = _retention(30 * _DAY_MS, "Commands wait here while every worker is down; what expires unread is lost.")
     reason = "A payload over the limit still reaches the worker, which answers it with a rejection."
-    return _spec(settings, name, "Commands.", partitions, "delete", retention, largest=largest, size_reason=reason)
+    return _spec(settings, name, "Commands.", partitions, "delete", retention, _largest(largest, reason))
 
 
 def _changelog(settings: Settings, name: str, commands: str, partitions: int, command_bytes: int) -> TopicSpec:
@@ -102,8 +109,7 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
         ),
         TopicConfig("segment.ms", str(_HOUR_MS), "With little traffic, too, what is done with is cleaned away."),
         TopicConfig("min.cleanable.dirty.ratio", "0.2", "A rebuild reads at most about a quarter more than there is."),
-        largest=command_bytes + MIB,
-        size_reason="What a command brought, and what the scheduler keeps beside it.",
+        _largest(command_bytes + MIB, "What a command brought, and what the scheduler keeps beside it."),
     )
 
 
@@ -132,8 +138,7 @@ def _dead_letters(settings: Settings, command_bytes: int) -> TopicSpec:
         settings.partitions,
         "delete",
         _retention(30 * _DAY_MS, "Time to notice, repair and send again."),
-        largest=command_bytes + 64 * KIB,
-        size_reason="The largest command, and the headers that say what was wrong with it.",
+        _largest(command_bytes + 64 * KIB, "The largest command, and the headers that say what was wrong with it."),
     )
 
 
@@ -159,22 +164,17 @@ def _retention(ms: int, reason: str) -> TopicConfig:
     return TopicConfig("retention.ms", str(ms), reason)
 
 
+def _largest(record_bytes: int, reason: str) -> TopicConfig:
+    return TopicConfig(_LARGEST, str(record_bytes), reason)
+
+
 def _spec(
-    settings: Settings,
-    name: str,
-    purpose: str,
-    partitions: int,
-    policy: CleanupPolicy,
-    *configs: TopicConfig,
-    largest: int | None = None,
-    size_reason: str = "",
+    settings: Settings, name: str, purpose: str, partitions: int, policy: CleanupPolicy, *configs: TopicConfig
 ) -> TopicSpec:
     policy_reason = {"delete": "Every record counts.", "compact": "Only the last record of a key counts."}[policy]
     all_configs = [TopicConfig("cleanup.policy", policy, policy_reason), *configs]
-    if largest is not None:
-        all_configs.append(TopicConfig("max.message.bytes", str(largest), size_reason))
     if settings.replication_factor >= 3:
         all_configs.append(
             TopicConfig("min.insync.replicas", "2", "What was acknowledged survives the loss of a node.")
         )
-    return TopicSpec(name, purpose, partitions, settings.replication_factor, policy, largest, tuple(all_configs))
+    return TopicSpec(name, purpose, partitions, settings.replication_factor, policy, tuple(all_configs))

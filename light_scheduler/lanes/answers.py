@@ -67,8 +67,7 @@ class Answers:
         is_refused = topic.refusal is not None or (topic.is_compacted and key is None)
         if is_refused or (refusals and origin_key(result) in refusals):
             return False
-        partition = self._context.partition if key is None else partition_for(key, topic.partitions)
-        place = reply_to.topic, partition % topic.partitions
+        place = reply_to.topic, self._partition(reply_to, key, topic.partitions)
         if holding is not None and holding.loses(place):
             return False  # nothing waits for an answer's topic: the command stands, and history tells of it
         headers = result_headers(reply_to.correlation_id)
@@ -77,3 +76,9 @@ class Answers:
         except RecordTooLargeError:  # its key or its correlation id is: both are the sender's
             return False
         return True
+
+    def _partition(self, reply_to: ReplyTo, key: bytes | None, partitions: int) -> int:
+        """Return where an answer goes: a partition that the topic has not got is none that was asked for."""
+        if reply_to.partition is not None and reply_to.partition < partitions:
+            return reply_to.partition
+        return self._context.partition % partitions if key is None else partition_for(key, partitions)

@@ -24,6 +24,9 @@ from .status import LaneStatus, TargetStatus
 FENCE_WAIT_S = 2.0
 """No heartbeat is sent while an assignment is handled: fencing that takes longer goes on beside it."""
 
+CATCH_UP_S = 2.0
+"""How long a view waits for a lane whose commit is not answered; then it goes without the lane."""
+
 NOTHING: set[TopicPartition] = set()
 
 log = logging.getLogger(__name__)
@@ -101,6 +104,22 @@ class Lanes:
             for lane in self._lanes.values()
             if lane.state is LaneState.RUNNING and lane.copy.table is not None
         }
+
+    async def catch_up(self) -> set[tuple[str, int]]:
+        """Wait until tables have what was committed before the call; return those that do not get there in time.
+
+        The answer to a command is part of the transaction that carries it out, and can be read a moment before the
+        lane has applied that.
+        """
+        waits = {lane.tp: asyncio.create_task(lane.applied()) for lane in self._lanes.values() if lane.is_committing}
+        if not waits:
+            return set()
+        try:
+            await asyncio.wait(waits.values(), timeout=CATCH_UP_S)
+            return {(tp.topic, tp.partition) for tp, wait in waits.items() if not wait.done()}
+        finally:
+            for wait in waits.values():
+                wait.cancel()
 
     def status(self) -> list[LaneStatus]:
         """Return the state of every lane."""

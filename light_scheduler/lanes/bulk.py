@@ -165,7 +165,8 @@ class BulkCommands:
         part = self._at_work[offset]
         decision = decide_bulk(part.command, entry, self._transaction.now, self._limits)
         try:
-            settle(self._transaction, name, entry, decision)
+            with self._transaction.history.asked_for_by(None):  # it may be another command's turn
+                settle(self._transaction, name, entry, decision)
         except InvalidCommand:  # with its new rule it is too large to be kept: it stays as it is
             return entry
         if decision.event is not None:

@@ -10,6 +10,7 @@ from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkCommand, Command, Entry, EventType, Outcome, Result
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.relay import FORWARDED_FROM, Count, Origin, as_sent, mark_of
+from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
 
 from .answers import Answers
@@ -50,7 +51,9 @@ class Commands:
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._store = transaction.store
+        self._history = transaction.history
         self._record = transaction.history.record
+        self._secret = context.secret
 
     def take_all(self, records: list[CommandRecord]) -> None:
         """Carry out command records; the first is the last of the list, which is emptied.
@@ -91,6 +94,7 @@ class Commands:
                 if not self._forwarding.is_other(mark.partition):
                     raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
                 origin, record = mark, as_sent(record, mark)
+            self._history.requester = requester_of(record, self._secret())
             command = self._decode(record)
             if isinstance(command, BulkCommand) and command.selection is not None:
                 self._begin(record, command, origin)
@@ -102,6 +106,8 @@ class Commands:
             reject(self._transaction, self._answers, record, origin, error)
             if origin is not None:
                 self._bulk.report_none(origin)
+        finally:
+            self._history.requester = None
 
     def _begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
         if not self._forwards:

@@ -45,6 +45,8 @@ class LaneContext:
     shares: Shares = EQUAL_SHARES
     staging: Staging = NO_STAGING
     new_token: Callable[[], str] = new_token
+    secret: Callable[[], bytes | None] = lambda: None
+    """What workers sign with who asked for a command over HTTP."""
 
     @property
     def changelog(self) -> tuple[str, int]:

@@ -35,7 +35,7 @@ class Forwarding:
         """Tell whether a partition is one of the topic, and not the lane's own."""
         return partition in range(self._partitions) and partition != self._partition
 
-    def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:
+    def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
         """Pass a command on; `token` is given if it is a bulk command. Raises RecordTooLargeError."""
         self._batches.add((self._topic, partition), record.key, record.value, forwarded(record, token))
 

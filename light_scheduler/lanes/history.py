@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
-from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent
+from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent, Requester
 from light_scheduler.wire import encode_history, history_key, history_key_of
 
 from .context import LaneContext
@@ -29,6 +31,8 @@ class History:
         self._now = now
         self._place = context.own_place(context.names.history)
         self.events: Counter[EventType] = Counter()
+        self.requester: Requester | None = None
+        """Who asked over HTTP for what is recorded just now."""
         self.lost = 0
         """Events that their topic is too small for."""
 
@@ -77,6 +81,8 @@ class History:
     def add(self, key: bytes, event: HistoryEvent) -> None:
         """Add an event; one that is too large for the topic has less of its reason, or is lost."""
         self.events[event.event] += 1
+        if self.requester is not None:
+            event = msgspec.structs.replace(event, by=self.requester.by, address=self.requester.address)
         try:
             self._batches.add(self._place, key, encode_history(event))
         except RecordTooLargeError:  # the topic takes less than most do, or somebody's own text is repeated
@@ -86,6 +92,15 @@ class History:
             except RecordTooLargeError as error:
                 self.lost += 1
                 log.warning("%s", error)
+
+    @contextmanager
+    def asked_for_by(self, requester: Requester | None) -> Iterator[None]:
+        """Have what is recorded meanwhile name who asked for it."""
+        before, self.requester = self.requester, requester
+        try:
+            yield
+        finally:
+            self.requester = before
 
 
 def shortened(text: str, longest: int) -> str:

@@ -114,6 +114,10 @@ class Holding:
         """Remember the users' places of a transaction that will be aborted."""
         self._markers.failed(places, transactional_id)
 
+    def stuck(self) -> None:
+        """Have the topics be watched that the last transaction touched: it does not end where a leader is lost."""
+        self._context.targets.doubt(self._markers.touched_last())
+
     async def release(self, table: ScheduleTable, producer: LaneProducer) -> None:
         """Give back to the due scan what waited for places that can be written to again.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 from aiokafka import TopicPartition
 
-from light_scheduler.errors import BrokerError, LaneError, StateForeign
+from light_scheduler.errors import BrokerError, InputInDoubt, StateForeign
 from light_scheduler.tables import Checkpoint
 from light_scheduler.wire.state import CommandsLog
 
@@ -108,9 +108,9 @@ class InputPosition:
         return msgspec.structs.replace(checkpoint, position=start.offset, commands_log=current)
 
     def check(self, known: CommandsLog | None, topic_id: str) -> None:
-        """Raise LaneError if a commands topic is not the one that its commands were to be read from."""
+        """Raise InputInDoubt if a commands topic is not the one that its commands were to be read from."""
         if known is not None and known.topic_id and topic_id and known.topic_id != topic_id:
-            raise LaneError(f"topic {self._tp.topic} was deleted and created again")
+            raise InputInDoubt(f"topic {self._tp.topic} was deleted and created again")
 
     def _await_cut(self, start: Start) -> None:
         if not start.is_cut:

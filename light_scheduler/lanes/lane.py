@@ -106,6 +106,16 @@ class Lane:
         """When the next pending firing is due, UTC epoch ms."""
         return self._work.next_due
 
+    @property
+    def is_committing(self) -> bool:
+        """Whether there may be readers by now of what the table does not have yet."""
+        return self._producer is not None and self._producer.is_committing
+
+    async def applied(self) -> None:
+        """Return when what is being committed is in the table, or the lane starts again."""
+        if self._producer is not None:
+            await self._producer.rests()
+
     def start(
         self, predecessor: asyncio.Task[None] | None, warm: asyncio.Task[ScheduleTable | None] | None = None
     ) -> None:
@@ -160,6 +170,7 @@ class Lane:
     async def _failed(self, error: Exception) -> bool:
         """5. Drop what was begun, and make sure that the partition is still ours; False: the lane does not go on."""
         if isinstance(error, FormatError | StateForeign | StateFull):  # starting again would meet the same
+            log.error("lane %s-%d cannot run, so this worker ends: %s", *self.tp, error)
             await self._recover(error)
             await self._services.fail(error)
             return False
@@ -198,7 +209,7 @@ class Lane:
 
     async def _set_aside(self, stalled: TargetsStalledError) -> None:
         """Go on without what does not answer: what is due there waits, and is charged no attempt."""
-        log.warning("lane %s-%d goes on without what does not answer: %s", *self.tp, stalled)
+        log.warning("lane %s-%d continues without the targets that do not answer: %s", *self.tp, stalled)
         suspects = self._work.stalled(stalled)
         self._abandon_producer()
         await asyncio.gather(self.context.targets.suspect(suspects, "it does not answer"), self._recover(stalled))
@@ -220,13 +231,14 @@ class Lane:
         if self._warm is not None:
             self.copy.adopt(await asyncio.shield(self._warm))
             self._warm = None
+        # Before the log's ends: if it is replaced in between, the first commands are found to be those of another one.
+        commands_id = await self._services.commands_ids.now(self.tp.topic)
         table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
         if self.is_closing():
             return
         changelog = self.context.changelog
         untouched = partial(is_untouched, self._services.clients, TopicPartition(*changelog))
         producer.continuity = Continuity(changelog, restored.end, untouched)
-        commands_id = await self._services.commands_ids.now(self.tp.topic)
         table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
         position = table.checkpoint.position
         log.info(
@@ -257,7 +269,7 @@ class Lane:
         if isinstance(error, Overtaken):
             self.copy.facts = None  # the changelog may have been made anew
         if isinstance(error, StateCorrupt):
-            log.warning("lane %s-%d builds its state anew", *self.tp)
+            log.warning("lane %s-%d rebuilds its state from the changelog", *self.tp)
             self.copy.condemn()
 
     def _abandon_producer(self) -> None:

@@ -89,6 +89,12 @@ class Markers:
         self._aborted = {place: ended for place, ended in self._aborted.items() if now - ended.at < RECENT_S}
         self._aborted.update((place, _Ended(transactional_id, now)) for place in places if place[0] not in own)
 
+    def touched_last(self) -> set[str]:
+        """Return the users' topics of the last transaction, whether it counts or not."""
+        ended = [*self._committed.items(), *self._aborted.items()]
+        last = max((each.at for _, each in ended), default=0.0)
+        return {place[0] for place, each in ended if each.at == last}
+
     def distrust(self) -> None:
         """Note where the markers of a transaction that has just ended may have been lost with the leader.
 
@@ -189,7 +195,7 @@ class Markers:
 
     def _set_aside(self, place: Place, error: Exception) -> None:
         """Try a place again later; until then nothing is sent there."""
-        log.warning("what a transaction may have left open in %s-%d cannot be ended: %r", *place, error)
+        log.warning("cannot end what a transaction may have left open in %s-%d: %r", *place, error)
         if isinstance(error, TopicAuthorizationFailedError):
             self._deny(place[0], error)
         else:

@@ -9,12 +9,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
-from light_scheduler.errors import BrokerError, Overtaken, TransactionStuck
+from light_scheduler.errors import BrokerError, InputInDoubt, Overtaken, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
@@ -22,7 +23,7 @@ from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.state import identity_of
+from light_scheduler.wire.state import CommandsLog, identity_of
 
 from .attempt import Attempt
 from .budget import NOTHING_DUE, Budget
@@ -130,8 +131,10 @@ class LaneWork:
         Tells whether to try again soon: it may have been the work's fault, and the next cycle holds less of it.
         """
         attempt, self._attempt = self._attempt, Attempt()
+        if isinstance(error, TransactionStuck):
+            self._holding.stuck()
         if attempt.is_begun:
-            if not isinstance(error, TransactionStuck | Overtaken):
+            if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
                 self._caution.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
                     own = self._context.own_topics
@@ -191,7 +194,7 @@ class LaneWork:
         cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
-        commands = await self._take_commands(table, most) if Kind.COMMAND in kinds else []  # 1.
+        commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
         read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
         cycle.take_all(commands)  # 2.
@@ -205,11 +208,8 @@ class LaneWork:
         lost_results = cycle.answer(isolation.refusals, self._holding)
         return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results)
 
-    async def _take_commands(self, table: ScheduleTable, most: int) -> list[CommandRecord]:
+    def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._intake.take(self._readable.count(self._intake.waiting(), most))
-        if commands:
-            known = table.checkpoint.commands_log
-            self._input.check(known, await self._services.commands_ids.lately(self._tp.topic))
         if self._caution.is_active:
             self._attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
         return commands
@@ -228,9 +228,19 @@ class LaneWork:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
         attempt.begin(made.read + len(made.due.entries), made.batches.places)
         offsets = {} if made.position is None else {self._tp: made.position}
-        ends = await producer.commit(made.batches, self._services.group, offsets)  # 3.
+        checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
+        ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
         made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
         self._learn(made, ends)
+
+    async def _check_input(self, known: CommandsLog | None) -> None:
+        """Raise InputInDoubt unless what was taken comes from the log that was to be read."""
+        topic = self._tp.topic
+        try:
+            topic_id = await self._services.commands_ids.fresh(topic)
+        except BrokerError as error:
+            raise InputInDoubt(f"it cannot be told where commands come from: {error}") from error
+        self._input.check(known, topic_id)
 
     def _learn(self, made: _Made, ends: Mapping[Place, int]) -> None:
         """Take in what a transaction that was committed has shown."""

@@ -16,7 +16,7 @@ from .command import (
 )
 from .delay import DelayRule, RuleBook, RuleError
 from .firing import Firing, delivery_id, firing_id
-from .outcome import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Result
+from .outcome import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Requester, Result
 from .schedule import (
     DEFAULT_PRIORITY,
     DEFAULT_TENANT,
@@ -94,6 +94,7 @@ __all__ = [
     "Overlap",
     "Progress",
     "ReplyTo",
+    "Requester",
     "RescheduleCommand",
     "Result",
     "RuleBook",

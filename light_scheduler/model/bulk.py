@@ -10,7 +10,7 @@ BulkCommand = ControlCommand | RescheduleCommand
 """Commands that may have a selection."""
 
 
-class BulkPart(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A bulk command as it is at work in one partition, where its record is `command.partition` and `command.offset`.
 
     `origin_partition` and `origin_offset` name the record that was sent. Schedules are gone through by id: those up to
@@ -32,7 +32,7 @@ class BulkPart(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.command.selection
 
 
-class BulkTotal(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class BulkTotal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """What is known of a bulk command where it was sent to: `changed` so far, and partitions still `awaited`."""
 
     command: BulkCommand

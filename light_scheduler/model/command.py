@@ -21,14 +21,15 @@ FIRE_PAST = -2
 """`on_past` of a schedule whose sender says that it fires, however long ago it was due."""
 
 
-class ReplyTo(msgspec.Struct, frozen=True, gc=False):
-    """Where a command's result goes."""
+class ReplyTo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, omit_defaults=True):
+    """Where a command's result goes: to `partition` if given, else to that of the command's key."""
 
     topic: str
     correlation_id: bytes | None = None
+    partition: int | None = None
 
 
-class Selection(msgspec.Struct, frozen=True, gc=False):
+class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Which of a tenant's schedules a command is for: those whose id has a prefix, and that have all of the labels."""
 
     id_prefix: str = ""
@@ -71,7 +72,7 @@ class ScheduleCommand(msgspec.Struct, frozen=True, gc=False):
 ControlName = Literal["cancel", "pause", "resume", "trigger"]
 
 
-class ControlCommand(msgspec.Struct, frozen=True, gc=False, tag="control"):
+class ControlCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="control"):
     """Cancel, pause, resume or trigger a schedule: or, if `selection` is given, all that it selects."""
 
     name: ControlName
@@ -86,7 +87,7 @@ class ControlCommand(msgspec.Struct, frozen=True, gc=False, tag="control"):
     selection: Selection | None = None
 
 
-class RescheduleCommand(msgspec.Struct, frozen=True, gc=False, tag="reschedule"):
+class RescheduleCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="reschedule"):
     """Give a schedule, or all that `selection` selects, another time rule; everything else of it stays."""
 
     tenant: str

@@ -71,6 +71,13 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """How many schedules a bulk command has changed."""
 
 
+class Requester(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Who asked for a command over HTTP: the name of a token, and the address that the request came from."""
+
+    by: str
+    address: str
+
+
 class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
     """One line of a schedule's history. `due` and `at` are UTC epoch ms."""
 
@@ -87,6 +94,10 @@ class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
     partition: int
     count: int | UnsetType = UNSET
     """How many firings, or schedules, it stands for, where that is not one."""
+    by: str | UnsetType = UNSET
+    """Who asked for it over HTTP."""
+    address: str | UnsetType = UNSET
+    """Where that request came from."""
 
 
 class DeadLetterCause(StrEnum):

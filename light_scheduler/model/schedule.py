@@ -1,7 +1,8 @@
 """A schedule, how far it has come, and the two together as the table keeps them.
 
 Definition and progress are values of their own: a series with a large payload moves on without rewriting it.
-Fields are only ever appended, with a default: the state record is these structs as arrays (see `wire.state`).
+Fields are only ever appended, with a default, and with a new format version: the state record is these structs as
+arrays (see `wire.state`). A field that is not known is refused; it would be lost when the record is written again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ DEFAULT_PRIORITY = 100
 """Of 0 (first) to 255 (last) among firings due in the same instant."""
 
 
-class Target(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Target(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Where a firing goes. A null key stays null.
 
     The partition is `partition` if given, else Kafka's murmur2 of `partition_key`, else of `key`, else of the
@@ -37,7 +38,7 @@ Misfire = Literal["coalesce", "skip", "all"]
 Overlap = Literal["allow", "skip", "queue"]
 
 
-class Bounds(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Bounds(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """What limits and spreads a schedule's firings. Instants are UTC epoch ms, durations ms.
 
     No firing is planned before `start` or after `end`, nor more than `max_firings`. `jitter` is the most by which a
@@ -57,7 +58,7 @@ class Bounds(msgspec.Struct, frozen=True, array_like=True, gc=False):
 NO_BOUNDS = Bounds()
 
 
-class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """That firings are to be completed: each is delivered again `timeout` ms after it was, `max_attempts` times in all.
 
     `overlap` says what becomes of a series' next firing while one before it is not completed.
@@ -68,7 +69,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, gc=False):
     overlap: Overlap = "allow"
 
 
-class Schedule(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Schedule(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """The stored intent: what to deliver, where, and when.
 
     `source_partition` and `source_offset` name the command record that defined it; `ttl` is in ms after due.
@@ -91,7 +92,7 @@ class Schedule(msgspec.Struct, frozen=True, array_like=True, gc=False):
     acknowledgement: Acknowledgement | None = None
 
 
-class Awaited(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Awaited(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A firing that was delivered and is not completed. `until` is when it is delivered again."""
 
     due: int
@@ -101,7 +102,7 @@ class Awaited(msgspec.Struct, frozen=True, array_like=True, gc=False):
     fired_at: int
 
 
-class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """How far a schedule has come: what its next firing is, and what else is to be done. Instants are UTC epoch ms.
 
     `due` is NEVER if nothing more is planned. `arrival` orders schedules that are due in the same instant: the offset
@@ -146,7 +147,7 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return None if due == NEVER else due
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A pending schedule as the table keeps it."""
 
     schedule: Schedule

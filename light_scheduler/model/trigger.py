@@ -18,7 +18,7 @@ NEVER = LATEST_INSTANT + 1
 CronDialect = Literal["unix", "cron4j", "quartz", "spring"]
 
 
-class Once(msgspec.Struct, frozen=True, array_like=True, tag="once", gc=False):
+class Once(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="once", gc=False):
     """Fires one time, at an instant.
 
     `late` tells that the instant had passed when the command was recorded, and that the sender wants it to fire all the
@@ -29,7 +29,7 @@ class Once(msgspec.Struct, frozen=True, array_like=True, tag="once", gc=False):
     late: bool = False
 
 
-class After(msgspec.Struct, frozen=True, array_like=True, tag="after", gc=False):
+class After(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="after", gc=False):
     """Fires one time, a while after the command was recorded. 0 is "now".
 
     Commands carry it; a schedule holds the `Once` it resolves to.
@@ -38,7 +38,7 @@ class After(msgspec.Struct, frozen=True, array_like=True, tag="after", gc=False)
     delay: int
 
 
-class FixedRate(msgspec.Struct, frozen=True, array_like=True, tag="every", gc=False):
+class FixedRate(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="every", gc=False):
     """Fires at `anchor + k * interval`, for all whole k: from start to start, without drift.
 
     A command leaves the anchor out (None) unless it gives a start; a schedule always has one.
@@ -48,13 +48,13 @@ class FixedRate(msgspec.Struct, frozen=True, array_like=True, tag="every", gc=Fa
     anchor: int | None = None
 
 
-class FixedDelay(msgspec.Struct, frozen=True, array_like=True, tag="delay", gc=False):
+class FixedDelay(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="delay", gc=False):
     """Fires, waits for the firing's completion, and fires again a while after it: from end to start."""
 
     delay: int
 
 
-class Cron(msgspec.Struct, frozen=True, array_like=True, tag="cron", gc=False):
+class Cron(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="cron", gc=False):
     """Fires when the wall clock of a time zone (IANA) matches an expression of a dialect."""
 
     expression: str
@@ -62,7 +62,7 @@ class Cron(msgspec.Struct, frozen=True, array_like=True, tag="cron", gc=False):
     timezone: str = "UTC"
 
 
-class Backoff(msgspec.Struct, frozen=True, array_like=True, tag="backoff", gc=False):
+class Backoff(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="backoff", gc=False):
     """Fires at growing intervals until it is completed.
 
     Either `intervals` are given, one for each attempt, or the n-th interval is `initial * factor ** (n - 1)`, at most

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from light_scheduler.client.channel import Channel, MakeCommand, no_answer
+import msgspec
+
+from light_scheduler.client.channel import Channel, MakeCommand, no_answer, unanswered
 from light_scheduler.client.commands import CommandToSend
+from light_scheduler.client.questions import Question
 from light_scheduler.client.reading import Reader
-from light_scheduler.client.receipt import Receipt
+from light_scheduler.client.receipt import Receipt, Unanswered
 from light_scheduler.errors import BrokerError
 from light_scheduler.in_memory import MemoryBroker, MemoryScheduler
 from light_scheduler.model import ReplyTo, Result
 from light_scheduler.wire import correlation_id_of, decode_result
+
+from .worker import answer_to
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class MemoryChannel(Channel):
@@ -40,7 +47,10 @@ class MemoryChannel(Channel):
         return receipt
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
-        return (await self.ask_many([make], timeout))[0]
+        answer = (await self.ask_many([make], timeout))[0]
+        if isinstance(answer, Unanswered):
+            raise no_answer(Receipt(answer.tenant, answer.id, answer.partition, answer.offset), timeout)
+        return answer
 
     async def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:  # noqa: ARG002
         try:
@@ -48,7 +58,7 @@ class MemoryChannel(Channel):
         finally:
             self._scheduler.settle()
 
-    async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result]:
+    async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result | Unanswered]:
         asked: list[bytes] = []
 
         def commands() -> Iterable[CommandToSend]:
@@ -58,10 +68,12 @@ class MemoryChannel(Channel):
 
         receipts = await self.send_many(commands(), timeout)
         results = self._new_results()
-        for correlation_id, receipt in zip(asked, receipts, strict=True):
-            if correlation_id not in results:
-                raise no_answer(receipt, timeout)
-        return [results[correlation_id] for correlation_id in asked]
+        return [results.get(number) or unanswered(receipt) for number, receipt in zip(asked, receipts, strict=True)]
+
+    async def asked(self, question: Question[T]) -> T | None:
+        self._scheduler.settle()
+        answer = answer_to(question, self._scheduler)
+        return None if answer is None else question.read(answer)
 
     async def reader(self, topic: str, *, from_beginning: bool = False) -> Reader:
         return MemoryReader.over(self._scheduler.broker, topic, from_beginning=from_beginning)

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from light_scheduler.client import SchedulerClient
+from light_scheduler.client import Firing, SchedulerClient, parse_firing
 from light_scheduler.clock import SystemClock
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.in_memory.broker import Record
-from light_scheduler.model import DEFAULT_TENANT, DeadLetter, Firing, HistoryEvent
+from light_scheduler.model import DEFAULT_TENANT, DeadLetter, HistoryEvent
 from light_scheduler.settings import Settings
-from light_scheduler.wire import decode_dead_letter, decode_history, instant_of, parse_firing
+from light_scheduler.wire import decode_dead_letter, decode_history, instant_of
 
 from .channel import MemoryChannel
 

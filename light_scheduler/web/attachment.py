@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
@@ -10,17 +11,19 @@ from yarl import URL
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, reachable_host
 
 from .bodies import Bodies
-from .cluster import Delays, Lanes, Peers
+from .cluster import Access, Delays, Lanes, Peers
 from .command_channel import CommandChannel, largest_body
+from .guard import guarded
 from .handlers import Handlers
 from .hosts import known_hosts
 from .listener import LimitedSite
 from .middlewares import MIDDLEWARES, own_pages_write
-from .scatter import new_session
-from .worker import PEER_SESSION, Worker
+from .peer_client import PEER_CLIENT, PeerClient
+from .worker import Worker
 
 if TYPE_CHECKING:
     from faust.types import AppT
@@ -43,9 +46,21 @@ def faust_options(settings: Settings) -> dict[str, Any]:
 
 
 def attach(
-    app: AppT, *, lanes: Lanes, delays: Delays, peers: Peers, settings: Settings, clock: Clock | None = None
+    app: AppT,
+    *,
+    lanes: Lanes,
+    delays: Delays,
+    peers: Peers,
+    access: Access,
+    settings: Settings,
+    clock: Clock | None = None,
+    process: Process | None = None,
+    shared: Sequence[socket.socket] = (),
 ) -> None:
-    """Serve the API, and nothing else, from a Faust app. To be called before its web server starts."""
+    """Serve the API, and nothing else, from a Faust app. To be called before its web server starts.
+
+    `process` says which one of a node's processes this is, and `shared` are the listening sockets that they share.
+    """
     from faust.web.base import BlueprintManager
 
     # Faust's pages show tables, routing and statistics to anyone, and one of them holds "/".
@@ -53,10 +68,10 @@ def attach(
     server.blueprints = BlueprintManager()
     server._transport_handlers = {
         **server._transport_handlers,
-        "tcp": lambda: LimitedSite(server._runner, app.conf.web_bind, app.conf.web_port),
+        "tcp": lambda: LimitedSite(server._runner, app.conf.web_bind, app.conf.web_port, shared),
     }
     commands = CommandChannel(settings)
-    install(server.web_app, Worker(lanes, delays, commands, peers, settings, clock or SystemClock()))
+    install(server.web_app, Worker(lanes, delays, commands, peers, settings, clock or SystemClock(), access, process))
 
     async def check(_: web.Application) -> None:
         # The options of `faust worker` are known only by then.
@@ -73,18 +88,19 @@ def attach(
 
 
 def install(application: web.Application, worker: Worker) -> None:
-    """Add routes, middlewares and the session for requests to other workers to an aiohttp application."""
+    """Add routes, middlewares and the client for requests to other workers to an aiohttp application."""
     settings = worker.settings
     answered = known_hosts(worker.peers, (settings.web_host, *settings.web_allowed_hosts))
     bodies = Bodies(largest_body(settings))
-    application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, bodies.read))
     handlers = Handlers(worker)
+    admitted = guarded(worker.access, worker.peers, worker.clock, handlers.rights())
+    application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, admitted, bodies.read))
     application.add_routes(handlers.routes())
     application.on_cleanup.append(handlers.close)
-    application.cleanup_ctx.append(_peer_session)
 
+    async def peer_client(application: web.Application) -> AsyncIterator[None]:
+        async with PeerClient(worker.access, worker.clock) as client:
+            application[PEER_CLIENT] = client
+            yield
 
-async def _peer_session(application: web.Application) -> AsyncIterator[None]:
-    async with new_session() as session:
-        application[PEER_SESSION] = session
-        yield
+    application.cleanup_ctx.append(peer_client)

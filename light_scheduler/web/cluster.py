@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Protocol
 
+from light_scheduler.access import AccessBook, Token
+from light_scheduler.access.oidc import Oidc
+from light_scheduler.access.store import TokenStore
 from light_scheduler.delays import DelayLaneStatus, DelayView
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import DelayRule
@@ -12,11 +15,19 @@ from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
 
 
-class Lanes(Protocol):
-    """This worker's partitions."""
+class Tables(Protocol):
+    """What this worker's partitions hold."""
 
     def tables(self) -> Mapping[Lane, ReadableTable]:
         """Return the tables of the lanes that run: (commands topic, partition) -> table."""
+        ...
+
+
+class Lanes(Tables, Protocol):
+    """This worker's partitions."""
+
+    async def catch_up(self) -> Set[Lane]:
+        """Wait until tables have what was committed before the call; return those that do not get there in time."""
         ...
 
     def status(self) -> list[LaneStatus]:
@@ -52,6 +63,34 @@ class Delays(Protocol):
 
     async def remove(self, name: str) -> bool:
         """Remove a rule; return whether there was one. Raises RuleFromConfigurationError, BrokerError."""
+        ...
+
+
+class Access(Protocol):
+    """Who may ask."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is known who may ask; nobody is let in before."""
+        ...
+
+    @property
+    def book(self) -> AccessBook:
+        """All tokens."""
+        ...
+
+    @property
+    def oidc(self) -> Oidc | None:
+        """Who accepts the tokens of an identity provider, if there is one."""
+        ...
+
+    @property
+    def store(self) -> TokenStore:
+        """Where tokens are changed."""
+        ...
+
+    def used(self, token: Token) -> None:
+        """Note that a token was used."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import partialmethod
 
@@ -15,28 +16,44 @@ from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .answers import IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
+from .cluster import Access
 from .dispatch import Dispatch
+from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
 from .parameters import checked, read_parameters
 from .requested import Requested, requested
+from .requesters import naming
 from .send_parameters import DeleteParameters, SendParameters
 from .submissions import Submission, Submissions
+
+log = logging.getLogger(__name__)
 
 
 class CommandHandlers:
     """One method per operation."""
 
-    def __init__(self, dispatch: Dispatch, idempotency: Idempotency, clock: Clock) -> None:
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        idempotency: Idempotency,
+        clock: Clock,
+        access: Access,
+        reserved_topics: frozenset[str],
+    ) -> None:
         self._dispatch = dispatch
         self._submissions = Submissions(dispatch, idempotency)
         self._clock = clock
+        self._access = access
+        self._reserved_topics = reserved_topics
 
     async def submit_schedule(self, request: web.Request) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         parameters = read_parameters(SendParameters, request.query)
         key = request.headers.get(IDEMPOTENCY_KEY)
         with failures_as_problems():
-            submission = Submission.of(tenant, await request.read(), new_id(self._clock))
+            named = naming(request, self._access)
+            submission = Submission.of(tenant, await request.read(), new_id(self._clock), named)
+            refuse_reserved(request, submission.wanted.target_topic, self._reserved_topics)
             if key is not None:
                 return await self._submissions.once(request, submission, key, parameters)
             wanted = submission.wanted
@@ -45,7 +62,9 @@ class CommandHandlers:
 
     async def put_schedule(self, request: web.Request) -> web.Response:
         with failures_as_problems():
-            wanted = requested(await request.read(), {"command": "schedule", **_identity(request)})
+            told = {"command": "schedule", **_identity(request)}
+            wanted = requested(await request.read(), told, naming(request, self._access))
+            refuse_reserved(request, wanted.target_topic, self._reserved_topics)
             parameters = read_parameters(SendParameters, request.query)
             return await self._carried_out(parameters, await self._dispatch.placed(request, wanted))
 
@@ -73,7 +92,10 @@ class CommandHandlers:
     async def _act_on_many(self, request: web.Request, command: str) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         with failures_as_problems():
-            wanted = requested(await request.read(), {"command": command, "tenant": tenant})
+            told = {"command": command, "tenant": tenant}
+            who = request[IDENTITY].name
+            log.info("%s of many of tenant %s was asked for by %s from %s", command, tenant, who, request.remote)
+            wanted = requested(await request.read(), told, naming(request, self._access))
             if not wanted.id.endswith(ANY):
                 raise InvalidCommand(
                     "id",
@@ -92,7 +114,7 @@ class CommandHandlers:
     ) -> web.Response:
         """Carry out a command about a schedule that is there, wherever it is if the request does not name its key."""
         with failures_as_problems():
-            wanted, timeout_s = requested(body, told), parameters.timeout_s
+            wanted, timeout_s = requested(body, told, naming(request, self._access)), parameters.timeout_s
             if parameters.wait:
                 return result_response(await self._dispatch.ask_where_it_is(request, wanted, timeout_s))
             return sent_response(await self._dispatch.send(await self._dispatch.placed(request, wanted), timeout_s))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -19,10 +20,14 @@ from light_scheduler.model.delay import parse_rule
 
 from .cluster import Delays, Peers
 from .documents import DelayBody, DelayList
+from .guard import IDENTITY
+from .peer_client import PEER_CLIENT, PeerClient
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .scatter import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 
 _JSON = "application/json"
+
+log = logging.getLogger(__name__)
 
 
 class _Info(msgspec.Struct):
@@ -32,17 +37,16 @@ class _Info(msgspec.Struct):
 
 
 class DelayHandlers:
-    """One method per operation; `session` is where the application keeps the session for other workers."""
+    """One method per operation."""
 
-    def __init__(self, delays: Delays, peers: Peers, session: web.AppKey[aiohttp.ClientSession]) -> None:
+    def __init__(self, delays: Delays, peers: Peers) -> None:
         self._delays = delays
         self._delay_peers = peers
-        self._delay_session = session
 
     async def list_delays(self, request: web.Request) -> web.Response:
-        peers, session = self._delay_peers, request.app[self._delay_session]
+        peers, client = self._delay_peers, request.app[PEER_CLIENT]
         urls = sorted(peers.owners().keys() - {peers.own_url})
-        answers = await asyncio.gather(*(_lanes_of(session, url) for url in urls))
+        answers = await asyncio.gather(*(_lanes_of(client, url) for url in urls))
         lanes = [*self._delays.lanes(), *(lane for answer in answers for lane in answer or [])]
         return _json(
             DelayList(
@@ -64,6 +68,7 @@ class DelayHandlers:
             raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_DELAY_RULE) from None
         with _problems():
             is_new = await self._delays.put(parse_rule(name, body.source, str(body.delay), body.target))
+        log.info("delay rule %s was put by %s from %s", name, request[IDENTITY].name, request.remote)
         return _json(self._view(name), HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
     async def delete_delay(self, request: web.Request) -> web.Response:
@@ -71,6 +76,7 @@ class DelayHandlers:
         with _problems():
             if not await self._delays.remove(name):
                 raise _unknown(name)
+        log.info("delay rule %s was removed by %s from %s", name, request[IDENTITY].name, request.remote)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     def _view(self, name: str) -> DelayView:
@@ -80,10 +86,10 @@ class DelayHandlers:
         raise _unknown(name)
 
 
-async def _lanes_of(session: aiohttp.ClientSession, url: str) -> list[DelayLaneStatus] | None:
+async def _lanes_of(client: PeerClient, url: str) -> list[DelayLaneStatus] | None:
     timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     try:
-        async with session.get(URL(url.rstrip("/") + "/info"), timeout=timeout, allow_redirects=False) as response:
+        async with client.get(URL(url.rstrip("/") + "/info"), timeout) as response:
             return msgspec.json.decode(await response.read(), type=_Info).delays
     except (TimeoutError, aiohttp.ClientError, ValueError, msgspec.MsgspecError):
         return None

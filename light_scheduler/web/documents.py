@@ -305,8 +305,19 @@ class ReadyDocument(msgspec.Struct, frozen=True):
     status: str = "ready"
 
 
+class ProcessView(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker process of a node."""
+
+    process: Annotated[int, Meta(description="Its number on the node.")]
+    url: Annotated[str, Meta(description="Address at which other workers reach it.")]
+    answers: Annotated[bool, Meta(description="Whether its partitions are in this answer.")]
+
+
 class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """This worker, its partitions, and the partitions of the other workers."""
+    """This worker, its partitions, and the partitions of the other workers.
+
+    On a node of several processes, the partitions of all that answer.
+    """
 
     version: str
     app_id: str
@@ -320,3 +331,6 @@ class InfoDocument(msgspec.Struct, frozen=True, kw_only=True):
     peers: Annotated[
         dict[str, dict[str, list[int]]], Meta(description="Worker -> commands topic -> partitions, this one included.")
     ]
+    processes: Annotated[
+        list[ProcessView], Meta(description="Processes of this node; empty: the worker is a single process.")
+    ] = []

@@ -15,6 +15,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import parse_instant
 
 from .dry_run_document import DryRunDocument
+from .guard import refuse_hidden
 from .parameters import checked, read_parameters
 from .problems import ProblemError
 from .slices import LoopTime
@@ -70,6 +71,8 @@ class DryRunHandlers:
             )
         async with self._work.turn():
             document = await self._ran(lines, start, end, parameters.limit)
+        for answer in document.answers:
+            refuse_hidden(request, answer.tenant)
         return web.Response(body=msgspec.json.encode(document), content_type="application/json")
 
     async def _ran(self, lines: list[bytes], start: int, until: int, limit: int) -> DryRunDocument:

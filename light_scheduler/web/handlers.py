@@ -10,10 +10,13 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from light_scheduler.access import Right
 from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
+from . import login
 from .answers import schedule_path
+from .caught_up import caught_up
 from .commands import CommandHandlers
 from .delays import DelayHandlers
 from .dispatch import Dispatch
@@ -23,16 +26,20 @@ from .etf1.handlers import Etf1Handlers
 from .etf1.operations import with_etf1
 from .idempotency import Idempotency
 from .metrics import registry_of
+from .node import Node
 from .openapi import openapi_document
 from .operations import JSON_MEDIA_TYPE, OPERATIONS, Operation
-from .own import OwnPage, own_matches, own_page
+from .own import OwnMatches, OwnPage, own_matches, own_page
 from .parameters import checked, list_query
+from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers
 from .problems import ProblemError
 from .readiness import why_not_ready
+from .rights import RIGHTS
 from .scatter import Scatter, is_local, share_response
+from .tokens import TokenHandlers
 from .turns import Turns
-from .worker import PEER_SESSION, Worker
+from .worker import Worker
 
 VERSION = metadata.version("light-scheduler")
 
@@ -63,20 +70,41 @@ class Handlers:
         self._parts = (
             self,
             self._etf1,
-            CommandHandlers(Dispatch(worker.commands, self._find), self._idempotency, worker.clock),
+            CommandHandlers(
+                Dispatch(worker.commands, self._find),
+                self._idempotency,
+                worker.clock,
+                worker.access,
+                worker.settings.reserved_topics,
+            ),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
-            DelayHandlers(worker.delays, worker.peers, PEER_SESSION),
+            DelayHandlers(worker.delays, worker.peers),
+            TokenHandlers(worker.access, worker.clock),
+        )
+        self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}
+        logins = login.LoginHandlers(worker.access, worker.clock)
+        self._pages = (
+            ("GET", login.PATH, "login", logins.login),
+            ("POST", login.PATH, "log_in", logins.log_in),
+            ("POST", login.LOG_OUT_PATH, "log_out", logins.log_out),
         )
         self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)
+        self._node = None if worker.process is None else Node(worker.process, self._registry)
         self._openapi = msgspec.json.encode(openapi_document(VERSION, self._operations))
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of all operations. An id takes all of the rest of its path, slashes included."""
         return [
-            getattr(web, operation.method)(operation.path.replace("{id}", "{id:.+}"), self._handler(operation.name))
+            getattr(web, operation.method)(operation.path.replace("{id}", "{id:.+}"), self._handlers[operation.name])
             for operation in self._operations
-        ]
+        ] + [web.route(method, path, handler) for method, path, _, handler in self._pages]
+
+    def rights(self) -> dict[Handler, Right]:
+        """Return what each route's handler needs."""
+        return {handler: RIGHTS[name] for name, handler in self._handlers.items()} | {
+            handler: RIGHTS[name] for _, _, name, handler in self._pages
+        }
 
     async def close(self, application: web.Application) -> None:
         """Let go of what requests have opened."""
@@ -94,13 +122,14 @@ class Handlers:
             return _json(await self._scatter(request).page(self._own_page(query), request.rel_url.raw_path_qs, query))
 
     async def _own_page(self, query: Query) -> OwnPage:
+        lanes = await caught_up(self._worker.lanes)
         async with self._work.turn():
-            return await own_page(self._worker.lanes, query)
+            return await own_page(lanes, query)
 
     async def get_schedule(self, request: web.Request) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         id = checked("id", parse_id, request.match_info["id"])
-        own = own_matches(self._worker.lanes, tenant, id)
+        own = self._own_matches(tenant, id)
         if is_local(request):
             return share_response(await own)
         found = await self._scatter(request).find(own, request.rel_url.raw_path)
@@ -117,16 +146,22 @@ class Handlers:
         return _json(LiveDocument())
 
     async def ready(self, request: web.Request) -> web.Response:
-        del request
-        reasons = why_not_ready(self._worker.lanes, self._worker.peers, self._worker.topics)
+        reasons = why_not_ready(self._worker.lanes, self._worker.peers, self._worker.topics, self._worker.access)
+        if (node := self._node_asked(request)) is not None:
+            reasons = await node.why_not_ready(reasons, request.app[PEER_CLIENT])
         if reasons:
             raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "Not ready: " + "; ".join(reasons), reasons=reasons)
         return _json(ReadyDocument())
 
     async def info(self, request: web.Request) -> web.Response:
-        del request
+        document = self._own_info()
+        if (node := self._node_asked(request)) is not None:
+            document = await node.info(document, request.app[PEER_CLIENT])
+        return _json(self._etf1.info_with_instance(document) if self._etf1.topics else document)
+
+    def _own_info(self) -> InfoDocument:
         worker = self._worker
-        document = InfoDocument(
+        return InfoDocument(
             version=VERSION,
             app_id=worker.settings.app_id,
             url=worker.peers.own_url,
@@ -141,21 +176,30 @@ class Handlers:
                 for url, partitions in worker.peers.owners().items()
             },
         )
-        return _json(self._etf1.info_with_instance(document) if self._etf1.topics else document)
 
     async def metrics(self, request: web.Request) -> web.Response:
-        del request
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        if (node := self._node_asked(request)) is not None:
+            body = await node.metrics(request.app[PEER_CLIENT])
+        else:
+            body = generate_latest(self._registry) if self._node is None else self._node.own_metrics()
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    def _node_asked(self, request: web.Request) -> Node | None:
+        """Return the node if a request is for all of its processes; None: it is for this one."""
+        return None if is_local(request) else self._node
 
     async def index(self, request: web.Request) -> web.Response:
         del request
         return web.Response(text=_INDEX, content_type="text/html")
 
+    async def _own_matches(self, tenant: str, id: str) -> OwnMatches:
+        return await own_matches(await caught_up(self._worker.lanes), tenant, id)
+
     async def _find(self, request: web.Request, tenant: str, id: str) -> ScheduleDetail | None:
-        return await self._scatter(request).find(own_matches(self._worker.lanes, tenant, id), schedule_path(tenant, id))
+        return await self._scatter(request).find(self._own_matches(tenant, id), schedule_path(tenant, id))
 
     def _scatter(self, request: web.Request) -> Scatter:
-        return Scatter(self._worker.peers, self._worker.topics, request.app[PEER_SESSION])
+        return Scatter(self._worker.peers, self._worker.topics, request.app[PEER_CLIENT])
 
 
 def _json(document: msgspec.Struct) -> web.Response:

@@ -16,11 +16,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from yarl import URL
 
+from light_scheduler.host.loopback import is_loopback
+
 from .cluster import Peers
 from .problems import ProblemError
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[^\s:/?#@\[\]]+)(?::\d*)?", re.ASCII)
-_LOOPBACK_NAME = "localhost"
 
 
 def host_name(header: str) -> str | None:
@@ -35,16 +36,6 @@ def normal(name: str) -> str:
         return str(ip_address(name))
     except ValueError:
         return name.rstrip(".").lower()
-
-
-def is_loopback(name: str) -> bool:
-    """Tell whether a name or address is of this machine wherever it is used."""
-    if name == _LOOPBACK_NAME or name.endswith("." + _LOOPBACK_NAME):
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def known_hosts(peers: Peers, configured: Iterable[str]) -> Middleware:

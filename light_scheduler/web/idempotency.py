@@ -107,7 +107,7 @@ class Idempotency:
             await self._tell(attempt, claim.request_id, CommandSent(receipt.partition, receipt.offset), timeout_s)
         except BrokerError as error:
             # The command's result will say the same, unless that takes longer than a claim is waited for.
-            log.warning("it could not be noted that the command of an idempotency key was sent: %s", error)
+            log.warning("cannot record that the command of an idempotency key was sent: %s", error)
         return receipt
 
     async def result(self, claim: Claim, receipt: Receipt, timeout_s: float) -> Result:

@@ -6,7 +6,6 @@ asyncio's own server takes all that come, and logs a traceback for each that it 
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import resource
 import socket
@@ -17,6 +16,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from light_scheduler.host.listening import listening_on
+
 from .connection import Answers, Connection
 from .problems import PROBLEM_MEDIA_TYPE, RETRY_AFTER_S, ProblemError, ProblemType
 
@@ -26,12 +27,6 @@ DESCRIPTORS_SHARE = 4
 
 IDLE_LEAST_S = 1.0
 """Where there is no room, the connection that has been idle for the longest gives way, if it has been for this long."""
-
-_BACKLOG = 512
-"""Connections that the system holds until they are taken: beyond it, clients try again only after a second."""
-
-_ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""A name may have addresses that this machine does not have, such as an IPv6 one."""
 
 _AT_ONCE = 8
 _REFUSAL_PAUSE_S = 0.005
@@ -139,12 +134,16 @@ class Listener:
 
 
 class LimitedSite(web.BaseSite):
-    """Serves an application at a host and a port, through a `Listener`."""
+    """Serves an application at a host and a port, through a `Listener`.
 
-    def __init__(self, runner: web.BaseRunner, host: str, port: int) -> None:
+    So it does on the sockets in `shared`, on which other processes listen too.
+    """
+
+    def __init__(self, runner: web.BaseRunner, host: str, port: int, shared: Sequence[socket.socket] = ()) -> None:
         super().__init__(runner)
         self._host = host
         self._port = port
+        self._shared = shared
 
     @property
     def name(self) -> str:
@@ -152,32 +151,14 @@ class LimitedSite(web.BaseSite):
 
     async def start(self) -> None:
         await super().start()
-        sockets = await _bound(self._host, self._port)
+        found = await asyncio.get_running_loop().getaddrinfo(
+            self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        sockets = [*listening_on(found), *self._shared]
         server = self._runner.server
         assert server is not None
         listener: Any = Listener(sockets, server, most_connections())
         self._server = listener  # its runner needs no more of a server than `sockets` and `close`
-
-
-async def _bound(host: str, port: int) -> list[socket.socket]:
-    """Return a listening socket for each address of a host that this machine has. Raises OSError if it has none."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    sockets: list[socket.socket] = []
-    absent: OSError | None = None
-    for family, _, _, _, address in dict.fromkeys(found):
-        try:
-            sockets.append(socket.create_server(address[:2], family=family, backlog=_BACKLOG))
-        except OSError as error:
-            if error.errno not in _ABSENT:
-                for listening in sockets:
-                    listening.close()
-                raise
-            absent = error
-    if absent is not None and not sockets:
-        raise absent
-    for listening in sockets:
-        listening.setblocking(False)
-    return sockets
 
 
 def _refuse(accepted: socket.socket) -> None:

@@ -9,16 +9,21 @@ from typing import Any
 
 import msgspec
 
+from light_scheduler.access import Right
 from light_scheduler.client import Receipt
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
 
 from .operations import JSON_MEDIA_TYPE, LINES_MEDIA_TYPE, OPERATIONS, CommandBody, CommandLines, Operation
 from .problems import PROBLEM_MEDIA_TYPE, Problem
+from .rights import RIGHTS
+
+_SCHEME = "token"
 
 _PATH_PARAMETERS = {
     "tenant": "Tenant of the schedules.",
     "name": "Name of the delay rule, or of the scheduler.",
+    "token": "Id of the token.",
     "id": "Id of the schedule, percent-encoded. It can hold any character, slashes included.",
 }
 
@@ -42,16 +47,21 @@ def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS)
             "title": "light-scheduler",
             "version": version,
             "description": "Schedules for messages on Kafka. Any worker answers for the whole cluster. "
-            "Instants are UTC epoch milliseconds, durations milliseconds.",
+            "Instants are UTC epoch milliseconds, durations milliseconds. Once there is a token, every request "
+            "needs one, but for the operations without `security`.",
         },
         "paths": paths,
-        "components": {"schemas": {**schemas, **commands}},
+        "components": {
+            "schemas": {**schemas, **commands},
+            "securitySchemes": {_SCHEME: {"type": "http", "scheme": "bearer"}},
+        },
     }
 
 
 def _described(operation: Operation) -> dict[str, Any]:
+    right = RIGHTS[operation.name]
     responses: dict[str, Any] = {str(int(done)): _done(operation, done) for done in operation.statuses}
-    for status in (*operation.problems, None):
+    for status in (*sorted({*operation.problems, *_refusals(operation, right)}), None):
         responses["default" if status is None else str(int(status))] = {
             "description": "Any other error." if status is None else status.phrase,
             "content": {PROBLEM_MEDIA_TYPE: {"schema": _reference(Problem)}},
@@ -62,8 +72,20 @@ def _described(operation: Operation) -> dict[str, Any]:
         "summary": operation.summary,
         "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
         **body,
+        "security": [] if right.role is None else [{_SCHEME: []}],
+        **({} if right.role is None else {"x-role": right.role, "x-all-tenants": right.all_tenants}),
         "responses": responses,
     }
+
+
+def _refusals(operation: Operation, right: Right) -> set[HTTPStatus]:
+    """Return how those are answered who may not use an operation, or may not yet."""
+    if right.role is None:
+        return set()
+    # A tenant that a token is not for looks as if it were not there: in a path, or in what is tried out.
+    names_tenant = "{tenant}" in operation.path or isinstance(operation.body, CommandBody | CommandLines)
+    hidden = {HTTPStatus.NOT_FOUND} if names_tenant or operation.name == "preview" else set()
+    return {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE} | hidden
 
 
 def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
@@ -97,7 +119,7 @@ def _name(body: CommandBody) -> str:
 
 def _command(body: CommandBody) -> dict[str, Any]:
     """Return the schema of a command that a body has, without what the path tells and the answer makes needless."""
-    needless = {*body.told, "reply-topic", "correlation-id"}
+    needless = {*body.told, "reply-topic", "reply-partition", "correlation-id"}
     if body.is_bulk:
         needless.add("expected-version")
     elif body.command != "schedule":

@@ -29,6 +29,7 @@ from .dry_run_document import DryRunDocument
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
+from .token_documents import NewTokenDocument, RotateParameters, TokenBody, TokenDocument, TokenList
 
 JSON_MEDIA_TYPE = "application/json"
 LINES_MEDIA_TYPE = "application/x-ndjson"
@@ -229,18 +230,52 @@ OPERATIONS = (
         method="delete",
         statuses=(HTTPStatus.NO_CONTENT,),
     ),
+    Operation("/api/v1/tokens", "list_tokens", "List the tokens of this API, without their texts.", TokenList),
+    Operation(
+        "/api/v1/tokens",
+        "create_token",
+        "Create a token. Its text is in this answer only.",
+        NewTokenDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
+        method="post",
+        body=TokenBody,
+        statuses=(HTTPStatus.CREATED,),
+    ),
+    Operation(
+        "/api/v1/tokens/{token}/rotate",
+        "rotate_token",
+        "Give a token a new text. The one before stays valid for a time.",
+        NewTokenDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+        parameters=RotateParameters,
+        method="post",
+    ),
+    Operation(
+        "/api/v1/tokens/{token}",
+        "revoke_token",
+        "End a token for good.",
+        TokenDocument,
+        problems=(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+        method="delete",
+    ),
     Operation("/api/v1/openapi.json", "openapi", "This description.", None),
     Operation("/live", "live", "Check that the process answers.", LiveDocument),
     Operation(
         "/ready",
         "ready",
-        "Check that every partition assigned to this worker runs.",
+        "Check that every partition assigned to this worker, or to any process of its node, runs.",
         ReadyDocument,
         problems=(HTTPStatus.SERVICE_UNAVAILABLE,),
     ),
     Operation(
         "/info", "info", "Show this worker, its partitions, and the partitions of the other workers.", InfoDocument
     ),
-    Operation("/metrics", "metrics", "This worker's metrics for Prometheus.", None, media_type=CONTENT_TYPE_LATEST),
+    Operation(
+        "/metrics",
+        "metrics",
+        "Metrics of this worker, or of all processes of its node, for Prometheus.",
+        None,
+        media_type=CONTENT_TYPE_LATEST,
+    ),
     Operation("/", "index", "A page with links to these resources.", None, media_type="text/html"),
 )

@@ -6,7 +6,7 @@ import msgspec
 
 from light_scheduler.tables.views import Lane, Mark, Query, scan
 
-from .cluster import Lanes
+from .cluster import Tables
 from .documents import ScheduleDetail, detail, summary
 from .slices import LoopTime
 
@@ -42,13 +42,13 @@ class OwnMatches(msgspec.Struct, frozen=True, kw_only=True):
     found: list[ScheduleDetail]
 
 
-async def own_page(lanes: Lanes, query: Query) -> OwnPage:
+async def own_page(lanes: Tables, query: Query) -> OwnPage:
     """Read a page from this worker's running lanes; one that stops meanwhile is not among the page's lanes."""
     async with LoopTime(REQUEST_TIME_S) as time:
         return await _page(lanes, query, time)
 
 
-async def _page(lanes: Lanes, query: Query, time: LoopTime) -> OwnPage:
+async def _page(lanes: Tables, query: Query, time: LoopTime) -> OwnPage:
     kept = set(lanes.tables())
     rows: list[tuple[Mark, bytes]] = []
     after, spent, size = query.start(), 0, 0
@@ -72,7 +72,7 @@ async def _page(lanes: Lanes, query: Query, time: LoopTime) -> OwnPage:
 _encode = msgspec.json.Encoder().encode
 
 
-async def own_matches(lanes: Lanes, tenant: str, id: str) -> OwnMatches:
+async def own_matches(lanes: Tables, tenant: str, id: str) -> OwnMatches:
     """Look an id up in this worker's running lanes."""
     tables = lanes.tables()
     entries = ((topic, table.get(tenant, id)) for (topic, _), table in tables.items())

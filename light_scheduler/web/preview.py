@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from light_scheduler.clock import Clock
 from light_scheduler.engine import first_due_times
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Command, ScheduleCommand
+from light_scheduler.model import DEFAULT_TENANT, Command, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import TIME_RULE, command_from
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
@@ -23,6 +23,7 @@ from light_scheduler.wire.instants import parse_instant
 from light_scheduler.wire.json_form import JSON, json_name
 
 from .documents import PreviewDocument
+from .guard import refuse_hidden
 from .parameters import checked, read_parameters
 from .problems import ProblemError, ProblemType
 from .slices import LoopTime
@@ -83,6 +84,7 @@ class PreviewHandlers:
             if text is not UNSET:
                 checked(name, partial(refuse_bare_durations, field), text)
                 given[field] = checked(name, RULES[field].parse, text)
+        refuse_hidden(request, given.get("tenant"))
         return await self._previewed(
             lambda: command_from(given, UnsentRecord(None, b"", (), accepted), None, b"", [], _parameter),
             parameters.count,
@@ -93,7 +95,14 @@ class PreviewHandlers:
         parameters = read_parameters(PreviewParameters, request.query)
         accepted = self._accepted(parameters)
         body = await request.read()
-        return await self._previewed(lambda: command_of(body, accepted), parameters.count, json_name)
+
+        def decode() -> Command:
+            command = command_of(body, accepted)
+            if command.tenant != DEFAULT_TENANT:  # whose name a body need not say; a preview knows nothing of it
+                refuse_hidden(request, command.tenant)
+            return command
+
+        return await self._previewed(decode, parameters.count, json_name)
 
     async def _previewed(self, decode: Callable[[], Command], count: int, spell: Callable[[str], str]) -> web.Response:
         try:

@@ -31,6 +31,8 @@ class ProblemType(StrEnum):
     INVALID_COMMAND = _URN + "invalid-command"
     COMMAND_REJECTED = _URN + "command-rejected"
     INVALID_DELAY_RULE = _URN + "invalid-delay-rule"
+    INVALID_TOKEN = _URN + "invalid-token"
+    UNAUTHORIZED = _URN + "unauthorized"
     FORBIDDEN = _URN + "forbidden"
     NOT_FOUND = _URN + "not-found"
     METHOD_NOT_ALLOWED = _URN + "method-not-allowed"
@@ -55,6 +57,7 @@ ABOUT_BLANK = "about:blank"
 
 _OF_STATUS = {
     HTTPStatus.BAD_REQUEST: ProblemType.INVALID_REQUEST,
+    HTTPStatus.UNAUTHORIZED: ProblemType.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN: ProblemType.FORBIDDEN,
     HTTPStatus.NOT_FOUND: ProblemType.NOT_FOUND,
     HTTPStatus.METHOD_NOT_ALLOWED: ProblemType.METHOD_NOT_ALLOWED,
@@ -110,6 +113,7 @@ class ProblemError(Exception):
         sent: Receipt | UnsetType = UNSET,
         type: ProblemType | None = None,
         retry_after_s: int | None = None,
+        challenge: str | None = None,
     ) -> None:
         super().__init__(detail)
         if missing is not UNSET:
@@ -129,7 +133,8 @@ class ProblemError(Exception):
             result=result,
             sent=sent,
         )
-        self.headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+        headers = {"Retry-After": retry_after_s, "WWW-Authenticate": challenge}
+        self.headers = {name: str(value) for name, value in headers.items() if value is not None}
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from light_scheduler.lanes.status import RESTORING, RUNNING
 
-from .cluster import Lanes, Peers
+from .cluster import Access, Lanes, Peers
 
 
-def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str]) -> list[str]:
+def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str], access: Access) -> list[str]:
     """Return a reason for each assigned partition that does not run; nothing once all do.
 
     A worker that was assigned none, for there are fewer partitions than workers, is ready.
@@ -22,7 +22,7 @@ def why_not_ready(lanes: Lanes, peers: Peers, topics: frozenset[str]) -> list[st
         if topic in topics
         for partition in partitions
     }
-    reasons = []
+    reasons = [] if access.is_loaded else ["the tokens have not been read yet"]
     for topic, partition in sorted(assigned | lanes_by_id.keys()):
         lane = lanes_by_id.get((topic, partition))
         if lane is None:

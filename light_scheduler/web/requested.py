@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import ReplyTo
+from light_scheduler.model import Headers, ReplyTo, ScheduleCommand
 from light_scheduler.wire import UnsentRecord, json_command
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, JSON_COMMAND
 
-_ELSEWHERE = ("reply_topic", "correlation_id")
+MakeHeaders = Callable[[bytes], Headers]
+"""From a record's value to headers for it."""
+
+_ELSEWHERE = ("reply_topic", "reply_partition", "correlation_id")
 
 
 @dataclass(frozen=True)
@@ -30,19 +33,26 @@ class Requested:
     key: bytes
     value: bytes
     has_key: bool
+    target_topic: str | None = None
     place: tuple[str, int] | None = None
+    more_headers: MakeHeaders = lambda _: []
 
     def record(self, reply_to: ReplyTo | None) -> CommandToSend:
         """Return the command's record."""
         value = self.value
         if reply_to is not None:
             asked = {"reply_topic": reply_to.topic, "correlation_id": (reply_to.correlation_id or b"").decode()}
+            if reply_to.partition is not None:
+                asked["reply_partition"] = str(reply_to.partition)
             value = json_command(value, asked)
         topic, partition = self.place or (None, None)
-        return CommandToSend(self.tenant, self.id, self.key, value, [(CONTENT_TYPE, JSON_COMMAND)], topic, partition)
+        headers = [(CONTENT_TYPE, JSON_COMMAND), *self.more_headers(value)]
+        return CommandToSend(self.tenant, self.id, self.key, value, headers, topic, partition)
 
 
-def requested(body: bytes, told: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> Requested:
+def requested(
+    body: bytes, told: Mapping[str, str], more_headers: MakeHeaders, defaults: Mapping[str, str] | None = None
+) -> Requested:
     """Return the command that a body asks for, together with what the path or the query tells.
 
     `defaults` are for what neither of them says. Raises InvalidCommand, naming the member of the JSON form at fault.
@@ -55,4 +65,6 @@ def requested(body: bytes, told: Mapping[str, str], defaults: Mapping[str, str] 
             raise InvalidCommand(name, "is for Kafka producers only. Over HTTP the response is the result")
     command = JSON.decode(UnsentRecord(None, value))
     key = command.id.encode() if command.key is None else command.key
-    return Requested(command.tenant, command.id, key, value, has_key=command.key is not None)
+    target_topic = command.target.topic if isinstance(command, ScheduleCommand) else None
+    has_key = command.key is not None
+    return Requested(command.tenant, command.id, key, value, has_key, target_topic, more_headers=more_headers)

@@ -25,10 +25,9 @@ from light_scheduler.tables.views import Lane, Query, encode_cursor
 from .cluster import Peers, owner_of_each
 from .documents import ScheduleDetail
 from .own import PAGE_BYTES, OwnMatches, OwnPage
+from .peer_client import LOCAL_SCOPE, SCOPE_HEADER, PeerClient
 from .problems import RETRY_AFTER_S, MissingPartition, ProblemError
 
-SCOPE_HEADER = "Light-Scheduler-Scope"
-LOCAL_SCOPE = "local"
 SHARE_MEDIA_TYPE = "application/vnd.light-scheduler.share+msgpack"
 
 CONNECT_TIMEOUT_S = 1.0
@@ -68,11 +67,6 @@ class EncodedPage(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None
 
 
-def new_session() -> aiohttp.ClientSession:
-    """Return a session for requests to other workers; its caller closes it."""
-    return aiohttp.ClientSession(headers={SCOPE_HEADER: LOCAL_SCOPE}, cookie_jar=aiohttp.DummyCookieJar())
-
-
 def is_local(request: web.Request) -> bool:
     """Tell whether another worker asks, for this one's share."""
     return request.headers.get(SCOPE_HEADER) == LOCAL_SCOPE
@@ -86,10 +80,10 @@ def share_response(share: HasLanes) -> web.Response:
 class Scatter:
     """Asks the other workers. `topics` are the commands topics of the application."""
 
-    def __init__(self, peers: Peers, topics: frozenset[str], session: aiohttp.ClientSession) -> None:
+    def __init__(self, peers: Peers, topics: frozenset[str], client: PeerClient) -> None:
         self._peers = peers
         self._topics = topics
-        self._session = session
+        self._client = client
 
     async def page(self, own: Coroutine[Any, Any, OwnPage], path: str, query: Query) -> EncodedPage:
         """Return a page of a list over all partitions. `path` is the request's, with its query string.
@@ -155,7 +149,7 @@ class Scatter:
         address = URL(url.rstrip("/") + path, encoded=True)
         timeout = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         try:
-            async with self._session.get(address, timeout=timeout, allow_redirects=False) as response:
+            async with self._client.get(address, timeout) as response:
                 body = await response.read()
                 if response.status == HTTPStatus.TOO_MANY_REQUESTS:
                     detail = f"The worker {url} has too many requests to answer; try again."
@@ -220,7 +214,7 @@ def _missing(
 def _why(url: str | None, failures: Mapping[str, str]) -> str:
     if url is None:
         return "no worker has it"
-    return failures.get(url, "is not running yet")
+    return failures.get(url, "is not running, or waits for a commit")
 
 
 def _refuse_gaps(missing: list[MissingPartition]) -> None:

@@ -14,7 +14,7 @@ from .answers import IDEMPOTENCY_KEY, result_response, sent_response
 from .claims import Claim
 from .dispatch import Dispatch
 from .idempotency import Attempt, Idempotency, StillRunningError
-from .requested import Requested, requested
+from .requested import MakeHeaders, Requested, requested
 from .send_parameters import SendParameters
 
 LONGEST_KEY = 255
@@ -28,12 +28,13 @@ class Submission:
     body: bytes
     wanted: Requested
     is_new: bool
+    more_headers: MakeHeaders
 
     @classmethod
-    def of(cls, tenant: str, body: bytes, id: str) -> Self:
+    def of(cls, tenant: str, body: bytes, id: str, more_headers: MakeHeaders) -> Self:
         """Read a body; `id` is for one that has none. Raises InvalidCommand."""
-        wanted = requested(body, {"command": "schedule", "tenant": tenant}, {"id": id})
-        return cls(tenant, body, wanted, is_new=wanted.id == id)
+        wanted = requested(body, {"command": "schedule", "tenant": tenant}, more_headers, {"id": id})
+        return cls(tenant, body, wanted, wanted.id == id, more_headers)
 
 
 class Submissions:
@@ -62,7 +63,7 @@ class Submissions:
         if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
             return _answer(claim, submission, parameters)
         if claim.id != wanted.id:  # that of a request whose worker is gone
-            placed = Submission.of(submission.tenant, submission.body, claim.id).wanted
+            placed = Submission.of(submission.tenant, submission.body, claim.id, submission.more_headers).wanted
         receipt = await self._idempotency.send(attempt, claim, placed, parameters.timeout_s)
         if not parameters.wait:
             return sent_response(receipt)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import aiohttp
-from aiohttp import web
-
 from light_scheduler.clock import Clock
+from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 
-from .cluster import Delays, Lanes, Peers
+from .cluster import Access, Delays, Lanes, Peers
 from .command_channel import Commands
-
-PEER_SESSION = web.AppKey("peer_session", aiohttp.ClientSession)
-"""Where the application keeps its session for requests to other workers."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """All that the handlers know of the worker they run in."""
+    """All that the handlers know of the worker they run in. `process` is None if it is the only one of its node."""
 
     lanes: Lanes
     delays: Delays
@@ -27,6 +22,8 @@ class Worker:
     peers: Peers
     settings: Settings
     clock: Clock
+    access: Access
+    process: Process | None = None
 
     @property
     def topics(self) -> frozenset[str]:

@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Self, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
+from light_scheduler.connection import Secret
 from light_scheduler.errors import ClientError, WorkerUnreachable
 
 T = TypeVar("T")
@@ -23,10 +24,11 @@ Parameters = Mapping[str, str | Sequence[str]]
 
 
 class WorkerHttp:
-    """Asks any worker at `url`. An async context manager."""
+    """Asks any worker at `url`, with a token if it is given one. An async context manager."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: Secret | None = None) -> None:
         self.url = url.rstrip("/")
+        self._token = token
 
     async def __aenter__(self) -> Self:
         return self
@@ -60,9 +62,14 @@ class WorkerHttp:
                 connection.connect()
             except OSError as error:
                 raise WorkerUnreachable(self.url) from error
-            connection.request(method, target, body)
+            connection.request(method, target, body, bearer(self._token))
             answer = connection.getresponse()
             return answer.status, answer.read()
+
+
+def bearer(token: Secret | None) -> dict[str, str]:
+    """Return the headers that send a token."""
+    return {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

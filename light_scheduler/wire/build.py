@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
@@ -26,13 +26,16 @@ from .ids import record_id
 from .record import CommandRecord, Copy
 from .time_rule import OF_SERIES, TIME_RULE_FIELDS, TRIGGERS, Spelling, acknowledgement, bounds, timing
 
+T = TypeVar("T")
+
 ANY = "*"
 """What the id of a bulk command schedules ends in: everything before it is a prefix."""
 
 TIME_RULE = tuple(field for field in RULES if field in TIME_RULE_FIELDS or field == "on-past")
 """The fields that say when, in the order in which people are told of them."""
 
-_COMMON = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "correlation-id"})
+_COMMON = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "reply-partition", "correlation-id"})
+_REPLY_PARTITION = RULES["reply-partition"].parse
 _OF_MANY = _COMMON | {"labels"}
 _OF_COMPLETION = frozenset({"firing-id", "attempt", "completion"})
 FIELDS_OF = {
@@ -60,9 +63,9 @@ def command_from(
     name = get("command") or implied_command(given, payload)
     reply_topic = get("reply-topic")
     if reply_topic is not None:
-        reply_to = ReplyTo(reply_topic, get("correlation-id"))
-    elif "correlation-id" in given:
-        raise InvalidCommand(spell("correlation-id"), f"needs {spell('reply-topic')}: the topic for the result")
+        reply_to = ReplyTo(reply_topic, get("correlation-id"), get("reply-partition"))
+    elif lone := next((field for field in ("correlation-id", "reply-partition") if field in given), None):
+        raise InvalidCommand(spell(lone), f"needs {spell('reply-topic')}: the topic for the result")
     else:
         reply_to = None
     if name != "schedule":
@@ -109,12 +112,20 @@ def envelope_from(
     command = texts.get("command")
     if command not in COMMANDS:
         command = implied_command(texts, payload)
-    reply_topic = _legal(parse_topic, texts.get("reply-topic"))
     return Envelope(
         command=command,
         tenant=_legal(parse_tenant, texts.get("tenant")) or DEFAULT_TENANT,
         id=_legal(parse_id, texts["id"] if "id" in texts else _as_text(key)),
-        reply_to=ReplyTo(reply_topic, correlation_id) if reply_topic else None,
+        reply_to=_reply_to(texts, correlation_id),
+    )
+
+
+def _reply_to(texts: Mapping[str, str], correlation_id: bytes | None) -> ReplyTo | None:
+    topic = _legal(parse_topic, texts.get("reply-topic"))
+    return (
+        None
+        if topic is None
+        else ReplyTo(topic, correlation_id, _legal(_REPLY_PARTITION, texts.get("reply-partition")))
     )
 
 
@@ -128,11 +139,11 @@ def _control(
 ) -> Command:
     if not given.keys() <= FIELDS_OF[name]:
         raise _misplaced(given, given.keys() - FIELDS_OF[name], name, spell)
+    if name == "complete":
+        return _complete(given, record, key, reply_to, spell)
     tenant = given.get("tenant", DEFAULT_TENANT)
     version = given.get("expected-version")
     source = (record.partition, record.offset, record.timestamp)
-    if name == "complete":
-        return _complete(tenant, given, key, source, version, reply_to, spell)
     selection = _selection(given, spell)
     id = given.get("id") or _id_from_key(key, spell)
     if id is None:
@@ -156,13 +167,7 @@ def _control(
 
 
 def _complete(
-    tenant: str,
-    given: dict[str, Any],
-    key: bytes | None,
-    source: tuple[int, int, int],
-    version: int | None,
-    reply_to: ReplyTo | None,
-    spell: Spelling,
+    given: dict[str, Any], record: CommandRecord, key: bytes | None, reply_to: ReplyTo | None, spell: Spelling
 ) -> CompleteCommand:
     for field in ("firing-id", "attempt"):
         if field not in given:
@@ -170,8 +175,19 @@ def _complete(
     id, due = given["firing-id"]
     if given.get("id", id) != id:
         raise InvalidCommand(spell("firing-id"), f"is not a firing of schedule {given['id']}")
-    succeeded = given.get("completion", "success") == "success"
-    return CompleteCommand(tenant, id, key, due, given["attempt"], succeeded, *source, version, reply_to)
+    return CompleteCommand(
+        given.get("tenant", DEFAULT_TENANT),
+        id,
+        key,
+        due,
+        given["attempt"],
+        given.get("completion", "success") == "success",
+        record.partition,
+        record.offset,
+        record.timestamp,
+        given.get("expected-version"),
+        reply_to,
+    )
 
 
 def _selection(given: dict[str, Any], spell: Spelling) -> Selection | None:
@@ -241,7 +257,7 @@ def _target_partition(given: dict[str, Any], spell: Spelling) -> tuple[int | Non
     return partition, partition_key
 
 
-def _legal(parse: Callable[[str], str], text: str | None) -> str | None:
+def _legal(parse: Callable[[str], T], text: str | None) -> T | None:
     try:
         return None if text is None else parse(text)
     except ValueError:

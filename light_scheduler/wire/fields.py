@@ -326,6 +326,9 @@ RULES: dict[str, FieldRule] = {
         "Result of processing the message: success (default) or failure.",
     ),
     "reply-topic": FieldRule(parse_topic, "reply_topic", _STRING, "Topic to send the result to."),
+    "reply-partition": FieldRule(
+        _integer(0, 2**31 - 1), "reply_partition", _NUMBER, "Partition to send the result to. Default: by the key."
+    ),
     "correlation-id": FieldRule(str.encode, "correlation_id", _STRING, "Value to send back with the result."),
 }
 

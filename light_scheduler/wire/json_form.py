@@ -27,6 +27,7 @@ from .dialect import Envelope, Plain
 from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
 from .firing import firing_headers
 from .record import CommandRecord
+from .requester import REQUESTED_BY
 from .spans import shown
 
 CONTENT_TYPE = "content-type"
@@ -309,6 +310,8 @@ def _user_headers(raw: msgspec.Raw) -> Headers:
 def _record_headers(record: CommandRecord) -> Headers:
     headers = []
     for header in record.headers:
+        if header[0] == REQUESTED_BY:  # a worker's own, and none of the message's
+            continue
         if header[0].startswith(CONTROL_PREFIX):
             raise InvalidCommand(
                 header[0],

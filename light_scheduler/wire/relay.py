@@ -54,7 +54,7 @@ def new_token() -> str:
     return token_hex(16)
 
 
-def forwarded(record: CommandRecord, token: str = "") -> Headers:
+def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 # none
     """Return the headers of a record's copy in another partition; key and value are the record's.
 
     `token` is given if it is a bulk command.

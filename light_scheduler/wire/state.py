@@ -8,15 +8,18 @@ Changelog key     kind u8 | rest
     0x04  the total of one that was sent here  rest: offset u64 big-endian, of its record
 
 Changelog value   version u8 | body
-    position   version 1: offset u64 big-endian | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
+    position   version 1 or 2: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
                a record of an older version may end after the offset)
-    schedule   version 1: MessagePack of [schedule, progress], each an array of its fields in the model's order
-    progress   version 1: MessagePack of an array of its fields in the model's order
-    part       version 1: MessagePack of an array of its fields in the model's order; its command is a map
+    schedule   version 1 or 2: MessagePack of [schedule, progress], each an array of its fields in the model's order
+    progress   version 1 or 2: MessagePack of an array of its fields in the model's order
+    part       version 1 or 2: MessagePack of an array of its fields in the model's order; its command is a map
+               (2: `reply_to` may have a partition)
     total      version 1: the same
 
-RocksDB holds the same values under its own keys (see `tables.layout`). Fields are only appended, with
-defaults, so version 1 records of any age decode; a change of meaning takes a new version, which older workers refuse.
+RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version, `FORMAT_VERSION`. A
+new field, kind or meaning takes a new one, and `tables.table.CHECKPOINT_VERSION` with it: an older worker refuses what
+it does not know, for it would drop it when it writes the record again. Fields are only appended, with defaults, so
+records of any age decode.
 A null changelog value removes what the key names. Progress counts for the schedule record before it in the log; without
 one, as compaction may leave it, it means nothing.
 """
@@ -32,7 +35,7 @@ import msgspec
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
 PROGRESS_KIND = b"\x02"
@@ -40,6 +43,7 @@ BULK_PART_KIND = b"\x03"
 BULK_TOTAL_KIND = b"\x04"
 
 _VERSION = bytes([FORMAT_VERSION])
+_READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 _POSITION = struct.Struct(">BQ")
 _OFFSET = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
@@ -97,7 +101,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 def decode_entry(value: bytes) -> Entry:
     """Decode a pending schedule. Raises FormatTooNew or FormatError."""
-    if value[:1] != _VERSION:
+    if value[:1] not in _READABLE:
         raise _wrong_version(value)
     try:
         return _decode(value[1:])  # a copy costs less than a view, up to some 10 KB
@@ -111,7 +115,7 @@ IndexPlace = tuple[int, int, int]
 
 def decode_place(value: bytes) -> IndexPlace:
     """Decode no more of a pending schedule than where it stands. Raises FormatTooNew or FormatError."""
-    if value[:1] != _VERSION:
+    if value[:1] not in _READABLE:
         raise _wrong_version(value)
     try:
         order, waking = _decode_place(value[1:])
@@ -179,7 +183,7 @@ def encode_position(offset: int, log: CommandsLog | None = None) -> bytes:
 
 def decode_position(value: bytes) -> int:
     """Decode the offset of the next command to read. Raises FormatTooNew or FormatError."""
-    if value[:1] != _VERSION:
+    if value[:1] not in _READABLE:
         raise _wrong_version(value)
     if len(value) < _POSITION.size:
         raise FormatError("a position record is too short")
@@ -202,7 +206,7 @@ def decode_commands_log(value: bytes) -> CommandsLog | None:
 
 
 def _decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
-    if value[:1] != _VERSION:
+    if value[:1] not in _READABLE:
         raise _wrong_version(value)
     try:
         return decode(memoryview(value)[1:])
@@ -213,6 +217,7 @@ def _decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
 def _wrong_version(value: bytes) -> FormatError:
     if value and value[0] > FORMAT_VERSION:
         return FormatTooNew(
-            f"state was written in format {value[0]}; this version reads up to {FORMAT_VERSION}: run the newer version"
+            f"state was written in format {value[0]}, and this version reads formats up to {FORMAT_VERSION}: run the "
+            "newer version that wrote it. Nothing was changed"
         )
     return FormatError("a state record does not start with a known format version")

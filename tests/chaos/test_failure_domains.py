@@ -21,6 +21,7 @@ from support.application import Application, WorkerProcess
 from support.arrivals import Arrival, Arrivals, Asked, Asker
 from support.placing import await_leaders_elsewhere, await_writable, place_topic
 from support.reading import read_all
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit import EmbeddedCluster
@@ -135,11 +136,15 @@ async def play(cluster: EmbeddedCluster, application: Application, frail: str, c
             broker.send_signal(signal.SIGSTOP)
         survivors = ",".join(node.bootstrap_servers for node in cluster.nodes if node is not broker)
         seen.elsewhere_at = await asyncio.to_thread(await_leaders_elsewhere, survivors, BROKER, but=frail)
-        while clock.now() < seen.begun_at + case.seconds * 1_000:
+
+        async def is_over() -> bool:
+            """Tell whether the outage has lasted long enough, after a look at all workers."""
             for worker in application.workers:
                 seen.looks.append((clock.now(), await worker.get("/info")))
             seen.metrics = await metrics_of(application.workers)
-            await asyncio.sleep(0.5)
+            return clock.now() >= seen.begun_at + case.seconds * 1_000
+
+        await eventually(is_over, within=case.seconds + 60, every=0.5)
         seen.ended_at = clock.now()
         if case.deed == "kill":
             await asyncio.to_thread(broker.start)
@@ -225,12 +230,11 @@ def check_frail(seen: Seen) -> None:
 
 def check_view(seen: Seen, frail: str) -> None:
     """A worker says which target takes nothing, since when, why, and how many firings wait for it."""
-    # Lanes that meet a stuck transaction are on their way back for some seconds before they see the fault.
-    latest = seen.elsewhere_at + 2 * DETECTION_MS
-    looks = [look for at, look in seen.looks if at >= latest]
+    looks = [look for at, look in seen.looks if at >= seen.elsewhere_at + 2 * DETECTION_MS]
     entries = [target for look in looks for target in look["targets"]]
     assert {entry["topic"] for entry in entries} == {frail}, "the others took all they were given"
     assert all(entry["partitions"] and set(entry["partitions"]) <= set(range(4)) for entry in entries)
+    latest = seen.elsewhere_at + DETECTION_MS
     assert all(seen.begun_at <= entry["unavailable_since"] <= latest for entry in entries)
     assert all(entry["reason"] for entry in entries)
     assert max(entry["waiting"] for entry in entries) > 5

@@ -118,9 +118,18 @@ def test_all_dialects_refuse_the_same_faults_by_their_own_names(
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_all_dialects_can_tell_whom_to_answer_when_they_refuse(name: str) -> None:
-    fields = {"at": "never", "id": "a", "tenant": "acme", "reply-topic": "r", "correlation-id": "c"}
+    fields = {
+        "at": "never",
+        "id": "a",
+        "tenant": "acme",
+        "reply-topic": "r",
+        "correlation-id": "c",
+        "reply-partition": "3",
+    }
     envelope = dialect_named(name).salvage(WRITERS[name](fields, b"x"))
-    assert envelope == Envelope("schedule", "acme", "a", ReplyTo("r", b"c"))
+    assert envelope == Envelope("schedule", "acme", "a", ReplyTo("r", b"c", 3))
+    illegal = dialect_named(name).salvage(WRITERS[name]({**fields, "reply-partition": "-1"}, b"x"))
+    assert illegal.reply_to == ReplyTo("r", b"c")
 
 
 _NAMES = st.sampled_from([*(f"schedule-{field}" for field in (*RULES, *sorted(ON_FIRINGS))), "content-type"]) | st.text(

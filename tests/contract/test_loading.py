@@ -122,7 +122,7 @@ def test_a_record_from_before_there_were_priorities_stands_in_the_middle() -> No
 @pytest.mark.parametrize(
     ("key", "value", "error"),
     [
-        (key_of("a"), b"\x02later", FormatTooNew),
+        (key_of("a"), b"\x63later", FormatTooNew),
         (key_of("a"), b"\x01\xc1", FormatError),
         (b"\x07?", b"\x01", FormatError),
         (None, b"", FormatError),

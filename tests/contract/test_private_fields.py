@@ -26,6 +26,9 @@ NOT_THEIRS = {
     "_field_defaults": "of named tuples",
     "_TRANSPORT": "",
     "_ALL_BROKERS_DOWN": "",
+    "_MSG_TIMED_OUT": "",
+    "_UNKNOWN_TOPIC": "",
+    "_UNKNOWN_PARTITION": "",
 }
 
 

@@ -32,7 +32,9 @@ from light_scheduler.model.place import Place
 from light_scheduler.tables import Checkpoint, DueScan, MemoryStore, Overlay, ScheduleTable, Store, layout
 from light_scheduler.tables.due_scan import HELD_COST, Waits
 from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.table import CHECKPOINT_VERSION
 from light_scheduler.wire.state import (
+    FORMAT_VERSION,
     POSITION_KEY,
     SCHEDULE_KIND,
     bulk_part_key,
@@ -788,9 +790,9 @@ def test_a_checkpoint_keeps_the_changelogs_identity(tables: Tables) -> None:
 
 
 def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tables: Tables) -> None:
-    newer = b"\x04" + msgspec.msgpack.encode(["of another", "layout"])
+    newer = bytes([CHECKPOINT_VERSION + 1]) + msgspec.msgpack.encode(["of another", "layout"])
     tables.store.write({layout.CHECKPOINT_KEY: newer})
-    with pytest.raises(FormatTooNew, match="format 4"):
+    with pytest.raises(FormatTooNew, match=f"format {CHECKPOINT_VERSION + 1}"):
         ScheduleTable(tables.store)
     assert tables.everything() == {layout.CHECKPOINT_KEY: newer}
 
@@ -989,7 +991,7 @@ def test_a_changelog_record_that_cannot_be_read_is_refused(tables: Tables, key: 
 @pytest.mark.parametrize("key", [POSITION_KEY, key_of("a", "b"), bulk_part_key(1), bulk_total_key(1)])
 def test_a_changelog_record_of_a_newer_format_is_refused_as_such(tables: Tables, key: bytes) -> None:
     with pytest.raises(FormatTooNew):
-        tables.overlay().replay(key, b"\x02whatever")
+        tables.overlay().replay(key, bytes([FORMAT_VERSION + 1]) + b"whatever")
 
 
 def test_a_tombstone_of_what_is_not_there_is_nothing(tables: Tables) -> None:

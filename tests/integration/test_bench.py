@@ -71,9 +71,20 @@ def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_d
     assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"] < 5_000
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT"])
+def test_a_worker_is_measured_with_a_secured_connection(protocol: str) -> None:
+    document = measured("burst", "--messages", str(MESSAGES), "--security-protocol", protocol)
+    assert document["settings"]["security_protocol"] == protocol
+    figures = medians(document)
+    assert figures["firings_per_s"] > 0
+    assert {figures[name] for name in FAULTS} == {0}
+
+
 def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults() -> None:
-    document = measured("steady", "--rate", "500", "--seconds", "4")
-    assert document["settings"]["rate"] == 500
+    document = measured("steady", "--rate", "500", "--seconds", "4", "--security-protocol", "SASL_SSL")
+    settings = document["settings"]
+    assert (settings["rate"], settings["security_protocol"]) == (500, "SASL_SSL")
     figures = medians(document)
     assert set(figures) >= {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"} | FAULTS
     assert {figures[name] for name in FAULTS} == {0}

@@ -18,7 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.structs import ConsumerRecord
 from support.waiting import eventually
 
-from light_scheduler.client import SchedulerClient, ScheduleRequest
+from light_scheduler.client import SchedulerClient, ScheduleRequest, Unanswered
 from light_scheduler.client.channel import Channel, MakeCommand
 from light_scheduler.client.commands import schedule_command
 from light_scheduler.client.errors import CommandRefused, ResultTimeout
@@ -145,6 +145,7 @@ async def responder(kafka: Kafka, names: TopicNames) -> AsyncIterator[list[Comma
                             command.reply_to.topic,
                             encode_result(result),
                             command.key,
+                            partition=command.reply_to.partition,
                             headers=result_headers(command.reply_to.correlation_id),
                         )
 
@@ -298,11 +299,33 @@ async def test_many_requests_can_wait_for_their_results_also_refused_ones(
     requests: list[ScheduleRequest] = [{"id": id, "topic": "t"} for id in ("a", "refused-1", "b")]
     async with responder(kafka, names):
         results = await client.schedule_many(requests, wait=True)
-    assert [(result.id, result.outcome.value) for result in results] == [
+    assert [(result.id, result.outcome) for result in results] == [
         ("a", "scheduled"),
         ("refused-1", "rejected"),
         ("b", "scheduled"),
     ]
+
+
+async def test_what_is_not_answered_in_time_is_marked_among_the_results(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    requests: list[ScheduleRequest] = [{"id": id, "topic": "t"} for id in ("a", "silent-1", "b")]
+    async with responder(kafka, names):
+        first, missing, last = await client.schedule_many(requests, wait=True, timeout=3)
+    assert (first.outcome, last.outcome) == (Outcome.SCHEDULED, Outcome.SCHEDULED)
+    assert isinstance(missing, Unanswered)
+    assert (missing.id, missing.outcome) == ("silent-1", None)
+    assert missing.partition == partition_for(b"silent-1", PARTITIONS)
+
+
+async def test_a_client_has_all_its_answers_in_one_partition(
+    kafka: Kafka, names: TopicNames, client: SchedulerClient
+) -> None:
+    async with responder(kafka, names):
+        await client.schedule_many(({"id": f"id-{n}", "topic": "t"} for n in range(20)), wait=True)
+    answers = await records_of(kafka, names.results, 20)
+    assert len({partition_for(record.key, PARTITIONS) for record in answers}) == PARTITIONS
+    assert len({record.partition for record in answers}) == 1
 
 
 async def test_a_payload_that_no_record_can_hold_is_refused_here(client: SchedulerClient) -> None:

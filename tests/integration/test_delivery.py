@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,47 @@ from light_scheduler.wire import decode_history, parse_firing
 pytestmark = pytest.mark.integration
 
 
+@contextmanager
+def sharing(kafka: Kafka, folder: Path, **options: str) -> Iterator[Application]:
+    """Run one worker for several tests, each of which has a target of its own."""
+    application = asyncio.run(Application.create(kafka.bootstrap_servers, folder))
+    try:
+        asyncio.run(application.start_worker(**options))
+        yield application
+    finally:
+        application.close()
+
+
+@pytest.fixture(scope="module")
+def shared(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    with sharing(kafka, tmp_path_factory.mktemp("shared")) as application:
+        yield application
+
+
+@pytest.fixture(scope="module")
+def shared_impatient(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    with sharing(kafka, tmp_path_factory.mktemp("impatient"), delivery_retries="0") as application:
+        yield application
+
+
+@pytest.fixture
+async def served(shared: Application) -> Application:
+    """The application of several tests, with a target of this one's own."""
+    return await with_own_target(shared)
+
+
+@pytest.fixture
+async def impatient(shared_impatient: Application) -> Application:
+    """The same with a worker that tries nothing again: what is refused is a dead letter at once."""
+    return await with_own_target(shared_impatient)
+
+
+async def with_own_target(application: Application) -> Application:
+    own = replace(application, target=f"{application.target}-{uuid.uuid4().hex[:8]}")
+    await own.create_topic(own.target)
+    return own
+
+
 def now() -> int:
     return SystemClock().now()
 
@@ -30,6 +75,17 @@ async def fired(application: Application, count: int, topic: str | None = None) 
     return await read_until(
         application.bootstrap_servers, [topic or application.target], lambda records: len(records) >= count
     )
+
+
+async def dead_letters(application: Application, are_wanted: Callable[[Record], bool], count: int = 1) -> list[Record]:
+    """Wait for a number of dead letters of one test's own."""
+    topic = application.settings.topics.dead_letters
+
+    def wanted(records: list[Record]) -> list[Record]:
+        return [record for record in records if are_wanted(record)]
+
+    found = await read_until(application.bootstrap_servers, [topic], lambda records: len(wanted(records)) >= count)
+    return wanted(found)
 
 
 async def everything_fired(application: Application, key: str) -> list[Record]:
@@ -127,17 +183,21 @@ async def test_a_cancel_before_due_delivers_nothing_and_says_so(served: Applicat
 
 async def test_a_null_value_cancels(served: Application) -> None:
     async with served.client() as client:
-        await client.schedule("gone", b"no", topic=served.target, at=now() + 60_000)
+        await client.schedule("emptied", b"no", topic=served.target, at=now() + 60_000)
     producer = AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers)
     await producer.start()
-    await producer.send_and_wait(served.settings.topics.commands, None, b"gone")
+    await producer.send_and_wait(served.settings.topics.commands, None, b"emptied")
     await producer.stop()
 
+    def told(records: list[Record]) -> list[EventType]:
+        events = [decode_history(record.value) for record in records]
+        return [event.event for event in events if event.id == "emptied"]
+
     history = await read_until(
-        served.bootstrap_servers, [served.settings.topics.history], lambda records: len(records) >= 2
+        served.bootstrap_servers, [served.settings.topics.history], lambda records: len(told(records)) >= 2
     )
 
-    assert [decode_history(record.value).event for record in history] == [EventType.SCHEDULED, EventType.CANCELLED]
+    assert told(history) == [EventType.SCHEDULED, EventType.CANCELLED]
 
 
 async def test_commands_sent_while_all_workers_are_down_take_effect_before_anything_due_is_fired(
@@ -222,11 +282,8 @@ async def test_bad_input_is_answered_and_kept_and_holds_nothing_up(impatient: Ap
         await producer.stop()
 
     good = await fired(impatient, len(bad) + 1)
-    dead = await read_until(
-        impatient.bootstrap_servers,
-        [impatient.settings.topics.dead_letters],
-        lambda records: len(records) >= len(bad) + 1,
-    )
+    keys = {b"\xff\xff", *map(str.encode, bad)}
+    dead = await dead_letters(impatient, lambda letter: letter.key in keys, len(keys))
 
     assert {record.value for record in good} == {b"good"}
     assert max(record.timestamp for record in good) - due < 2_000
@@ -267,9 +324,7 @@ async def test_a_topic_that_refuses_a_record_gets_the_others_and_the_refused_one
             )
 
     records = await fired(impatient, 20, changing)
-    dead = await read_until(
-        impatient.bootstrap_servers, [impatient.settings.topics.dead_letters], lambda records: len(records) >= 1
-    )
+    dead = await dead_letters(impatient, lambda letter: (header(letter, "dead-letter-id") or "").startswith("c-"))
 
     assert [record.value for record in records[1:]] == [b"%d" % number for number in range(20) if number != 7]
     assert [(header(record, "dead-letter-id"), record.value) for record in dead] == [("c-7", b"7")]
@@ -288,9 +343,7 @@ async def test_a_payload_just_below_the_limit_of_its_target_is_delivered_and_one
         await client.schedule("large", b"x" * 30_000, topic=small, after=500, key="same")
 
     records = await fired(impatient, 30, small)
-    dead = await read_until(
-        impatient.bootstrap_servers, [impatient.settings.topics.dead_letters], lambda records: len(records) >= 1
-    )
+    dead = await dead_letters(impatient, lambda letter: header(letter, "dead-letter-id") == "large")
 
     assert {header(record, "schedule-id") for record in records} == {f"ok-{number}" for number in range(30)}
     assert "20000" in (header(dead[0], "dead-letter-reason") or "")
@@ -400,18 +453,16 @@ async def test_a_header_whose_name_is_not_utf_8_is_rejected_and_what_follows_is_
     producer = AIOKafkaProducer(bootstrap_servers=served.bootstrap_servers, enable_idempotence=False)
     await producer.start()
     try:
-        await (await producer.send_batch(garbled, commands, partition=0))
+        first = await (await producer.send_batch(garbled, commands, partition=0))
         await producer.send_and_wait(commands, b"after", b"entity", headers=after, partition=0)
     finally:
         await producer.stop()
 
     records = await fired(served, 2, single)
-    dead = await read_until(
-        served.bootstrap_servers, [served.settings.topics.dead_letters], lambda records: len(records) >= 1
-    )
+    dead = await dead_letters(served, lambda letter: header(letter, "schedule-unreadable") is not None)
 
     assert [record.value for record in records] == [b"before", b"after"]
-    assert [header(record, "dead-letter-source-offset") for record in dead] == ["1"]
+    assert [header(record, "dead-letter-source-offset") for record in dead] == [str(first.offset + 1)]
     assert "UTF-8" in (header(dead[0], "schedule-unreadable") or "")
 
 

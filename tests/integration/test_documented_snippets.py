@@ -69,6 +69,7 @@ def placed(served: Application) -> Callable[[str], str]:
     def place(text: str) -> str:
         app_id = f'app_id="{served.settings.app_id}"'
         text = re.sub(r"SchedulerClient\((.*)\) as scheduler", rf"SchedulerClient(\1, {app_id}) as scheduler", text)
+        text = text.replace('app_id="light-scheduler"', app_id)
         text = text.replace("127.0.0.1:9092", served.bootstrap_servers)
         text = text.replace("http://127.0.0.1:6066", worker).replace("http://node-1:6066", worker)
         text = re.sub(r"\blight-scheduler-(commands|dead-letters|history)\b", rf"{served.settings.app_id}-\1", text)

@@ -83,7 +83,7 @@ async def test_a_worker_that_lost_its_state_has_it_rebuilt_whoever_is_killed_mea
     worker.start()
     os.kill(await rebuilder_of(worker), signal.SIGKILL)
     await settled(worker)
-    assert "ended with -9: the worker does it itself" in worker.log.read_text()
+    assert "exited with code -9; the worker rebuilds it" in worker.log.read_text()
     worker.kill()
 
     other = application.new_worker()
@@ -94,7 +94,7 @@ async def test_a_worker_that_lost_its_state_has_it_rebuilt_whoever_is_killed_mea
     other.start()
     await gone(await rebuilder_of(other))
     await settled(other)
-    assert "the worker does it itself" not in other.log.read_text()
+    assert "the worker rebuilds it" not in other.log.read_text()
     (lane,) = (await other.get("/info"))["lanes"]
     assert lane["restore"]["done"] == lane["restore"]["total"] >= lane["restore"]["records"] > COUNT
 

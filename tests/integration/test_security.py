@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiokafka import AIOKafkaConsumer
 from support.acls import grant, revoke
 from support.application import Application
+from support.reading import header, read_until
+from support.rotation import rotating
 from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
 from support.waiting import eventually
 
@@ -30,6 +35,9 @@ from light_scheduler.kafka.rights import Right, consumer_rights, producer_rights
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 pytestmark = pytest.mark.integration
+
+LATE_MS = 5_000
+"""Where nothing is held up, firings are some ms late; a machine that does much else makes it more."""
 
 PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
 
@@ -256,6 +264,43 @@ async def test_a_client_goes_on_with_a_renewed_certificate_when_its_own_has_expi
     assert "renew the file that ssl_certificate names" in str(fault) or "does not accept the client" in str(fault)
     secured.authority.sign("tls-user", into="renewed")
     assert await fault_of(arguments) is None
+
+
+async def test_certificates_and_their_authority_are_renewed_while_a_worker_fires_and_no_firing_is_late_or_lost(
+    secured: SecuredKafka, application: Application, tmp_path: Path
+) -> None:
+    count, step_ms = 600, 20
+    with rotating(secured, tmp_path / "rotation") as rotation:
+        before = {**rotation.settings, "app_id": application.settings.app_id}
+        settings = settings_of(before)
+        rights = [*worker_rights(settings, [application.target]), *producer_rights(settings)]
+        grant(secured.servers, secured.principal("SSL"), rights)
+        worker = await application.start_worker(**rotation.settings)
+        async with application.client() as client:
+            await client.schedule_many(
+                {"id": f"s-{number}", "topic": application.target, "after": 1_000 + number * step_ms}
+                for number in range(count)
+            )
+        await read_until(secured.servers, [application.target], lambda records: len(records) > count // 10)
+        old = tmp_path / "old"
+        shutil.copytree(tmp_path / "rotation", old)
+
+        await asyncio.to_thread(rotation.renew)
+        outdated = {name: value.replace(str(tmp_path / "rotation"), str(old)) for name, value in before.items()}
+        assert await fault_of(settings_of(outdated).connection.aiokafka()) is not None, "what was valid is not any more"
+        # The worker's first command connects anew, and so with the certificates that it finds now.
+        async with aiohttp.ClientSession(worker.url) as session:
+            body = {"id": "after", "trigger": {"after": "10ms"}, "target": {"topic": application.target}, "key": "k"}
+            async with session.post("/api/v1/tenants/default/schedules", json=body) as response:
+                assert response.status == 201, await response.text()
+
+        records = await read_until(secured.servers, [application.target], lambda records: len(records) >= count + 1)
+        expected = {"after", *(f"s-{number}" for number in range(count))}
+        assert Counter(header(record, "schedule-id") for record in records) == dict.fromkeys(expected, 1)
+        lanes = (await worker.get("/info"))["lanes"]
+        assert sum(lane["restarts"] for lane in lanes) == 0
+        assert max(lane["lateness"]["max_ms"] for lane in lanes) < LATE_MS
+        assert await worker.end() == 0
 
 
 def test_commands_of_a_user_without_rights_say_which_one_is_missing(

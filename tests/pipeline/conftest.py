@@ -1,4 +1,8 @@
-"""Fixtures of the pipeline's tests: one Spark session for the run, and topics of their own."""
+"""Fixtures of the pipeline's tests: one Spark session for the run, and topics of their own.
+
+Spark makes Java code of every plan and compiles it: a quarter of the processor time of jobs that are over in a second.
+Without `--soak` it interprets plans instead. With it, as CI runs, it compiles them, as it does for users.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from support.jobs import QUICK_JAVA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """A session of two threads with Delta, shared by all tests of the run."""
     from light_scheduler.pipeline.session import SessionOptions, java_is_here, spark_session
 
@@ -23,10 +30,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     if "PYTEST_XDIST_WORKER" in os.environ:  # what all processes of a run have in common is the folder above
         (tmp_path_factory.getbasetemp().parent / "the one session").touch(exist_ok=False)
     configs = {
+        **({} if pytestconfig.getoption("--soak") else INTERPRETED),
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
-        # Jobs of a second each are over before the second compiler's work is worth its processor time.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
     }
     options = SessionOptions(master="local[2]", memory="2g", delta=True, configs=configs)
     with spark_session("tests", options) as session:

@@ -19,6 +19,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from support.jobs import quick_environment
 from support.ledger import Ledger
 from support.ordering import ordered_producer
 
@@ -145,7 +146,9 @@ def archiving(
     command = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "pipeline", "archive", str(path)]
     command += ["--continuous", "--batch", str(max(1, batch)), "--app-id", app_id, "--memory", "1g"]
     command += ["--broker", f"kafka://{kafka.bootstrap_servers}", "--master", "local[2]", *options]
-    process = subprocess.Popen(command, process_group=0, stdout=stdout, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, process_group=0, stdout=stdout, stderr=subprocess.DEVNULL, env=quick_environment()
+    )
     try:
         yield process
     finally:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ from light_scheduler.wire.native import NATIVE
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 PARTITIONS = 3
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 AT = 1_900_000_000_000
 
 Load = Callable[..., LoadSummary]
@@ -271,25 +268,6 @@ class TestRefusals:
         table = parquet(tmp_path / "table.parquet", id=["a", ""], target_topic=["t", "t"], payload=["x", "x"])
         assert load(table, dry_run=True) == LoadSummary(2, 0, 0, 1, None)
         assert commands(kafka, topic) == []
-
-    def test_a_dry_run_as_a_script_of_spark_submit_needs_no_broker(self, tmp_path: Path) -> None:
-        table = parquet(tmp_path / "table.parquet", id=["a", ""], target_topic=["t", "t"], payload=["x", "x"])
-        ran = subprocess.run(
-            [
-                *(Path(sys.executable).with_name("spark-submit"), "--master", "local[1]", "--driver-memory", "1g"),
-                *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"),
-                *(EXAMPLES / "spark_job.py", "pipeline", "load", table, "--broker", "kafka://127.0.0.1:1"),
-                *("--dry-run", "--json"),
-            ],
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 1, ran.stderr[-4_000:]
-        summary = json.loads(ran.stdout)
-        assert (summary["rows"], summary["refused"]) == (2, 1)
 
     @pytest.mark.parametrize(
         ("columns", "options", "message"),

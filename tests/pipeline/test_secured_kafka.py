@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.acls import grant
-from support.secured import SECRETS, SecuredKafka, secured_kafka
+from support.secured import CLIENT_SECRET, KEY_PASSWORD, PASSWORD, SECRETS, SecuredKafka, secured_kafka
 
 from light_scheduler.cli.pipeline.running import cluster_of
-from light_scheduler.kafka.rights import pipeline_rights
-from light_scheduler.kafka.topic_admin import create_topics
+from light_scheduler.kafka.rights import Right, pipeline_rights
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
+from light_scheduler.pipeline.kafka import FORMAT
+from light_scheduler.pipeline.topics import register
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -63,3 +65,52 @@ def test_rows_are_loaded_and_read_back_under_least_rights(
     assert records.count() == ROWS
     for secret in SECRETS:
         assert secret not in repr(options)
+
+
+MODULES = "org.apache.kafka.common.security"
+PEM = "PEM"
+
+
+def official(secured: SecuredKafka, kind: str) -> dict[str, str]:
+    """Return what Spark's own connector would be told, by its names."""
+    authority = {"ssl.truststore.type": PEM, "ssl.truststore.location": str(secured.authority.path)}
+    if kind == "SSL":
+        own = {"ssl.keystore.type": PEM, "ssl.keystore.location": str(secured.client.together)}
+        found = {"security.protocol": "SSL", **authority, **own, "ssl.key.password": KEY_PASSWORD}
+    elif kind == "OAUTHBEARER":
+        login = f'clientId="token-user" clientSecret="{CLIENT_SECRET}" scope="kafka"'
+        found = {
+            "security.protocol": "SASL_SSL",
+            **authority,
+            "sasl.mechanism": kind,
+            "sasl.oauthbearer.token.endpoint.url": secured.token_server.url,
+            "sasl.login.callback.handler.class": f"{MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler",
+            "sasl.jaas.config": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required {login};",
+        }
+    else:
+        login = f'username="{kind.lower()}-user" password="{PASSWORD}"'
+        found = {
+            "security.protocol": "SASL_SSL",
+            **authority,
+            "sasl.mechanism": kind,
+            "sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required {login};",
+        }
+    found["bootstrap.servers"] = secured.address(found["security.protocol"])
+    return {f"kafka.{name}": value for name, value in found.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_format_takes_the_names_of_the_official_connector_and_those_of_the_settings(
+    spark: SparkSession, secured: SecuredKafka, prefix: str, kind: str
+) -> None:
+    create_topic(secured.servers, prefix, 1)
+    rights = [Right("topic", prefix, ("Read", "Write")), Right("group", "light-scheduler-pipeline", ("Read",))]
+    grant(secured.servers, secured.principal(kind), rights)
+    register(spark)
+    names = {"official": official(secured, kind), "settings": secured.settings(kind)}
+    for written, options in names.items():
+        rows = spark.createDataFrame([(written.encode(),)], "value binary")
+        rows.write.format(FORMAT).mode("append").options(**options, topic=prefix).save()
+    for options in names.values():
+        read = spark.read.format(FORMAT).options(**options, subscribe=prefix).load()
+        assert [bytes(row.value).decode() for row in read.sort("offset").collect()] == list(names)

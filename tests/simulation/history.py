@@ -162,6 +162,21 @@ def draw_frozen_standby(seed: int) -> History:
     return History(3 * seed, 2, 1, sends, ((frozen_at, freeze),), compactions)
 
 
+def draw_frozen_owner(seed: int) -> History:
+    """Make a history up in which an owner is away for longer than tombstones are kept, and then gets its lane back."""
+    random = Random(seed)
+    fires_at = random.choice((4.0, 8.0, 12.0))
+    kept_s = TOMBSTONES_KEPT_MS / 1_000
+    sends = (Send(0.5, 0, "schedule", "a", int(1_000 * fires_at) - 500, b"x", None),)
+    frozen_at = random.randint(20, 50)
+    freeze = (frozen_at, Fault("freeze", kept_s + fires_at + SESSION_TIMEOUT_S + random.random() * 10))
+    kill = (frozen_at + random.randint(60, 250), Fault("kill", 60.0))  # of whoever has the lane then
+    taken_over_at = fires_at + 1.5 * SESSION_TIMEOUT_S
+    compactions = (taken_over_at, taken_over_at + kept_s + 1)
+    # Only seeds that are multiples of 3 have standbys.
+    return History(3 * seed + 1, 2, 1, sends, (freeze, kill), compactions)
+
+
 def draw_doubt(seed: int) -> History:
     """Make a history up in which commits and owners are in doubt: answers are lost, lanes move, markers are late."""
     random = Random(seed)

@@ -422,7 +422,10 @@ class Producer:
             await asyncio.sleep(0.1)
         await self._request("5.abort", lambda: self._kafka.abort(self._id, self._epoch))
 
-    async def stop(self) -> None:
+    def is_throttled(self, _: Place) -> bool:
+        return False
+
+    async def cut_off(self) -> None:
         self._is_stopped = True
         await self._node.reach("5.stop")
 

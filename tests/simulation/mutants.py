@@ -37,7 +37,7 @@ from light_scheduler.tables import standby as standby_module
 from light_scheduler.tables.recovery import Restored, restore
 from light_scheduler.wire.relay import Count
 
-from .history import History, draw, draw_frozen_standby
+from .history import History, draw, draw_frozen_owner, draw_frozen_standby
 from .kafka import Log, Reader, Record
 from .node import Node
 
@@ -191,13 +191,23 @@ def _markers_are_not_waited_for() -> Iterator[Any]:
 
 @_mutant(0, "What was committed but not applied is not applied when the lane starts again.")
 def _no_replay() -> Iterator[Any]:
+    replay, passed_over = Overlay.replay, set()
+
     async def only_into_empty_tables(table: Any, *args: Any, **named: Any) -> Restored:
         if table.checkpoint.changelog_offset:
-            with _replaced(Overlay, "replay", lambda *_: None):
-                return await restore(table, *args, **named)
-        return await restore(table, *args, **named)
+            passed_over.add(table)
+        restored = await restore(table, *args, **named)
+        passed_over.discard(table)
+        return restored
 
-    with _replaced(local_copy_module, "restore", only_into_empty_tables):
+    def replay_unless_passed_over(self: Overlay, key: bytes, value: bytes | None) -> None:
+        if self._table not in passed_over:
+            replay(self, key, value)
+
+    with (
+        _replaced(local_copy_module, "restore", only_into_empty_tables),
+        _replaced(Overlay, "replay", replay_unless_passed_over),
+    ):
         yield None
 
 
@@ -215,7 +225,7 @@ def _seek_to_the_groups_offset() -> Iterator[Any]:
     yield Misled
 
 
-@_mutant(0, "A local copy is used however old it is.", within=6_000)
+@_mutant(0, "A local copy is used however old it is.", within=100, draw=draw_frozen_owner)
 def _stale_table() -> Iterator[Any]:
     def no_flaw(*_: Any) -> None:
         """It is as good as ever."""
@@ -382,14 +392,14 @@ def _tally_is_answered_too_soon() -> Iterator[Any]:
 def _counts_before_their_state() -> Iterator[Any]:
     commit = LaneProducer.commit
 
-    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
         counts = RecordBatches(batches.timestamp)
         for target in [target for target in batches._open if target[0] == "app-commands" and not offsets]:
             counts._open[target] = batches._open.pop(target)
         if counts._open:
             counts.add(next(target for target in batches._open if target[0].endswith("changelog")), *UNUSED)
             await commit(self, counts, group, {})
-        return await commit(self, batches, group, offsets)
+        return await commit(self, batches, group, offsets, **checks)
 
     with _replaced(LaneProducer, "commit", twice), _unused_records_are_skipped():
         yield None
@@ -423,8 +433,8 @@ def _no_position_in_the_state() -> Iterator[Any]:
 def _commit_without_offsets() -> Iterator[Any]:
     commit = LaneProducer.commit
 
-    async def without(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
-        return await commit(self, batches, group, {})
+    async def without(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+        return await commit(self, batches, group, {}, **checks)
 
     with _replaced(LaneProducer, "commit", without):
         yield None
@@ -434,9 +444,9 @@ def _commit_without_offsets() -> Iterator[Any]:
 def _failed_commit_is_done() -> Iterator[Any]:
     commit = LaneProducer.commit
 
-    async def shrug(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+    async def shrug(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
         try:
-            return await commit(self, batches, group, offsets)
+            return await commit(self, batches, group, offsets, **checks)
         except (KafkaError, SchedulerError):
             return {("app-schedules-changelog", partition): 1 << 40 for partition in range(2)}
 
@@ -448,14 +458,14 @@ def _failed_commit_is_done() -> Iterator[Any]:
 def _firings_before_their_state() -> Iterator[Any]:
     commit = LaneProducer.commit
 
-    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+    async def twice(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
         firings = RecordBatches(batches.timestamp)
         for target in [target for target in batches._open if target[0] in ("targets", "app-history")]:
             firings._open[target] = batches._open.pop(target)
         if firings._open:
             firings.add(next(target for target in batches._open if target[0].endswith("changelog")), *UNUSED)
             await commit(self, firings, group, {})
-        return await commit(self, batches, group, offsets)
+        return await commit(self, batches, group, offsets, **checks)
 
     with _replaced(LaneProducer, "commit", twice), _unused_records_are_skipped():
         yield None
@@ -488,9 +498,9 @@ def _dropped_but_not_aborted() -> Iterator[Any]:
 def _apply_before_commit() -> Iterator[Any]:
     commit = LaneProducer.commit
 
-    async def early(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+    async def early(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
         _apply(overlay_of(self))
-        return await commit(self, batches, group, offsets)
+        return await commit(self, batches, group, offsets, **checks)
 
     with _known_overlays() as (lane_type, overlay_of), _replaced(LaneProducer, "commit", early):
         yield lane_type
@@ -511,9 +521,9 @@ def _checkpoint_too_far() -> Iterator[Any]:
 def _overlay_survives_an_abort() -> Iterator[Any]:
     commit = LaneProducer.commit
 
-    async def kept(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any) -> Any:
+    async def kept(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
         try:
-            return await commit(self, batches, group, offsets)
+            return await commit(self, batches, group, offsets, **checks)
         except (KafkaError, SchedulerError):
             _apply(overlay_of(self))
             raise

@@ -183,6 +183,9 @@ class KnownTopics:
             topics = {topic for topic, _ in places} - {REPLIES}
             self._open(((topic, number) for topic in topics for number in range(TARGET_PARTITIONS)), reason)
 
+    def doubt(self, topics: Iterable[str]) -> None:
+        """The metadata never tell of a fault."""
+
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
         """As `suspect`, without asking anybody."""
         self._open([place], reason, times)

@@ -9,7 +9,9 @@ import pytest
 from simulation.campaign import POINTS, campaign
 
 PART = 10_000
-"""How many histories one test plays at least, if there are so many: fewer than 5,000 do not reach every point."""
+"""How many histories one test plays at least, if there are so many."""
+REACHES_EVERY_POINT = 5_000
+"""How many histories it takes for a fault to strike at every point."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -36,4 +38,5 @@ def test_whatever_strikes_the_commits_are_those_of_a_scheduler_that_nothing_happ
         "python -m simulation --shrink --seed N, with `tests` on the path, shows what happened"
     )
     assert result.fired > result.histories == len(seeds)
-    assert {point for _, point in result.struck} == POINTS
+    if len(seeds) >= REACHES_EVERY_POINT:
+        assert {point for _, point in result.struck} == POINTS

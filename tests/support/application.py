@@ -67,13 +67,19 @@ class WorkerProcess(devkit.WorkerProcess):
             return await response.json(content_type=None)
 
     async def shows(self, is_so: Callable[[Any], object], within: float = READY_TIMEOUT_S) -> Any:
-        """Wait until the worker's /info is as wanted, and return it. Raises TimeoutError after `within` s."""
+        """Wait until the worker's /info is as wanted, and return it. Raises TimeoutError with the last one."""
+        document: Any = None
 
-        async def info() -> Any:
+        async def is_as_wanted() -> object:
+            nonlocal document
             document = await self.get("/info")
-            return document if is_so(document) else None
+            return is_so(document)
 
-        return await eventually(info, within=within, every=ASK_EVERY_S, what=f"{self.url}/info as wanted")
+        try:
+            await eventually(is_as_wanted, within=within, every=ASK_EVERY_S, what=f"{self.url}/info as wanted")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {document}") from None
+        return document
 
     async def ended(self) -> int:
         """Wait until the worker has ended by itself; return the exit code."""

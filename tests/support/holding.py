@@ -54,6 +54,7 @@ class Topics(dict[str, Any]):
         self.trials = Trials(outages)
         self.denied: dict[str, str] = {}
         self.forgotten: dict[str, Any] = {}
+        self.doubted: set[str] = set()
         self._lifted: dict[str, Any] = {}
 
     async def resolve(self, topics: Collection[str]) -> None:
@@ -65,6 +66,9 @@ class Topics(dict[str, Any]):
                 self[topic] = refused(self.denied[topic], 0.0, is_denied=True)
             elif topic in self._lifted:
                 self[topic] = self._lifted.pop(topic)
+
+    def doubt(self, topics: Collection[str]) -> None:
+        self.doubted |= set(topics)
 
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
         self.outages.suspect([place], reason, AT, times)

@@ -30,6 +30,7 @@ MEGABYTE = 1_048_588
 PARTITION = 0
 """The only one of its topic, unless a test has it otherwise: every key belongs here."""
 NAMES = TopicNames("app")
+SECRET = b"of the workers"
 CHANGELOG = "app-schedules-changelog"
 
 TO_REMINDERS: Headers = [("schedule-target-topic", b"reminders")]
@@ -104,6 +105,7 @@ class Partition:
             self.limits,
             self.rules,
             self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+            secret=lambda: SECRET,
         )
 
     async def run(

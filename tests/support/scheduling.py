@@ -15,8 +15,8 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 SPARK = "tests/pipeline/"
-OWN_SPARK = "_kills.py"
-"""What files are called whose tests start Spark themselves, in processes that they kill."""
+OWN_SPARK = ("_kills.py", "_spark_submit.py")
+"""How files are called whose tests start Spark themselves, in processes of their own."""
 SIMULATION = "tests/simulation/"
 CAMPAIGN = f"{SIMULATION}test_campaign.py"
 LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/")
@@ -24,6 +24,7 @@ MEASURE_TIMES = (
     "tests/chaos/test_failure_domains.py",
     "tests/chaos/test_random_faults.py",
     "tests/chaos/test_rebalances.py",
+    "tests/chaos/test_rolling_restart.py",
     "tests/integration/test_bench.py",
 )
 ALONE = "alone"
@@ -43,7 +44,7 @@ def unit_of(nodeid: str, *, with_soaks: bool) -> str:
     """Return what a test is kept together by."""
     if with_soaks and nodeid.startswith(MEASURE_TIMES):
         return ALONE
-    if nodeid.startswith(SPARK) and OWN_SPARK not in nodeid:
+    if nodeid.startswith(SPARK) and not nodeid.partition("::")[0].endswith(OWN_SPARK):
         return SPARK
     return nodeid if nodeid.startswith(SIMULATION) else nodeid.partition("::")[0]
 

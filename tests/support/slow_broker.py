@@ -11,13 +11,16 @@ Answer = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 """Sends the bytes of an answer as it likes."""
 
 API_VERSIONS, HEARTBEAT = 18, 12
-VERSIONS = struct.pack(">hi6h", 0, 2, API_VERSIONS, 0, 0, HEARTBEAT, 0, 0)
-ACCEPTED = struct.pack(">h", 0)
+VERSIONS = struct.pack(">hi6h", 0, 2, API_VERSIONS, 0, 0, HEARTBEAT, 1, 1)
 
 
 @asynccontextmanager
-async def slow_broker(answer: Answer) -> AsyncIterator[str]:
-    """Yield the address of a broker that answers heartbeats in a way of its own, and all else at once."""
+async def slow_broker(answer: Answer, throttle_ms: int = 0) -> AsyncIterator[str]:
+    """Yield the address of a broker that answers heartbeats in a way of its own, and all else at once.
+
+    Its answers tell the client to wait for `throttle_ms`.
+    """
+    accepted = struct.pack(">ih", throttle_ms, 0)
     open_connections: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -28,7 +31,7 @@ async def slow_broker(answer: Answer) -> AsyncIterator[str]:
                 key, _, correlation = struct.unpack_from(">hhi", await reader.readexactly(size))
             except (asyncio.IncompleteReadError, ConnectionError):
                 return
-            content = struct.pack(">i", correlation) + (ACCEPTED if key == HEARTBEAT else VERSIONS)
+            content = struct.pack(">i", correlation) + (accepted if key == HEARTBEAT else VERSIONS)
             frame = struct.pack(">i", len(content)) + content
             if key == HEARTBEAT:
                 await answer(writer, frame)

@@ -26,6 +26,7 @@ from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.problems import ProblemType
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
+from light_scheduler.wire.requester import REQUESTED_BY
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -95,7 +96,7 @@ class TestHeaders:
     def test_no_document_names_a_header_that_nobody_knows(self, path: Path) -> None:
         known = (
             {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS}
-            | {FORWARDED_FROM, BULK_COUNT}
+            | {FORWARDED_FROM, BULK_COUNT, REQUESTED_BY}
             | dict(UNREADABLE).keys()
         )
         assert set(HEADER.findall(read(path))) <= known
@@ -138,6 +139,9 @@ def options_of(name: str, arguments: str) -> set[str]:
 class NoLanes:
     def tables(self) -> Mapping[Lane, ReadableTable]:
         return {}
+
+    async def catch_up(self) -> set[tuple[str, int]]:
+        return set()
 
     def status(self) -> list[LaneStatus]:
         return []
@@ -182,7 +186,7 @@ def test_the_glossary_is_short_and_in_alphabetical_order() -> None:
     assert words == sorted(words)
 
 
-SOURCES = ("light_scheduler", "agents", "tables", "tests", "benchmarks")
+SOURCES = ("light_scheduler", "agents", "tables", "tests", "benchmarks", "scripts")
 
 
 class TestArchitecture:

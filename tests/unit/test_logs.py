@@ -35,13 +35,25 @@ def test_a_text_log_line_has_the_instant_in_utc_with_its_offset(capsys: pytest.C
     assert capsys.readouterr().err == "[2026-01-01T00:00:00.007Z] [WARNING] lane: 2 schöne\nlines\n"
 
 
+@pytest.mark.parametrize(
+    ("layout", "begin"),
+    [("text", "[2026-01-01T00:00:00.007Z] [WARNING] [3] lane: 2 sch"), ("json", '{"process":"3","at":')],
+)
+def test_a_line_of_one_of_several_processes_says_which(
+    layout: str, begin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with configured("INFO", layout, process="3"):
+        logging.getLogger().handle(record())
+    assert capsys.readouterr().err.startswith(begin)
+
+
 @contextmanager
-def configured(level: str, layout: str) -> Iterator[None]:
+def configured(level: str, layout: str, process: str | None = None) -> Iterator[None]:
     """Log as a worker does."""
     root, client = logging.getLogger(), logging.getLogger("aiokafka")
     before = root.handlers[:], root.level, client.level
     try:
-        logging.config.dictConfig(logging_config(level, layout))
+        logging.config.dictConfig(logging_config(level, layout, process))
         yield
     finally:
         root.handlers, root.level = before[0], before[1]

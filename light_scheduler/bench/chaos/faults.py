@@ -61,7 +61,7 @@ def draw(*, seed: int, seconds: float, workers: int, pause: float, brokers: int 
     Of several brokers each fails as often as a lone one; the network of a worker fails to one of them, or to all.
     """
     weights = [weight * brokers if kind.startswith("broker") else weight for kind, weight in KINDS.items()]
-    numbers = random.Random(f"faults {seed}")
+    numbers = random.Random(f"faults {seed}")  # nosec B311 # a draw that can be repeated
     faults = []
     at = _FIRST_S
     while at < seconds:

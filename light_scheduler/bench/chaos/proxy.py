@@ -26,7 +26,7 @@ class Proxies:
     """Proxies in a child process, by number; `routes` are (port, port behind it). A context manager."""
 
     def __init__(self, routes: Sequence[tuple[int, int]]) -> None:
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # nosec B603 # this program
             [sys.executable, "-m", __name__, *(f"{port}:{behind}" for port, behind in routes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -71,7 +71,7 @@ class Workload:
     def __init__(
         self, *, seed: int, seconds: float, messages: int, payload_bytes: int, partitions: int, topics: Topics
     ) -> None:
-        self._random = random.Random(f"commands {seed}")
+        self._random = random.Random(f"commands {seed}")  # nosec B311 # a draw that can be repeated
         self._seconds = seconds
         self._messages = messages
         self._payload_bytes = payload_bytes

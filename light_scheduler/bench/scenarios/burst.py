@@ -103,4 +103,8 @@ def speed(looks: list[Look]) -> dict[str, float]:
     return found
 
 
-SCENARIO = Scenario(play, Ceiling("firings_per_s", Shape.FIRING))
+SCENARIO = Scenario(
+    play,
+    Ceiling("firings_per_s", Shape.FIRING),
+    defaults={"messages": 200_000, "security_protocol": "PLAINTEXT"},
+)

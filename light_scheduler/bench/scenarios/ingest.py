@@ -54,5 +54,7 @@ def figures(looks: list[Look], messages: int) -> dict[str, float]:
 
 
 SCENARIO = Scenario(
-    play, Ceiling("accepted_per_s", Shape.ACCEPTANCE), defaults={"messages": 200_000, "dialect": "native"}
+    play,
+    Ceiling("accepted_per_s", Shape.ACCEPTANCE),
+    defaults={"messages": 200_000, "dialect": "native", "security_protocol": "PLAINTEXT"},
 )

@@ -79,5 +79,12 @@ def cost(before: Look, after: Look | None) -> dict[str, float]:
 
 SCENARIO = Scenario(
     play,
-    defaults={"rate": 1_000, "seconds": 30, "grid_ms": 1, "pending": 0, "stage_ahead_ms": Settings.stage_ahead},
+    defaults={
+        "rate": 1_000,
+        "seconds": 30,
+        "grid_ms": 1,
+        "pending": 0,
+        "stage_ahead_ms": Settings.stage_ahead,
+        "security_protocol": "PLAINTEXT",
+    },
 )

@@ -117,7 +117,7 @@ _OPTIONS = (
         "--client",
         type=Pairs(),
         multiple=True,
-        help="Property of Kafka clients, by its name in librdkafka. Can be repeated.",
+        help="Property of Kafka clients, by its name in librdkafka or Java: security.protocol=SSL. Can be repeated.",
     ),
     click.option("--master", default="local[*]", show_default=True, help="Spark master: where Spark runs."),
     click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver, without that of Python."),
@@ -145,11 +145,13 @@ def format_option(help: str, *formats: str) -> Callable[[F], F]:
 def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
     """Return the cluster that a job's options name, and how to log in to it; `--client` beats the settings."""
     from light_scheduler.pipeline.job import Cluster
+    from light_scheduler.pipeline.kafka.options import CLIENT_PREFIX
     from light_scheduler.pipeline.kafka.security import for_librdkafka
 
     login = {name: value for name, value in settings.connection.librdkafka().items() if name != "bootstrap.servers"}
     try:
-        return Cluster(settings.bootstrap_servers, for_librdkafka({**login, **client}))
+        own = {name.removeprefix(CLIENT_PREFIX): value for name, value in client.items()}
+        return Cluster(settings.bootstrap_servers, for_librdkafka({**login, **own}))
     except ValueError as error:
         raise JobError(str(error)) from None
 

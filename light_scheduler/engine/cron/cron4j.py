@@ -8,7 +8,7 @@ from __future__ import annotations
 from . import days
 from .errors import fault
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, expect_fields, is_plain, split
-from .rule import CronRule, make_rule
+from .rule import CronRule, Times, make_rule
 
 _GRAMMAR = Grammar(
     "cron4j", wraps=True, skips_empty=True, bare_step=False, value_step_runs_on=False, limits_range_steps=False
@@ -35,12 +35,12 @@ def _parse_alternative(alternative: Part) -> CronRule:
     expect_fields("cron4j", " " * (alternative.at + len(alternative.text)), fields, 5, 5)
     minute, hour, day, month, weekday = fields
     return make_rule(
-        minutes=_GRAMMAR.values(minute, _MINUTE),
-        hours=_GRAMMAR.values(hour, _HOUR),
+        times=Times(
+            _GRAMMAR.values(minute, _MINUTE), _GRAMMAR.values(hour, _HOUR), is_plain(minute) and is_plain(hour)
+        ),
         # The 7 within a range or a step is a place that no day takes: Sunday is 0.
         day=days.both(_days(day), days.weekdays(_GRAMMAR.values(weekday, _WEEKDAY) & _ZERO_TO_SIX)),
         months=_GRAMMAR.values(month, _MONTH),
-        fixed=is_plain(minute) and is_plain(hour),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from . import days
 from .errors import fault
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, split
-from .rule import ALL_YEARS, CronRule, make_rule
+from .rule import ALL_YEARS, CronRule, Times, make_rule
 
 _GRAMMAR = Grammar(
     "quartz", wraps=True, skips_empty=True, bare_step=True, value_step_runs_on=True, limits_range_steps=False
@@ -40,12 +40,12 @@ def parse(expression: str) -> list[CronRule]:
     return [
         make_rule(
             seconds=_GRAMMAR.values(second, _SECOND),
-            minutes=_GRAMMAR.values(minute, _MINUTE),
-            hours=_GRAMMAR.values(hour, _HOUR),
+            times=Times(
+                _GRAMMAR.values(minute, _MINUTE), _GRAMMAR.values(hour, _HOUR), is_plain(minute) and is_plain(hour)
+            ),
             day=_weekdays(weekday) if day.text == "?" else days.either(map(_day, _GRAMMAR.elements(day))),
             months=bits(value for element in _GRAMMAR.elements(month) for value in _named(element, _MONTH)),
             years=_years(fields[6]) if len(fields) > 6 else ALL_YEARS,
-            fixed=is_plain(minute) and is_plain(hour),
         )
     ]
 

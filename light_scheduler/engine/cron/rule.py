@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from . import days
 from .fields import bits
@@ -87,15 +88,16 @@ class CronRule:
         return None
 
 
+class Times(NamedTuple):
+    """Minutes and hours of a rule; they are `fixed` if both are plain values. Sets are as those of `CronRule`."""
+
+    minutes: int
+    hours: int
+    fixed: bool
+
+
 def make_rule(
-    *,
-    seconds: int = ONCE_A_MINUTE,
-    minutes: int,
-    hours: int,
-    day: days.Days,
-    months: int,
-    years: int = ALL_YEARS,
-    fixed: bool,
+    *, times: Times, day: days.Days, months: int, seconds: int = ONCE_A_MINUTE, years: int = ALL_YEARS
 ) -> CronRule:
     """Return a rule. A month that never has any of the days is left out, so that no search goes on for it."""
     by_shape = tuple(map(day, days.SHAPES))
@@ -105,7 +107,7 @@ def make_rule(
         for month, of_length in lengths.items()
         if any(picked for shape, picked in zip(days.SHAPES, by_shape, strict=True) if shape.length in of_length)
     )
-    return CronRule(seconds, minutes, hours, by_shape, months & possible, years, fixed)
+    return CronRule(seconds, times.minutes, times.hours, by_shape, months & possible, years, times.fixed)
 
 
 def _first(values: int, least: int) -> int:

@@ -10,7 +10,7 @@ import re
 from . import days
 from .errors import fault
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, replace_name, split
-from .rule import CronRule, make_rule
+from .rule import CronRule, Times, make_rule
 
 NAMES = {
     "@yearly": "0 0 0 1 1 *",
@@ -42,11 +42,11 @@ def parse(expression: str) -> list[CronRule]:
     return [
         make_rule(
             seconds=_GRAMMAR.values(second, _SECOND),
-            minutes=_GRAMMAR.values(minute, _MINUTE),
-            hours=_GRAMMAR.values(hour, _HOUR),
+            times=Times(
+                _GRAMMAR.values(minute, _MINUTE), _GRAMMAR.values(hour, _HOUR), is_plain(minute) and is_plain(hour)
+            ),
             day=days.both(_days(day), _weekdays(weekday)),
             months=_GRAMMAR.values(month, _MONTH),
-            fixed=is_plain(minute) and is_plain(hour),
         )
     ]
 

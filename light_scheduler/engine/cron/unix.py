@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import days
 from .fields import MONTHS, WEEKDAYS, Field, Grammar, Part, bits, expect_fields, is_plain, replace_name, split
-from .rule import ALL_YEARS, ONCE_A_MINUTE, CronRule, make_rule
+from .rule import ALL_YEARS, ONCE_A_MINUTE, CronRule, Times, make_rule
 
 NAMES = {
     "@yearly": "0 0 1 1 *",
@@ -40,13 +40,13 @@ def parse(expression: str) -> list[CronRule]:
     minute, hour, day, month, weekday = fields[:5]
     return [
         make_rule(
-            minutes=_GRAMMAR.values(minute, _MINUTE),
-            hours=_GRAMMAR.values(hour, _HOUR),
+            times=Times(
+                _GRAMMAR.values(minute, _MINUTE), _GRAMMAR.values(hour, _HOUR), is_plain(minute) and is_plain(hour)
+            ),
             day=_days(day, weekday),
             months=_GRAMMAR.values(month, _MONTH),
             seconds=_GRAMMAR.values(fields[5], _SECOND) if len(fields) > 5 else ONCE_A_MINUTE,
             years=_years(fields[6]) if len(fields) > 6 else ALL_YEARS,
-            fixed=is_plain(minute) and is_plain(hour),
         )
     ]
 

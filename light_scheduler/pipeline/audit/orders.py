@@ -80,23 +80,30 @@ Way = tuple[State, Line | None]
 """The state that a line of history leads to, and what explains the line; None: only a command's refusal does."""
 
 
-class Orders:
-    """Goes from state to state by the engine.
+class AskedOf(NamedTuple):
+    """The commands to a schedule: `asked` in the order of their log, which is `topic`'s.
 
-    `asked` are the commands in the order of their log. `rejected` are offsets of commands that are among the dead
-    letters, `passed_on` of those that another lane has copies of.
+    `rejected` are offsets of commands that are among the dead letters, `passed_on` of those that another lane has
+    copies of.
     """
 
-    def __init__(
-        self, asked: Sequence[Asked], rules: FiringRules, rejected: AbstractSet[int], passed_on: AbstractSet[int]
-    ) -> None:
+    topic: str
+    asked: Sequence[Asked]
+    rejected: AbstractSet[int] = frozenset()
+    passed_on: AbstractSet[int] = frozenset()
+
+
+class Orders:
+    """Goes from state to state by the engine."""
+
+    def __init__(self, commands: AskedOf, rules: FiringRules) -> None:
         # What cannot be understood is refused on sight: a bulk command before it may have its effect after it.
-        self.asked = [each for each in asked if not isinstance(each, Refused)]
-        refused = [each for each in asked if isinstance(each, Refused)]
+        self.asked = [each for each in commands.asked if not isinstance(each, Refused)]
+        refused = [each for each in commands.asked if isinstance(each, Refused)]
         self.refused = sorted(refused, key=lambda each: each.may_be_report)  # what has to be rejected comes first
         self.rules = rules
-        self._rejected = rejected
-        self._passed_on = passed_on
+        self._rejected = commands.rejected
+        self._passed_on = commands.passed_on
 
     def ways(self, state: State, event: HistoryEvent) -> Iterator[Way]:
         """Yield every way to come from a state to a line of history."""

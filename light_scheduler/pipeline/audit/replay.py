@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Entry, EventType, HistoryEvent
 
 from .diagnosis import Diagnoses
 from .faults import Fault, FaultKind, RecordId
-from .orders import Line, Orders, State, Way
-from .promises import Asked, Ending, Name, Promise, Told, name_of
+from .orders import AskedOf, Line, Orders, State, Way
+from .promises import Ending, Name, Promise, Told, name_of
 
 MOST_STATES = 64
 """Orders of commands that are followed at a time."""
@@ -26,8 +25,7 @@ MOST_STATES = 64
 class Replay:
     """Takes history line by line; afterwards holds what was promised, and what is wrong with it.
 
-    `asked` are the commands in the order of their log. `rejected` are offsets of commands that are among the dead
-    letters, `passed_on` of those that another lane has copies of. `sources` maps a firing's name to the offsets of the
+    `sources` maps a firing's name to the offsets of the
     commands that its delivered messages name, in their order: they decide between orders that history alone leaves
     open. `whole_since` (UTC epoch ms) is since when neither commands nor history lack anything. `imported` is what was
     pending before the first command.
@@ -35,19 +33,16 @@ class Replay:
 
     def __init__(
         self,
-        asked: Sequence[Asked],
+        commands: AskedOf,
         rules: FiringRules,
         *,
-        commands_topic: str,
-        rejected: AbstractSet[int] = frozenset(),
-        passed_on: AbstractSet[int] = frozenset(),
         sources: Mapping[Name, Sequence[int]] | None = None,
         whole_since: int = 0,
         imported: Entry | None = None,
     ) -> None:
-        self._orders = Orders(asked, rules, rejected, passed_on)
-        self._diagnoses = Diagnoses(self._orders, commands_topic)
-        self._topic = commands_topic
+        self._orders = Orders(commands, rules)
+        self._diagnoses = Diagnoses(self._orders, commands.topic)
+        self._topic = commands.topic
         self._sources = {name: deque(offsets) for name, offsets in (sources or {}).items()}
         self._is_lost = False
         self._has_begun = imported is not None

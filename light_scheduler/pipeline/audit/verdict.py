@@ -11,6 +11,7 @@ from light_scheduler.engine import FiringRules
 from light_scheduler.model import DeadLetterCause, Entry, EventType, delivery_id
 
 from .faults import Fault, FaultKind, RecordId
+from .orders import AskedOf
 from .promises import Asked, Ending, Name, Promise, Told
 from .replay import Replay
 
@@ -143,12 +144,10 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
 
 
 def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name, Sequence[Seen]]) -> Replay:
+    rejected = {letter.offset for letter in case.buried if letter.cause is DeadLetterCause.REJECTED}
     replay = Replay(
-        case.asked,
+        AskedOf(case.commands_topic, case.asked, rejected, case.passed_on),
         rules,
-        commands_topic=case.commands_topic,
-        passed_on=case.passed_on,
-        rejected={letter.offset for letter in case.buried if letter.cause is DeadLetterCause.REJECTED},
         sources={name: [each.source.offset for each in found] for name, found in seen.items()},
         whole_since=case.whole_since,
         imported=case.imported,

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .security import for_librdkafka
+from light_scheduler.settings import SECURITY_SETTINGS
+
+from .security import for_librdkafka, of_settings
 
 CLIENT_PREFIX = "kafka."
 """Options that begin so are the Kafka client's own, without it."""
@@ -22,7 +24,10 @@ EARLIEST = -2
 LATEST = -1
 """Offsets that stand for an end of the log, as in Spark's JSON of offsets."""
 
-_SHARED = frozenset({"includeheaders", "path", "checkpointlocation", "queryname"})
+CONNECTION = frozenset({"broker", *SECURITY_SETTINGS})
+"""Options that are settings, by their names: how to reach Kafka."""
+
+_SHARED = CONNECTION | {"includeheaders", "path", "checkpointlocation", "queryname"}
 _READ = _SHARED | {
     *("subscribe", "subscribepattern", "assign"),
     *("startingoffsets", "endingoffsets", "startingtimestamp", "endingtimestamp"),
@@ -142,12 +147,13 @@ def _lowered(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _client(given: Mapping[str, str]) -> dict[str, str]:
-    client = {
-        name.removeprefix(CLIENT_PREFIX): value for name, value in given.items() if name.startswith(CLIENT_PREFIX)
-    }
+    client = of_settings({name: value for name, value in given.items() if name in CONNECTION})
+    client |= for_librdkafka(
+        {name.removeprefix(CLIENT_PREFIX): value for name, value in given.items() if name.startswith(CLIENT_PREFIX)}
+    )
     if not client.get("bootstrap.servers"):
         raise ValueError("option kafka.bootstrap.servers is required: host:port,host:port")
-    return for_librdkafka(client)
+    return client
 
 
 def _refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
@@ -155,7 +161,7 @@ def _refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
     if unknown:
         raise ValueError(
             f"option {unknown[0]} is not known to this Kafka format; there are {', '.join(sorted(known - _SHARED))}, "
-            f"includeheaders, and {CLIENT_PREFIX}* for the client"
+            f"includeheaders, {CLIENT_PREFIX}* for the client, and settings of a connection (security_protocol, ...)"
         )
 
 

@@ -4,9 +4,11 @@
     security.protocol, sasl.mechanism                the same
     sasl.jaas.config                                 sasl.username, sasl.password; sasl.oauthbearer.client.id, ...
     sasl.oauthbearer.token.endpoint.url              the same, and sasl.oauthbearer.method=oidc
+    sasl.oauthbearer.client.credentials.client.id    sasl.oauthbearer.client.id
     ssl.truststore.location (PEM)                    ssl.ca.location
     ssl.truststore.certificates                      ssl.ca.pem
     ssl.keystore.location (PEM: key and chain)       ssl.certificate.location, ssl.key.location
+    ssl.keystore.location, .password (PKCS12)        the same
     ssl.keystore.certificate.chain, ssl.keystore.key ssl.certificate.pem, ssl.key.pem
     ssl.endpoint.identification.algorithm (empty)    none
 
@@ -17,6 +19,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
+
+from light_scheduler.connection import KafkaSecurity
+from light_scheduler.connection.librdkafka import configuration
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.settings import Settings
 
 _PAIR = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 _JAAS = {
@@ -33,39 +41,71 @@ _RENAMED = {
     "ssl.keystore.certificate.chain": ("ssl.certificate.pem",),
     "ssl.keystore.key": ("ssl.key.pem",),
 }
-_OF_JAVA = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
-_STORES = ("ssl.truststore", "ssl.keystore")
+_HANDLERS = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
+_CREDENTIALS = "sasl.oauthbearer.client.credentials."
+"""Kafka's names for what a client logs in with, from 4.1 on; before, it was in `sasl.jaas.config`."""
+_STORE_TYPES = {"ssl.truststore": ("PEM",), "ssl.keystore": ("PEM", "PKCS12")}
+_WITHOUT_COUNTERPART = re.compile(
+    r"ssl\.(protocol|enabled\.protocols|provider|truststore\.password|(key|trust)manager\.algorithm|engine\.factory\.class|"
+    r"secure\.random\.implementation)|security\.providers|sasl\.(login|client)\.class|sasl\.jaas\.config\..*"
+)
+"""What librdkafka cannot be told. Left out without a word, some of it would make a connection less safe."""
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-_TOKEN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_TOKEN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"  # noqa: S105
 
 
 def for_librdkafka(client: Mapping[str, str]) -> dict[str, str]:
     """Return a client's configuration by librdkafka's names. Raises ValueError naming the option that cannot be."""
     found = dict(client)
-    for store in _STORES:
-        kind = found.pop(f"{store}.type", "PEM" if f"{store}.location" not in found else "JKS")
-        if kind.upper() != "PEM":
+    for name in found:
+        if _WITHOUT_COUNTERPART.fullmatch(name):
+            raise ValueError(f"option kafka.{name} is for clients in Java: leave it out, this one has nothing like it")
+    stores = {store: _store_type(found, store, types) for store, types in _STORE_TYPES.items()}
+    for name in _HANDLERS:
+        if (handler := found.pop(name, "")).rpartition(".")[2] not in ("", _TOKEN_HANDLER.rpartition(".")[2]):
             raise ValueError(
-                f"option kafka.{store}.type is {kind}: this Kafka client reads PEM files only. Give the same "
-                f"certificates in PEM form, with kafka.{store}.type=PEM"
+                f"option kafka.{name} is {handler}: this Kafka client cannot run it. It gets tokens from "
+                "kafka.sasl.oauthbearer.token.endpoint.url with client credentials"
             )
-    for name in _OF_JAVA:
-        found.pop(name, None)
     for name, ours in _RENAMED.items():
+        if name.startswith("ssl.keystore") and stores["ssl.keystore"] == "PKCS12":
+            continue
         if (value := found.pop(name, None)) is not None:
             found |= dict.fromkeys(ours, value)
     if "sasl.jaas.config" in found:
         found |= _of_jaas(found.pop("sasl.jaas.config"))
+    for name in [name for name in found if name.startswith(_CREDENTIALS)]:
+        found["sasl.oauthbearer." + name.removeprefix(_CREDENTIALS)] = found.pop(name)
     if found.get("sasl.mechanism") == "OAUTHBEARER" and "sasl.oauthbearer.token.endpoint.url" in found:
         found.setdefault("sasl.oauthbearer.method", "oidc")
     if found.get("ssl.endpoint.identification.algorithm") == "":
         found["ssl.endpoint.identification.algorithm"] = "none"
     return found
+
+
+def of_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a connection, by their names, as librdkafka's configuration; secrets' files are read.
+
+    Raises ValueError naming the setting at fault.
+    """
+    declared = {setting.name: setting.metadata["parse"] for setting in fields(Settings)}
+    values = {}
+    for name, text in given.items():
+        try:
+            values[name] = declared[name](text)
+        except ValueError as error:
+            raise ValueError(f"option {name}: {error}") from None
+    servers = values.pop("broker", "").removeprefix("kafka://")
+    try:
+        found = configuration(servers, KafkaSecurity(**values))
+    except ConfigurationError as error:
+        raise ValueError(f"option {error.setting} {error.reason}") from None
+    return found if servers else {name: value for name, value in found.items() if name != "bootstrap.servers"}
 
 
 def for_official(client: Mapping[str, str]) -> dict[str, str]:
@@ -95,6 +135,17 @@ def for_official(client: Mapping[str, str]) -> dict[str, str]:
     if found.get("ssl.endpoint.identification.algorithm") == "none":
         found["ssl.endpoint.identification.algorithm"] = ""
     return found
+
+
+def _store_type(found: dict[str, str], store: str, types: tuple[str, ...]) -> str:
+    """Take the type of a store out of a configuration. Raises ValueError for one that librdkafka does not read."""
+    kind = found.pop(f"{store}.type", "PEM" if f"{store}.location" not in found else "JKS").upper()
+    if kind not in types:
+        raise ValueError(
+            f"option kafka.{store}.type is {kind}: this Kafka client reads {' and '.join(types)} files only. Give the "
+            f"same certificates in PEM form, with kafka.{store}.type=PEM"
+        )
+    return kind
 
 
 def _of_jaas(text: str) -> dict[str, str]:

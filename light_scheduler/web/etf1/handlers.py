@@ -12,11 +12,13 @@ import msgspec
 from aiohttp import web
 from yarl import URL
 
+from light_scheduler.web.caught_up import caught_up
 from light_scheduler.web.documents import InfoDocument
+from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.problems import ProblemError
 from light_scheduler.web.scatter import Scatter, is_local, share_response
 from light_scheduler.web.turns import Turns
-from light_scheduler.web.worker import PEER_SESSION, Worker
+from light_scheduler.web.worker import Worker
 
 from .documents import Etf1Info, Instance, Kafka, Scheduler, Totals
 from .merging import Merged, merged, search_result, with_name
@@ -111,8 +113,9 @@ class Etf1Handlers:
         return merged(whole, search)
 
     async def _own_search(self, search: Search) -> OwnSearch:
+        lanes = await caught_up(self._worker.lanes)
         async with self._work.turn():
-            return await own_search(self._worker.lanes, self.topics, search)
+            return await own_search(lanes, self.topics, search)
 
     async def _get(self, request: web.Request, search: Search) -> web.Response:
         id, name = request.match_info["id"], request.match_info["name"]
@@ -126,10 +129,10 @@ class Etf1Handlers:
         return _json(with_name(self._name, rows))
 
     async def _own_lookup(self, id: str, search: Search) -> OwnSearch:
-        return own_lookup(self._worker.lanes, self.topics, id, search)
+        return own_lookup(await caught_up(self._worker.lanes), self.topics, id, search)
 
     def _scatter(self, request: web.Request) -> Scatter:
-        return Scatter(self._worker.peers, self.topics, request.app[PEER_SESSION])
+        return Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
 
 
 def _address(url: URL) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from light_scheduler.model import DEFAULT_TENANT, Entry
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, ReadableTable, scan
-from light_scheduler.web.cluster import Lanes
+from light_scheduler.web.cluster import Tables
 from light_scheduler.web.own import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
 from light_scheduler.web.slices import LoopTime
 
@@ -38,7 +38,7 @@ class OwnSearch(msgspec.Struct, frozen=True, kw_only=True):
     is_refused: bool = False
 
 
-async def own_search(lanes: Lanes, topics: frozenset[str], search: Search) -> OwnSearch:
+async def own_search(lanes: Tables, topics: frozenset[str], search: Search) -> OwnSearch:
     """Search this worker's running lanes of some topics; one that stops meanwhile is not among the answer's lanes."""
     matches: list[LaneMatches] = []
     async with LoopTime(REQUEST_TIME_S) as time:
@@ -59,7 +59,7 @@ async def own_search(lanes: Lanes, topics: frozenset[str], search: Search) -> Ow
     return OwnSearch(lanes=[each.lane for each in matches], matches=matches)
 
 
-def own_lookup(lanes: Lanes, topics: frozenset[str], id: str, search: Search) -> OwnSearch:
+def own_lookup(lanes: Tables, topics: frozenset[str], id: str, search: Search) -> OwnSearch:
     """Look an id up in this worker's running lanes of some topics: more than one may have it."""
     tables = own_lanes(lanes, topics)
     matches = [
@@ -69,7 +69,7 @@ def own_lookup(lanes: Lanes, topics: frozenset[str], id: str, search: Search) ->
     return OwnSearch(lanes=sorted(tables), matches=matches)
 
 
-def own_lanes(lanes: Lanes, topics: frozenset[str]) -> Mapping[Lane, ReadableTable]:
+def own_lanes(lanes: Tables, topics: frozenset[str]) -> Mapping[Lane, ReadableTable]:
     """Return the tables of this worker's running lanes of some topics."""
     return {lane: table for lane, table in lanes.tables().items() if lane[0] in topics}
 

@@ -46,7 +46,7 @@ def test_what_is_waited_for_is_told_once_then_when_it_changes_and_once_a_minute(
         "waiting: broker",
         "waiting: topics",
         "waiting: topics",
-        "the broker and the topics are there",
+        "the broker and the topics are available",
     ]
 
 

@@ -30,6 +30,11 @@ def test_an_option_that_does_not_apply_is_refused_by_its_name(option: str, field
         chosen("burst", {"messages": 1}, {field: 5})
 
 
+def test_chaos_has_no_secured_connection() -> None:
+    with pytest.raises(ConfigurationError, match="--security-protocol: does not apply to chaos"):
+        chosen("chaos", scenario_named("chaos").defaults, {"security_protocol": "SSL"})
+
+
 def test_a_grid_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="--grid: must be longer than 0"):
         chosen("steady", {"rate": 1, "seconds": 1, "grid_ms": 1}, {"grid_ms": 0})

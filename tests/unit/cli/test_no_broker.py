@@ -62,6 +62,6 @@ def test_ctrl_c_ends_a_command_at_once(arguments: list[str]) -> None:
             process.send_signal(signal.SIGINT)
             began = time.monotonic()
             _, errors = process.communicate(timeout=30)
-    assert time.monotonic() - began < 10, "sooner than any time-out of a client"
+    assert time.monotonic() - began < 2, "sooner than any time-out of a client"
     assert process.returncode in ((0,) if arguments == ["watch"] else (1, 130))
     assert "Traceback" not in errors

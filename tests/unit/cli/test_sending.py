@@ -24,7 +24,7 @@ def options_of(name: str) -> set[str]:
 
 
 def test_schedule_takes_every_header_of_the_command() -> None:
-    of_others = {"command", "firing-id", "attempt", "completion", "reply-topic", "correlation-id"}
+    of_others = {"command", "firing-id", "attempt", "completion", "reply-topic", "reply-partition", "correlation-id"}
     assert RULES.keys() - of_others <= options_of("schedule")
 
 

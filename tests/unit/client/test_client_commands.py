@@ -131,7 +131,17 @@ def test_a_series_takes_all_that_its_headers_can_say() -> None:
 
 
 def test_the_arguments_are_the_headers_of_a_schedule_command() -> None:
-    others = {"command", "id", "tenant", "firing-id", "attempt", "completion", "reply-topic", "correlation-id"}
+    others = {
+        "command",
+        "id",
+        "tenant",
+        "firing-id",
+        "attempt",
+        "completion",
+        "reply-topic",
+        "reply-partition",
+        "correlation-id",
+    }
     arguments = {name.replace("_", "-") for name in ScheduleRequest.__annotations__}
     assert RULES.keys() - others - {"target-topic", "target-key-base64"} == arguments - {
         "id", "payload", "headers", "key", "topic", "trigger",
@@ -297,8 +307,8 @@ SELECTIONS: list[tuple[ManyOptions, str, Selection]] = [
 @pytest.mark.parametrize(("selected", "id", "selection"), SELECTIONS)
 @pytest.mark.parametrize("name", get_args(ControlName))
 def test_a_command_for_many_selects(name: ControlName, selected: ManyOptions, id: str, selection: Selection) -> None:
-    command = received(control_many_command(name, "acme", selected, reply_to=ReplyTo("r", b"c")))
-    assert command == ControlCommand(name, "acme", id, id.encode(), 0, 0, AT, None, ReplyTo("r", b"c"), selection)
+    command = received(control_many_command(name, "acme", selected, reply_to=ReplyTo("r", b"c", 2)))
+    assert command == ControlCommand(name, "acme", id, id.encode(), 0, 0, AT, None, ReplyTo("r", b"c", 2), selection)
 
 
 def test_many_are_rescheduled_by_a_time_rule() -> None:

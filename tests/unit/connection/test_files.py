@@ -121,7 +121,7 @@ def test_new_connections_use_renewed_files_and_wrong_ones_leave_the_old_in_use(
     key = pair.key.read_bytes()
     pair.key.write_bytes(b"half of it")
     assert made() is first
-    assert "the old ones are still used: setting ssl_key" in caplog.text
+    assert "the old ones stay in use: setting ssl_key" in caplog.text
     pair.key.write_bytes(key)
     second = made()
     assert second is not first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from light_scheduler.devkit.properties import SideDoor, controller_properties, server_properties
+from light_scheduler.devkit.properties import Node, SideDoor, WaysIn, controller_properties, server_properties
 from light_scheduler.devkit.storage import BrokerFolder
 from light_scheduler.host.ports import free_port, port_is_free
 
@@ -20,7 +20,7 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def properties(log_dir: Path = Path("/data")) -> dict[str, str]:
-    return parsed(server_properties(port=9092, controller_port=9093, log_dir=log_dir))
+    return parsed(server_properties(WaysIn(9092), Node(9093), log_dir))
 
 
 def test_every_listener_is_on_the_loopback_address() -> None:
@@ -30,7 +30,7 @@ def test_every_listener_is_on_the_loopback_address() -> None:
 
 def test_who_comes_in_by_a_side_door_is_told_to_come_back_by_what_stands_before_it() -> None:
     doors = [SideDoor(7001, 7002), SideDoor(7003, 7004)]
-    found = parsed(server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), side_doors=doors))
+    found = parsed(server_properties(WaysIn(9092, doors), Node(9093), Path("/data")))
     assert "SIDE0://127.0.0.1:7001,SIDE1://127.0.0.1:7003," in found["listeners"]
     assert found["advertised.listeners"].endswith("SIDE0://127.0.0.1:7002,SIDE1://127.0.0.1:7004")
     assert found["listener.security.protocol.map"].count(":PLAINTEXT") == 4
@@ -44,7 +44,7 @@ def test_one_node_is_enough_for_every_internal_topic() -> None:
 
 def test_of_three_copies_one_may_be_missing() -> None:
     for text in (
-        server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), node_id=2, copies=3),
+        server_properties(WaysIn(9092), Node(9093, 2, copies=3), Path("/data")),
         controller_properties(port=9093, log_dir=Path("/data"), copies=3),  # which places the copies of new topics
     ):
         found = parsed(text)
@@ -53,7 +53,7 @@ def test_of_three_copies_one_may_be_missing() -> None:
 
 
 def test_a_broker_without_a_controller_asks_the_one_that_is_another_process() -> None:
-    text = server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), node_id=2, has_controller=False)
+    text = server_properties(WaysIn(9092), Node(9093, 2, has_controller=False), Path("/data"))
     found = parsed(text)
     assert (found["process.roles"], found["node.id"]) == ("broker", "2")
     assert found["controller.quorum.voters"] == "100@127.0.0.1:9093"
@@ -63,7 +63,7 @@ def test_a_broker_without_a_controller_asks_the_one_that_is_another_process() ->
 def test_properties_of_ones_own_are_added_or_take_the_place_of_ours() -> None:
     others = {"num.io.threads": 1, "authorizer.class.name": "org.example.Authorizer"}
     added = {name: str(value) for name, value in others.items()}
-    text = server_properties(port=9092, controller_port=9093, log_dir=Path("/data"), others=others)
+    text = server_properties(WaysIn(9092), Node(9093), Path("/data"), others)
     assert parsed(text) == properties() | added
     plain = parsed(controller_properties(port=9093, log_dir=Path("/data"), copies=3))
     text = controller_properties(port=9093, log_dir=Path("/data"), copies=3, others=others)
@@ -72,7 +72,7 @@ def test_properties_of_ones_own_are_added_or_take_the_place_of_ours() -> None:
 
 def test_a_folder_with_unusual_characters_is_read_back_as_it_is() -> None:
     folder = Path("/tmp/schöne daten\\n/😀")
-    text = server_properties(port=9092, controller_port=9093, log_dir=folder)
+    text = server_properties(WaysIn(9092), Node(9093), folder)
     assert text.isascii()
     encoded = parsed(text)["log.dirs"].encode("utf-16", "surrogatepass").decode("utf-16")
     assert encoded == str(folder)

@@ -28,8 +28,9 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from light_scheduler.devkit import Leash
+from light_scheduler.devkit.leash import WhenOrphaned
 folder, command = Path(sys.argv[1]), sys.argv[2:]
-leash = Leash(command, grace=0.5, remove_when_orphaned=folder)
+leash = Leash(command, when_orphaned=WhenOrphaned(0.5, folder))
 print(leash.pid, flush=True)
 time.sleep(600)
 """
@@ -51,8 +52,8 @@ def test_stop_asks_with_sigterm() -> None:
 
 def test_stop_kills_what_ignores_sigterm(tmp_path: Path) -> None:
     output = tmp_path / "output"
-    with output.open("wb") as stdout:
-        leash = Leash(STUBBORN, stdout=stdout)
+    with output.open("wb") as file:
+        leash = Leash(STUBBORN, output=file)
     wait_until(lambda: output.read_bytes() == b"ignoring\n", timeout=30, what="the condition")
     assert leash.stop(timeout=0.2) == -signal.SIGKILL
 

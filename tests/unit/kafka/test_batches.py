@@ -425,6 +425,18 @@ async def test_a_partition_that_keeps_answering_may_take_longer_for_all_of_it(pr
     assert await sending == {T0: 8}
 
 
+async def test_a_partition_whose_broker_told_the_producer_to_wait_has_its_time_afterwards(producer: Any) -> None:
+    producer.holds, throttled = True, {T0}
+    batches = RecordBatches(AT)
+    batches.add(T0, None, b"x", origin=entry("a"))
+    sending = asyncio.create_task(batches.send(producer, PATIENCE_S, is_excused=throttled.__contains__))
+    await asyncio.wait([sending], timeout=4 * PATIENCE_S)
+    assert not sending.done()
+    throttled.clear()
+    with pytest.raises(TargetsStalledError):
+        await sending
+
+
 async def test_nothing_more_is_sent_after_a_partition_has_not_answered(producer: Any) -> None:
     producer.holds = True
     batches = RecordBatches(AT, one_by_one={"t"})

@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
 from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.structs import BrokerMetadata
 from support.slow_broker import hanging, slow_broker
+from support.waiting import eventually
 
 from light_scheduler.kafka import broker_silence, promptness
 from light_scheduler.kafka.broker_silence import patience
@@ -94,15 +95,49 @@ async def test_a_broker_from_which_no_byte_comes_is_left(answer: Any) -> None:
             client._conns[BROKER, ConnectionGroup.DEFAULT].send(REQUEST)
 
 
+def throttling(seconds: float) -> Any:
+    """Answer at once the first time, and then read nothing for some seconds."""
+    answered: list[bytes] = []
+
+    async def answer(writer: asyncio.StreamWriter, frame: bytes) -> None:
+        if answered:
+            await asyncio.sleep(seconds)
+        answered.append(frame)
+        writer.write(frame)
+
+    return answer
+
+
+async def test_a_broker_that_has_told_a_client_to_wait_is_not_silent_meanwhile() -> None:
+    throttle_ms = round(4_000 * LIMIT_S)
+    async with (
+        slow_broker(throttling(3 * LIMIT_S), throttle_ms) as address,
+        client_of(address) as (client, promptness),
+    ):
+        for _ in range(2):
+            assert (await client.send(BROKER, REQUEST)).throttle_time_ms == throttle_ms
+        assert not is_silent(promptness, address)
+
+
+async def test_a_broker_is_left_that_is_silent_when_the_time_is_over_for_which_it_told_a_client_to_wait() -> None:
+    async with (
+        slow_broker(throttling(3_600), round(500 * LIMIT_S)) as address,
+        client_of(address) as (client, promptness),
+    ):
+        await client.send(BROKER, REQUEST)
+        begun = time.monotonic()
+        with pytest.raises(RequestTimedOutError):
+            await client.send(BROKER, REQUEST)
+        assert time.monotonic() - begun > 1.4 * LIMIT_S
+        assert is_silent(promptness, address)
+
+
 async def test_a_broker_is_left_though_nobody_awaits_its_answer_any_more() -> None:
     async with slow_broker(half) as address, client_of(address) as (client, promptness):
         asking = asyncio.create_task(client.send(BROKER, REQUEST))
-        while not client._conns:
-            await asyncio.sleep(0)
+        await eventually(lambda: client._conns)
         asking.cancel()
-        async with asyncio.timeout(30):
-            while not is_silent(promptness, address):
-                await asyncio.sleep(0.01)
+        await eventually(lambda: is_silent(promptness, address))
 
 
 async def test_only_a_members_coordinator_may_take_its_time() -> None:
@@ -135,6 +170,15 @@ async def test_a_token_server_that_takes_long_shows_no_broker_silent() -> None:
         client._sasl_oauth_token_provider = NoToken()
         assert await client._get_conn(BROKER) is None
         assert not is_silent(promptness, address)
+
+
+async def test_patience_lasts_longer_for_whom_is_excused() -> None:
+    excused = 3 * LIMIT_S
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with patience(LIMIT_S, lambda: time.monotonic() - begun < excused):
+            await asyncio.Event().wait()
+    assert time.monotonic() - begun > excused + LIMIT_S / 2
 
 
 async def test_patience_ends_for_those_who_listen() -> None:

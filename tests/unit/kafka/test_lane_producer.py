@@ -12,7 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, ProducerFenced, TopicAuthorizationFailedError
 from support.producing import FakeProducer
 
-from light_scheduler.errors import CycleTimeout, TransactionStuck
+from light_scheduler.errors import CycleTimeout, InputInDoubt, TransactionStuck
 from light_scheduler.kafka import producer as module
 from light_scheduler.kafka.batches import RecordBatches, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
@@ -43,7 +43,7 @@ class Transactions(FakeProducer):
         self.send_offsets_to_transaction = self._step("offsets")
         self.commit_transaction = self._step("commit")
         self.abort_transaction = self._step("abort")
-        self.stop = self._step("stop")
+        self.cut_off = self._step("cut off")
         self._added: set[TopicPartition] = set()
         self._txn_manager = self
 
@@ -56,6 +56,9 @@ class Transactions(FakeProducer):
                 raise self.fails[name]
 
         return step
+
+    def is_throttled(self, _: object) -> bool:
+        return False
 
     def partitions_to_add(self) -> set[Any]:
         return {PLACE} if self.is_blocked else set()
@@ -102,6 +105,26 @@ async def test_a_cycle_is_committed_with_its_input_after_every_answer(
     assert not producer.is_committing
     await producer.commit(batches(), "g", {})
     assert kafka.steps[4:] == ["begin", "commit"], "the topic is tracked already"
+
+
+async def test_nothing_is_committed_against_a_check_which_runs_beside_the_sending(
+    producer: LaneProducer, kafka: Transactions
+) -> None:
+    kafka.holds = True
+
+    async def refuse() -> None:
+        while not kafka.waiting:
+            await asyncio.sleep(0)
+        kafka.answer()
+        raise InputInDoubt("it is another log")
+
+    async def agree() -> None:
+        kafka.steps.append("checked")
+
+    with pytest.raises(InputInDoubt):
+        await producer.commit(batches(), "g", INPUT, checks=[agree, refuse])
+    assert kafka.steps == ["track", "begin", "checked"]
+    assert not producer.is_committing
 
 
 @pytest.mark.parametrize(("is_blocked", "error"), [(False, TargetsStalledError), (True, TransactionStuck)])
@@ -160,12 +183,12 @@ async def test_without_the_right_to_write_nothing_is_settled_and_the_producer_go
         await producer.settle([PLACE], commits=True)
     assert kafka.steps == ["track", "begin", "add 0", "abort"]
     await producer.discard()
-    assert kafka.steps[4:] == ["stop"], "nothing is open"
+    assert kafka.steps[4:] == ["cut off"], "nothing is open"
     kafka.refusal, kafka.ended = None, asyncio.get_running_loop().create_future()
     kafka.steps.clear()
     await producer.settle([PLACE], commits=True)
     await producer.discard()
-    assert kafka.steps == ["begin", "add 0", "commit", "stop"]
+    assert kafka.steps == ["begin", "add 0", "commit", "cut off"]
 
 
 async def test_a_producer_that_fails_while_it_settles_says_so_at_once(
@@ -186,7 +209,7 @@ async def test_what_was_to_be_settled_as_committed_is_not_aborted_by_being_let_g
     with pytest.raises(CycleTimeout):
         await producer.settle([PLACE], commits=commits)
     await producer.discard()
-    assert kafka.steps[2:] == ["add 0", end, "stop"]
+    assert kafka.steps[2:] == ["add 0", end, "cut off"]
 
 
 async def open_transaction(producer: LaneProducer, kafka: Transactions) -> None:
@@ -204,27 +227,23 @@ async def test_discarding_aborts_what_is_open_and_stops(
     if is_open:
         await open_transaction(producer, kafka)
     await producer.discard()
-    assert kafka.steps == (["abort", "stop"] if is_open else ["stop"])
+    assert kafka.steps == (["abort", "cut off"] if is_open else ["cut off"])
 
 
 async def test_abandoning_does_not_wait_for_an_abort(producer: LaneProducer, kafka: Transactions) -> None:
     await open_transaction(producer, kafka)
     await producer.abandon()
-    assert kafka.steps == ["stop"]
+    assert kafka.steps == ["cut off"]
 
 
 @pytest.mark.parametrize("how", ["hangs", "fails"])
-async def test_a_producer_that_does_not_stop_is_cut_off(
+async def test_letting_go_of_a_producer_ends_in_time_whatever_it_does(
     producer: LaneProducer, kafka: Transactions, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(module, "STOP_TIMEOUT_S", 0.02)
-    sender = asyncio.create_task(asyncio.Event().wait())
-    kafka._sender = SimpleNamespace(sender_task=sender)  # type: ignore[attr-defined]
     if how == "hangs":
-        kafka.hangs = {"stop"}
+        kafka.hangs = {"cut off"}
     else:
-        kafka.fails["stop"] = KafkaConnectionError()
-    await producer.abandon()
-    assert kafka.steps == ["stop", "close client"]
-    await asyncio.wait([sender], timeout=5)
-    assert sender.cancelled(), "it would try for ever"
+        kafka.fails["cut off"] = KafkaConnectionError()
+    async with asyncio.timeout(5):
+        await producer.abandon()

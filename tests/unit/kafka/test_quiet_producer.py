@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
+from aiokafka.structs import BrokerMetadata
+from support.slow_broker import hanging
+from support.waiting import eventually
 
 from light_scheduler.kafka.quiet_producer import QuietProducer
+
+WAIT_S = 10.0
 
 
 async def fail(kind: type[AIOKafkaProducer], *, aborting: bool, is_given_up: bool = False) -> list[dict[str, Any]]:
@@ -58,3 +63,22 @@ async def test_a_fenced_producer_logs_no_exception_that_was_never_retrieved(abor
 async def test_without_it_there_are_some() -> None:
     told = await fail(AIOKafkaProducer, aborting=False)
     assert {context["message"] for context in told} == {"Future exception was never retrieved"}
+
+
+async def test_a_producer_that_is_cut_off_gives_up_whatever_it_waits_for_and_leaves_nothing_running() -> None:
+    before = asyncio.all_tasks()
+    async with hanging() as address:
+        host, _, port = address.rpartition(":")
+        producer = QuietProducer(bootstrap_servers=address, transactional_id="t", request_timeout_ms=200)
+        producer.client.cluster._brokers = {1: BrokerMetadata(1, host, int(port), None)}
+        producer._txn_manager.set_pid_and_epoch(1, 0)
+        producer._sender._sender_task = asyncio.create_task(producer._sender._sender_routine())
+        await producer.begin_transaction()
+        builder = producer.create_batch()
+        builder.append(key=None, value=b"x", timestamp=None)
+        producer._txn_manager.maybe_add_partition_to_txn(TopicPartition("topic", 0))
+        await producer._message_accumulator.add_batch(builder, TopicPartition("topic", 0), 1)
+        await eventually(producer.client._get_conn_lock.locked, what="it connects to its coordinator")
+        async with asyncio.timeout(WAIT_S):
+            await producer.cut_off()
+        await eventually(lambda: asyncio.all_tasks() <= before, within=WAIT_S, what="everything ends")

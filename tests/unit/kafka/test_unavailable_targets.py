@@ -15,7 +15,7 @@ from light_scheduler.errors import BrokerError, BrokerUnreachable, LaneError
 from light_scheduler.kafka import target_outages as outages_module
 from light_scheduler.kafka import targets as module
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC
-from light_scheduler.kafka.targets import FRESH_S, GONE_S, Targets
+from light_scheduler.kafka.targets import DOUBT_S, FRESH_S, GONE_S, Targets
 from light_scheduler.kafka.trials import MANY_REFUSED
 from light_scheduler.model.place import Place
 
@@ -124,6 +124,22 @@ async def test_only_topics_with_something_away_are_watched_and_nothing_when_all_
     assert all(names == ["t"] for names in cluster.asked[1:])
     cluster.leaders["t"] = [1]
     await eventually(lambda: not targets.outages)
+    assert targets._watch is not None
+    async with asyncio.timeout(WAIT_S):
+        await targets._watch
+
+
+async def test_a_topic_that_is_doubted_is_watched_for_some_seconds_though_it_shows_no_fault(
+    targets: Targets, cluster: Cluster, passed: list[float]
+) -> None:
+    await targets.resolve({"t", "other"})
+    targets.doubt({"t"})
+    await eventually(lambda: len(cluster.asked) > 3)
+    assert all(names == ["t"] for names in cluster.asked[1:])
+    cluster.leaders["t"] = [1, -1, 1, 2]
+    await eventually(lambda: reasons(targets) == {("t", 1): "it has no leader"})
+    cluster.leaders["t"] = [1, 2, 1, 2]
+    passed.append(passed[-1] + DOUBT_S)
     assert targets._watch is not None
     async with asyncio.timeout(WAIT_S):
         await targets._watch

@@ -158,6 +158,17 @@ async def test_a_result_goes_where_the_commands_key_belongs_with_its_correlation
     assert answer.headers == [("schedule-correlation-id", b"\xff\x01")]
 
 
+@pytest.mark.parametrize(
+    ("asked", "partition_of_answer"), [(b"0", 0), (b"6", 6), (b"7", partition_for(b"a", 7))], ids=["0", "6", "none"]
+)
+async def test_a_result_goes_to_the_partition_that_was_asked_for_if_there_is_one(
+    partition: Partition, asked: bytes, partition_of_answer: int
+) -> None:
+    await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, *ANSWER, ("schedule-reply-partition", asked)))
+    (answer,) = partition.sent("answers")
+    assert (answer.key, answer.partition) == (b"a", partition_of_answer)
+
+
 async def test_a_result_without_a_key_stays_without_one(partition: Partition) -> None:
     await partition.run(command(due_at(AT + HOUR), *TO_REMINDERS, *ANSWER, ("schedule-id", b"a"), key=None))
     (answer,) = partition.sent("answers")

@@ -164,3 +164,16 @@ def test_a_place_of_answers_that_took_one_in_between_is_not_suspected(lane: Hold
     lane.holding.stalled(TargetsStalledError([], [B], 2.0))
     lane.holding.committed({B: 5}, "id")
     assert lane.holding.stalled(TargetsStalledError([], [B], 2.0)) == []
+
+
+def test_the_topics_of_a_transaction_that_does_not_end_are_watched(lane: HoldingLane) -> None:
+    lane.holding.committed({("long ago", 0): 1}, "id")
+    lane.seconds += 1
+    lane.holding.committed({A: 5, ("others", 1): 3, (next(iter(lane.context.own_topics)), 0): 9}, "id")
+    lane.holding.stuck()
+    assert lane.topics.doubted == {A[0], "others"}
+    lane.seconds += 1
+    lane.holding.failed([("aborted", 0)], "id")
+    lane.topics.doubted.clear()
+    lane.holding.stuck()
+    assert lane.topics.doubted == {"aborted"}

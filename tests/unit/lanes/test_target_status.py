@@ -80,6 +80,9 @@ class Shown:
         self.tables = dict
         self.status = self.standbys = list
 
+    async def catch_up(self) -> set[tuple[str, int]]:
+        return set()
+
 
 def sampled(targets: list[TargetStatus]) -> dict[str, dict[str, float]]:
     """Return the metrics of targets by name and topic, ten seconds after `AT`."""

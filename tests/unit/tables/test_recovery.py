@@ -11,6 +11,7 @@ from light_scheduler.errors import FormatTooNew
 from light_scheduler.tables import Checkpoint, layout
 from light_scheduler.tables.recovery import ChangelogFacts, open_table
 from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.table import CHECKPOINT_VERSION
 
 AT = 1_767_225_600_000
 DAY = 86_400_000
@@ -67,7 +68,7 @@ def test_a_copy_whose_process_ended_before_it_was_all_there_is_thrown_away(folde
 
 
 def test_a_copy_of_a_newer_version_is_left_as_it_is(folder: Path) -> None:
-    left_behind(folder, 4, ["of another", "layout"])
+    left_behind(folder, CHECKPOINT_VERSION + 1, ["of another", "layout"])
     with pytest.raises(FormatTooNew):
         open_table(RocksStore, folder, FACTS, AT)
     store = RocksStore(folder)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from light_scheduler.access import AccessBook, Role, Token
+from light_scheduler.access.oidc import Oidc
+from light_scheduler.access.store import TokenStore
 from light_scheduler.cli import main
 from light_scheduler.client import Receipt
 from light_scheduler.client.channel import MakeCommand
@@ -39,6 +42,7 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.model.delay import check_rule
+from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.status import StandbyStatus
@@ -112,12 +116,17 @@ class MemoryLanes:
         self.states = dict.fromkeys(self.all, "running")
         self.figures: dict[str, Any] = {}
         self.copies: list[StandbyStatus] = []
+        self.unavailable: list[TargetStatus] = []
+        self.late: set[tuple[str, int]] = set()
 
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:
         return {lane: table for lane, table in self.all.items() if self.states[lane] == "running"}
 
+    async def catch_up(self) -> set[tuple[str, int]]:
+        return self.late
+
     def targets(self) -> list[TargetStatus]:
-        return []
+        return self.unavailable
 
     def standbys(self) -> list[StandbyStatus]:
         return self.copies
@@ -224,6 +233,7 @@ class MemoryCommands:
         """Whether commands that are sent are not carried out."""
         self.failure: Exception | None = None
         self.seen: list[Command] = []
+        self.records: list[CommandRecord] = []
         self.changed = 0
         """What bulk commands are answered."""
 
@@ -237,6 +247,7 @@ class MemoryCommands:
         topic = sent.topic or TOPIC
         partition = partition_for(sent.key, len(lanes)) if sent.partition is None else sent.partition
         record = UnsentRecord(sent.key, sent.value, sent.headers, NOW, partition, 7)
+        self.records.append(record)
         command = NATIVE.decode(record)
         assert command.reply_to == reply_to or reply_to is None
         self.seen.append(command)
@@ -299,16 +310,65 @@ class KnownPeers:
         return self.distribution
 
 
+class MemoryTopic:
+    """The tenants topic of a cluster."""
+
+    def __init__(self) -> None:
+        self.entries: dict[bytes, bytes] = {}
+        self.is_loaded = True
+        self.failure: Exception | None = None
+        self.changed: list[Callable[[], None]] = []
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        self.changed.append(changed)
+        changed()
+
+    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.entries |= dict(records)
+        for changed in self.changed:
+            changed()
+
+
+class MemoryAccess:
+    """One worker's view of who may ask."""
+
+    def __init__(self, topic: MemoryTopic, clock: SettableClock) -> None:
+        self.topic = topic
+        self.store = TokenStore(topic, clock)
+        self.uses: list[str] = []
+        self.oidc: Oidc | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.topic.is_loaded
+
+    @property
+    def book(self) -> AccessBook:
+        return self.store.book
+
+    def used(self, token: Token) -> None:
+        self.uses.append(token.id)
+
+
 class MemoryWorker:
     """A worker's lanes behind its real HTTP server."""
 
     def __init__(
-        self, lanes: MemoryLanes, delays: MemoryDelays, commands: MemoryCommands, peers: KnownPeers, client: Client
+        self,
+        lanes: MemoryLanes,
+        delays: MemoryDelays,
+        commands: MemoryCommands,
+        peers: KnownPeers,
+        access: MemoryAccess,
+        client: Client,
     ) -> None:
         self.lanes = lanes
         self.commands = commands
         self.delays = delays
         self.peers = peers
+        self.access = access
         self.client = client
         self.url = peers.own_url
 
@@ -339,19 +399,34 @@ class MemoryCluster:
         self.clock = SettableClock(NOW)
         self.settings = Settings()
         self.idempotency = MemoryLog(self.clock)
+        self.tenants = MemoryTopic()
 
-    async def start(self, *shares: list[int]) -> list[MemoryWorker]:
-        """Start a worker for each list of partitions."""
-        for partitions in shares:
+    async def token(self, role: str, *tenants: str, lifetime: int | None = None, name: str = "") -> str:
+        """Create a token, for all tenants if none is named, and return its text."""
+        (access, *_) = [worker.access for worker in self.workers]
+        await access.store.make_peer_secret()
+        bound = tenants or None
+        _, text = await access.store.create(name or role, Role(role), bound, by="test", lifetime=lifetime)
+        return text.reveal()
+
+    async def start(self, *shares: list[int], as_node: bool = False) -> list[MemoryWorker]:
+        """Start a worker for each list of partitions; they may be the processes of one node."""
+        urls: Any = []
+        for number, partitions in enumerate(shares):
+            process = Process(number, urls, restarts=number) if as_node else None
             lanes, delays, peers = MemoryLanes(partitions), MemoryDelays(), KnownPeers(self.distribution)
             commands = MemoryCommands(self.tables, self.idempotency)
             application = web.Application()
-            install(application, Worker(lanes, delays, commands, peers, self.settings, self.clock))
+            access = MemoryAccess(self.tenants, self.clock)
+            await access.store.follow(lambda: None)
+            worker = Worker(lanes, delays, commands, peers, self.settings, self.clock, access, process)
+            install(application, worker)
             client: Client = TestClient(TestServer(application))
             await client.start_server()
             peers.own_url = str(client.make_url("")).rstrip("/")
+            urls.append(peers.own_url)
             self.distribution[peers.own_url] = {TOPIC: partitions, "unrelated": [0]}
-            self.workers.append(MemoryWorker(lanes, delays, commands, peers, client))
+            self.workers.append(MemoryWorker(lanes, delays, commands, peers, access, client))
         return self.workers
 
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:

@@ -11,6 +11,7 @@ import aiohttp
 import faust
 import pytest
 
+from light_scheduler.access import AccessBook
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.lanes.status import LaneStatus
@@ -22,6 +23,9 @@ class NoLanes:
     def tables(self) -> dict[tuple[str, int], object]:
         return {}
 
+    async def catch_up(self) -> set[tuple[str, int]]:
+        return set()
+
     def status(self) -> list[LaneStatus]:
         return []
 
@@ -29,6 +33,12 @@ class NoLanes:
 class NoDelays:
     def lanes(self) -> list[DelayLaneStatus]:
         return []
+
+
+class NoTokens:
+    book = AccessBook()
+    is_loaded = True
+    oidc = None
 
 
 @pytest.fixture
@@ -41,7 +51,7 @@ def new_app(tmp_path: Path, host: str = "127.0.0.1") -> faust.App:
         probe.bind((host, 0))
         settings = Settings(web_host=host, web_port=probe.getsockname()[1], max_payload_bytes=30_000)
     app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **faust_options(settings))
-    attach(app, lanes=NoLanes(), delays=NoDelays(), peers=AssignedPeers(app), settings=settings)  # type: ignore[arg-type]
+    attach(app, lanes=NoLanes(), delays=NoDelays(), peers=AssignedPeers(app), access=NoTokens(), settings=settings)  # type: ignore[arg-type]
     return app
 
 

@@ -17,6 +17,7 @@ import pytest
 from aiohttp import web
 from support.waiting import eventually
 
+from light_scheduler.access import AccessBook, Token
 from light_scheduler.clock import SettableClock
 from light_scheduler.settings import Settings
 from light_scheduler.web import Worker, bodies, connection, install, listener
@@ -83,6 +84,16 @@ async def serving(application: web.Application) -> AsyncIterator[Server]:
         await runner.cleanup()
 
 
+class NoTokens:
+    book = AccessBook()
+    store: Any = None
+    oidc = None
+    is_loaded = True
+
+    def used(self, token: Token) -> None:
+        raise AssertionError
+
+
 class NoPeers:
     own_url = "http://127.0.0.1:1"
 
@@ -94,7 +105,8 @@ class NoPeers:
 async def server() -> AsyncIterator[Server]:
     nothing: Any = None
     application = web.Application(client_max_size=2 * MIB)
-    install(application, Worker(nothing, nothing, nothing, NoPeers(), Settings(), SettableClock(1_800_000_000_000)))
+    clock = SettableClock(1_800_000_000_000)
+    install(application, Worker(nothing, nothing, nothing, NoPeers(), Settings(), clock, NoTokens()))
     async with serving(application) as server:
         yield server
 

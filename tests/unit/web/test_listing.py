@@ -10,6 +10,7 @@ import pytest
 from light_scheduler.tables.views import Query
 from light_scheduler.web import own, scatter
 from light_scheduler.web.own import own_page
+from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER
 
 LIST = "/api/v1/tenants/default/schedules"
 NOW = 1_800_000_000_000
@@ -204,6 +205,15 @@ async def test_a_partition_that_leaves_while_it_is_read_is_not_spoken_for(
     assert page.lanes == [(TOPIC, 0)]
 
 
+@pytest.mark.parametrize("path", [LIST, f"{LIST}/none"])
+async def test_a_partition_that_may_lack_an_answered_command_is_missing(workers: Any, path: str) -> None:
+    workers[1].lanes.late = {(TOPIC, 1)}
+    problem = await workers[0].json(path, status=503)
+    assert [(each["partition"], each["reason"]) for each in problem["missing"]] == [
+        (1, "is not running, or waits for a commit")
+    ]
+
+
 async def test_a_worker_that_is_down_is_named_with_its_partitions(cluster: Any, workers: Any) -> None:
     cluster.put("a")
     await workers[1].stop()
@@ -242,7 +252,9 @@ async def test_a_worker_that_does_not_answer_in_time_counts_as_down(
 async def test_a_partition_that_is_still_being_restored_is_missing(workers: Any) -> None:
     workers[1].lanes.states[TOPIC, 3] = "restoring"
     problem = await workers[0].json(LIST, status=503)
-    assert [(each["partition"], each["reason"]) for each in problem["missing"]] == [(3, "is not running yet")]
+    assert [(each["partition"], each["reason"]) for each in problem["missing"]] == [
+        (3, "is not running, or waits for a commit")
+    ]
 
 
 async def test_a_partition_that_nobody_has_is_missing(cluster: Any) -> None:
@@ -267,7 +279,7 @@ async def test_a_partition_that_two_workers_have_while_it_moves_is_listed_once(c
 
 async def test_a_request_marked_as_local_goes_no_further(cluster: Any, workers: Any) -> None:
     await workers[1].stop()
-    headers = {scatter.SCOPE_HEADER: scatter.LOCAL_SCOPE}
+    headers = {SCOPE_HEADER: LOCAL_SCOPE}
     async with workers[0].client.get(LIST, headers=headers) as response:
         assert response.status == 200
         assert response.content_type == scatter.SHARE_MEDIA_TYPE

@@ -190,7 +190,7 @@ async def test_the_openapi_document_has_the_parameters_of_a_list(workers: Any) -
     ]
     assert in_query["limit"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 300}
     assert in_query["sort"] == {"enum": ["due", "id"], "default": "id"}
-    assert set(listing["responses"]) == {"200", "400", "429", "503", "default"}
+    assert set(listing["responses"]) == {"200", "400", "401", "403", "404", "429", "503", "default"}
 
 
 async def test_the_start_page_links_to_what_answers(workers: Any) -> None:

@@ -160,6 +160,8 @@ def test_a_null_record_cancels_what_its_key_names() -> None:
         ({"command": "pause", "target": {"topic": "t"}}, "target.topic", "has no meaning for a pause"),
         ({"command": "cancel", "ttl": 5}, "ttl", "no meaning for a cancel"),
         ({"correlation_id": "x"}, "correlation_id", "needs reply_topic"),
+        ({"reply_partition": 1}, "reply_partition", "needs reply_topic"),
+        ({"reply_topic": "r", "reply_partition": -1}, "reply_partition", "not a whole number"),
         ({"payload": "text"}, "payload", "must be a JSON object"),
         ({"payload": {}}, "payload", "exactly one of"),
         ({"payload": {"text": "a", "json": 1}}, "payload", "exactly one of"),
@@ -263,6 +265,7 @@ _EXAMPLES: dict[str, Any] = {
     "on_conflict": ["keep"],
     "expected_version": [1, "1"],
     "reply_topic": ["r"],
+    "reply_partition": [0, "3"],
     "correlation_id": ["c"],
 }
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,11 +11,18 @@ from hypothesis import strategies as st
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import (
     DEFAULT_PRIORITY,
+    Acknowledgement,
+    Awaited,
+    Backoff,
+    Bounds,
     BulkCommand,
     BulkPart,
     BulkTotal,
     ControlCommand,
+    Cron,
     Entry,
+    FixedDelay,
+    FixedRate,
     Once,
     Progress,
     ReplyTo,
@@ -23,7 +31,9 @@ from light_scheduler.model import (
     Selection,
     Target,
 )
+from light_scheduler.tables.table import CHECKPOINT_VERSION, RECORDS_IN
 from light_scheduler.wire.state import (
+    FORMAT_VERSION,
     CommandsLog,
     bulk_part_key,
     bulk_total_key,
@@ -99,14 +109,17 @@ ENTRY_BYTES = (
 POSITION_BYTES = bytes.fromhex("010000000000001267")
 
 
-def test_a_schedule_record_of_format_version_1_golden() -> None:
-    assert encode_entry(ENTRY) == ENTRY_BYTES
+NOW = bytes([FORMAT_VERSION])
+
+
+def test_a_schedule_record_golden() -> None:
+    assert encode_entry(ENTRY) == NOW + ENTRY_BYTES[1:]
     assert decode_entry(ENTRY_BYTES) == ENTRY
     assert decode_entry(FIRST_ENTRY_BYTES) == ENTRY
 
 
-def test_a_position_record_of_format_version_1_golden() -> None:
-    assert encode_position(4711) == POSITION_BYTES
+def test_a_position_record_golden() -> None:
+    assert encode_position(4711) == NOW + POSITION_BYTES[1:]
     assert decode_position(POSITION_BYTES) == 4711
 
 
@@ -154,15 +167,15 @@ SWEEP_BYTES = bytes.fromhex(
 TALLY = BulkTotal(ControlCommand("cancel", "acme", "*", None, 1, 7, AT, selection=Selection()), (0, 2), 5, "7f")
 
 
-def test_a_record_of_a_command_for_many_of_format_version_1_golden() -> None:
-    assert encode_bulk_part(BULK) == SWEEP_BYTES
+def test_a_record_of_a_bulk_command_golden() -> None:
+    assert encode_bulk_part(BULK) == NOW + SWEEP_BYTES[1:]
     assert decode_bulk_part(SWEEP_BYTES) == BULK
     assert bulk_part_key(0x1267) == bytes.fromhex("030000000000001267")
 
 
-def test_a_tally_of_format_version_1_golden() -> None:
+def test_a_total_golden() -> None:
     record = encode_bulk_total(TALLY)
-    assert record[:2] == bytes.fromhex("0194")  # version, [command, awaited, changed, token]
+    assert record[:2] == NOW + bytes.fromhex("94")  # version, [command, awaited, changed, token]
     assert record[-7:] == bytes.fromhex("92000205a23766")  # [0, 2], 5, "7f"
     assert decode_bulk_total(record) == TALLY
     assert bulk_total_key(0x1267) == bytes.fromhex("040000000000001267")
@@ -209,7 +222,7 @@ def test_every_position_reads_back_as_it_was(offset: int) -> None:
     assert decode_position(encode_position(offset)) == offset
 
 
-def parts_of(entry: Entry) -> tuple[list[object], list[object]]:
+def parts_of(entry: Entry) -> tuple[list[Any], list[Any]]:
     schedule, progress = msgspec.msgpack.decode(encode_entry(entry)[1:])
     return schedule, progress
 
@@ -225,13 +238,69 @@ def test_a_record_without_the_fields_that_came_later_reads_with_their_defaults()
     assert read.schedule.id == ENTRY.schedule.id
 
 
-def test_a_record_with_fields_that_were_appended_later_reads_without_them() -> None:
+@pytest.mark.parametrize("place", ["schedule", "progress", "target", "entry"])
+def test_a_record_with_a_field_that_is_not_known_is_refused_since_writing_it_again_would_drop_the_field(
+    place: str,
+) -> None:
     schedule, progress = parts_of(ENTRY)
-    later = b"\x01" + msgspec.msgpack.encode([[*schedule, "new"], [*progress, {"new": 1}], ["new"]])
-    assert decode_entry(later) == ENTRY
+    schedule += [None] * (len(Schedule.__struct_fields__) - len(schedule))
+    progress += list(msgspec.to_builtins(Progress(0, 0)))[len(progress) :]
+    assert decode_entry(b"\x01" + msgspec.msgpack.encode([schedule, progress])) == ENTRY
+    entry: list[Any] = [schedule, progress]
+    longer: dict[str, list[Any]] = {"schedule": schedule, "progress": progress, "target": schedule[4], "entry": entry}
+    longer[place].append("new")
+    with pytest.raises(FormatError, match="of at most length"):
+        decode_entry(b"\x01" + msgspec.msgpack.encode(entry))
 
 
-@pytest.mark.parametrize("version", [2, 3, 255])
+def test_a_bulk_command_with_a_field_that_is_not_known_is_refused() -> None:
+    part = msgspec.msgpack.decode(SWEEP_BYTES[1:])
+    part[0]["new"] = 1
+    with pytest.raises(FormatError, match="unknown field `new`"):
+        decode_bulk_part(b"\x01" + msgspec.msgpack.encode(part))
+
+
+FIELDS_OF_FORMAT_2 = {
+    Entry: "schedule progress",
+    Schedule: "tenant id version trigger target payload headers source_partition source_offset accepted_at ttl "
+    "priority labels bounds acknowledgement",
+    Progress: "due arrival sequence attempt wake planned first_due refusals retry_at paused triggered queued awaited "
+    "swept delivered",
+    Target: "topic key partition partition_key",
+    Bounds: "start end max_firings jitter window misfire misfire_grace",
+    Acknowledgement: "timeout max_attempts overlap",
+    Awaited: "due sequence attempt until fired_at",
+    Once: "at late",
+    FixedRate: "interval anchor",
+    FixedDelay: "delay",
+    Cron: "expression dialect timezone",
+    Backoff: "intervals initial factor longest attempts spread",
+    BulkPart: "command origin_partition origin_offset after changed token",
+    BulkTotal: "command awaited changed token",
+    ControlCommand: "name tenant id key partition offset recorded_at expected_version reply_to selection",
+    RescheduleCommand: "tenant id key timing partition offset recorded_at on_past expected_version reply_to bounds "
+    "selection",
+    Selection: "id_prefix labels",
+    ReplyTo: "topic correlation_id partition",
+}
+
+
+def test_what_is_stored_has_the_fields_of_its_format_version() -> None:
+    """A field more is a format more: raise `FORMAT_VERSION` and `CHECKPOINT_VERSION`, then write the field here."""
+    assert FORMAT_VERSION == 2
+    assert {kind: " ".join(kind.__struct_fields__) for kind in FIELDS_OF_FORMAT_2} == FIELDS_OF_FORMAT_2
+
+
+def test_a_format_of_records_has_a_version_of_the_table_that_holds_them() -> None:
+    assert RECORDS_IN[CHECKPOINT_VERSION] == FORMAT_VERSION
+    assert max(RECORDS_IN) == CHECKPOINT_VERSION
+
+
+def test_everything_that_is_stored_refuses_fields_that_it_does_not_know() -> None:
+    assert [kind for kind in FIELDS_OF_FORMAT_2 if not kind.__struct_config__.forbid_unknown_fields] == []
+
+
+@pytest.mark.parametrize("version", [FORMAT_VERSION + 1, FORMAT_VERSION + 2, 255])
 def test_a_newer_format_is_told_from_garbage(version: int) -> None:
     with pytest.raises(FormatTooNew, match=f"format {version}"):
         decode_entry(bytes([version]) + ENTRY_BYTES[1:])
@@ -281,7 +350,7 @@ LOG = CommandsLog("vPeOCWypqUOSepEvx0cbog", "app", "commands")
 @given(st.binary(max_size=12) | damaged(POSITION_BYTES) | damaged(encode_position(4711, LOG)))
 def test_any_bytes_are_a_position_or_a_format_error(value: bytes) -> None:
     with contextlib.suppress(FormatError):
-        assert encode_position(decode_position(value), decode_commands_log(value)) == value
+        assert encode_position(decode_position(value), decode_commands_log(value)) == NOW + value[1:]
 
 
 @pytest.mark.parametrize("value", [b"", b"\x00", b"\x01", POSITION_BYTES[:-1], POSITION_BYTES + b"\x00"])
@@ -297,7 +366,7 @@ def test_a_position_says_in_which_log_it_is(log: CommandsLog | None) -> None:
 
 
 def test_the_bytes_of_a_position_with_its_log_are_fixed() -> None:
-    assert encode_position(4711, LOG) == POSITION_BYTES + b"vPeOCWypqUOSepEvx0cbog\x00app\x00commands"
+    assert encode_position(4711, LOG) == NOW + POSITION_BYTES[1:] + b"vPeOCWypqUOSepEvx0cbog\x00app\x00commands"
 
 
 def test_identities_of_different_schedules_differ() -> None:

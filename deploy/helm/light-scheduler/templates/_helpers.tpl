@@ -1,0 +1,97 @@
+{{- define "light-scheduler.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "light-scheduler.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else if contains (include "light-scheduler.name" .) .Release.Name }}
+{{- .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "light-scheduler.name" .) | trunc 52 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "light-scheduler.selector" -}}
+app.kubernetes.io/name: {{ include "light-scheduler.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "light-scheduler.labels" -}}
+{{ include "light-scheduler.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+{{- end }}
+
+{{- define "light-scheduler.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{- define "light-scheduler.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ .Values.serviceAccount.name | default (include "light-scheduler.fullname" .) }}
+{{- else -}}
+{{ .Values.serviceAccount.name | default "default" }}
+{{- end }}
+{{- end }}
+
+{{/* How to reach Kafka, and all other settings: for workers and for the job that creates the topics. */}}
+{{- define "light-scheduler.environment" -}}
+- name: LIGHT_SCHEDULER_APP_ID
+  value: {{ .Values.appId | quote }}
+- name: LIGHT_SCHEDULER_BROKER
+  value: {{ printf "kafka://%s" (required "kafka.brokers is required: --set kafka.brokers=kafka-1:9092\\,kafka-2:9092" .Values.kafka.brokers) | quote }}
+- name: LIGHT_SCHEDULER_SECURITY_PROTOCOL
+  value: {{ .Values.kafka.securityProtocol | quote }}
+{{- with .Values.kafka.saslMechanism }}
+- name: LIGHT_SCHEDULER_SASL_MECHANISM
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.kafka.saslUsername }}
+- name: LIGHT_SCHEDULER_SASL_USERNAME
+  value: {{ . | quote }}
+{{- end }}
+{{- range $setting, $key := .Values.kafka.secretFiles }}
+- name: LIGHT_SCHEDULER_{{ $setting | upper }}
+  value: {{ printf "/run/secrets/light-scheduler/%s" $key | quote }}
+{{- end }}
+- name: LIGHT_SCHEDULER_LOG_FORMAT
+  value: {{ .Values.settings.log_format | default "json" | quote }}
+{{- range $setting, $value := omit .Values.settings "log_format" }}
+- name: LIGHT_SCHEDULER_{{ $setting | upper }}
+  value: {{ include "light-scheduler.setting" $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* A value as in the environment: lists with commas, whole numbers without an exponent. */}}
+{{- define "light-scheduler.setting" -}}
+{{- if kindIs "slice" . -}}
+{{ join "," . }}
+{{- else if kindIs "float64" . -}}
+{{ int64 . }}
+{{- else -}}
+{{ . }}
+{{- end -}}
+{{- end }}
+
+{{- define "light-scheduler.secretMount" -}}
+{{- if .Values.kafka.secretFiles }}
+- name: kafka
+  mountPath: /run/secrets/light-scheduler
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "light-scheduler.secretVolume" -}}
+{{- if .Values.kafka.secretFiles }}
+- name: kafka
+  secret:
+    secretName: {{ required "kafka.existingSecret is required with kafka.secretFiles: the name of a Secret with those keys" .Values.kafka.existingSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}

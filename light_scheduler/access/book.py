@@ -1,0 +1,87 @@
+"""All tokens at one moment, and whose token a text is. Pure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from light_scheduler.errors import FormatError
+
+from .records import PEER_SECRET_KEY, Revocation, Use, decode_peer_secret, decode_record
+from .tokens import Token, TokenError, parts_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AccessBook:
+    """`unreadable` counts the tokens that this version cannot read: they are not accepted.
+
+    A token that was revoked stays in the book: access stays set up when the last token is revoked.
+    """
+
+    tokens: Mapping[str, Token] = field(default_factory=dict)
+    revoked: Mapping[str, Revocation] = field(default_factory=dict)
+    used: Mapping[str, int] = field(default_factory=dict)
+    peer_secret: bytes | None = field(default=None, repr=False)
+    unreadable: int = 0
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether requests need a token: there is one, or was."""
+        return bool(self.tokens or self.revoked or self.unreadable)
+
+    def holder(self, text: str, now: int) -> Token:
+        """Return the token that a text stands for. Raises TokenError, which tells nothing to who has no such text."""
+        id, hashed = parts_of(text)
+        token = self.tokens.get(id)
+        if token is None or not token.accepts(hashed, now):
+            raise TokenError("token", "is not a token of this application")
+        if id in self.revoked:
+            raise TokenError("token", "was revoked")
+        if token.is_expired(now):
+            raise TokenError("token", "has expired")
+        return token
+
+    def state(self, id: str, now: int) -> str:
+        """Return `valid`, `expired` or `revoked`."""
+        if id in self.revoked:
+            return "revoked"
+        return "expired" if self.tokens[id].is_expired(now) else "valid"
+
+
+def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
+    """Return what a compacted topic says of access; records of others are passed over."""
+    tokens: dict[str, Token] = {}
+    revoked: dict[str, Revocation] = {}
+    used: dict[str, int] = {}
+    unreadable = 0
+    for key, value in entries.items():
+        try:
+            found = decode_record(key, value)
+        except FormatError as error:
+            unreadable += 1
+            log.warning("a token is not accepted: %s", error)
+            continue
+        if found is None:
+            continue
+        id, told = found
+        if isinstance(told, Token):
+            tokens[id] = told
+        elif isinstance(told, Revocation):
+            revoked[id] = told
+        elif isinstance(told, Use):
+            used[id] = told.at
+    return AccessBook(tokens, revoked, used, _peer_secret(entries), unreadable)
+
+
+def _peer_secret(entries: Mapping[bytes, bytes]) -> bytes | None:
+    value = entries.get(PEER_SECRET_KEY)
+    if value is None:
+        return None
+    try:
+        return decode_peer_secret(value)
+    except FormatError as error:
+        log.warning("%s", error)
+        return None

@@ -1,0 +1,111 @@
+"""The public keys of an identity provider, read again when they change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from light_scheduler.errors import SchedulerError
+
+FRESH_S = 300.0
+"""How long keys are used without a look for new ones: one that the provider has withdrawn is accepted no longer."""
+
+STALE_S = 3_600.0
+"""How long keys are used while the provider does not answer."""
+
+RETRY_S = 10.0
+"""Between two looks that a token causes: tokens with made-up key ids cause no more of them."""
+
+TIMEOUT_S = 5.0
+MOST_BYTES = 1 << 20
+
+log = logging.getLogger(__name__)
+
+Key = Mapping[str, Any]
+
+
+class KeysUnavailable(SchedulerError):
+    """The keys of the identity provider cannot be read."""
+
+    retriable = True
+
+
+class KeySet:
+    """Keys by their ids. `monotonic` is in seconds."""
+
+    def __init__(self, issuer: str, jwks_url: str | None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._issuer = issuer
+        self._jwks_url = jwks_url
+        self._monotonic = monotonic
+        self._keys: dict[str | None, Key] = {}
+        self._read_at: float | None = None
+        self._tried_at: float | None = None
+        self._reading = asyncio.Lock()
+
+    async def key(self, id: str | None) -> Key | None:
+        """Return the key of an id (None: the only key without one). Raises KeysUnavailable."""
+        if not self._is_younger(self._read_at, FRESH_S) or id not in self._keys:
+            await self._read_again()
+        if not self._is_younger(self._read_at, STALE_S):
+            raise KeysUnavailable(f"the keys of {self._issuer} cannot be read: see the log of the worker")
+        return self._keys.get(id)
+
+    async def _read_again(self) -> None:
+        async with self._reading:
+            if self._is_younger(self._tried_at, RETRY_S):
+                return
+            self._tried_at = self._monotonic()
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    self._keys = _usable(await self._fetched())
+            except (TimeoutError, aiohttp.ClientError, msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+                log.warning("the keys of %s cannot be read: %s", self._issuer, error or type(error).__name__)
+                return
+            self._read_at = self._monotonic()
+
+    def _is_younger(self, at: float | None, seconds: float) -> bool:
+        return at is not None and self._monotonic() - at < seconds
+
+    async def _fetched(self) -> Any:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+            url = self._jwks_url
+            if url is None:
+                place = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
+                document = await _document(session, place)
+                if document.get("issuer") != self._issuer:
+                    raise ValueError(f"{place} is of the issuer {document.get('issuer')!r}")
+                url = str(document.get("jwks_uri"))
+                if url.partition(":")[0] != self._issuer.partition(":")[0]:
+                    raise ValueError(f"{place} names keys at {url}, which is not as safe as the issuer")
+            return (await _document(session, url)).get("keys")
+
+
+async def _document(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
+    async with session.get(url, allow_redirects=False, raise_for_status=True) as response:
+        if response.status != HTTPStatus.OK:
+            raise ValueError(f"{url} answers {response.status}")
+        body = bytearray()
+        async for part in response.content.iter_any():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise ValueError(f"{url} answers more than {MOST_BYTES} bytes")
+    return msgspec.json.decode(body, type=dict[str, Any])
+
+
+def _usable(keys: Any) -> dict[str | None, Key]:
+    """Return the keys for signatures, by id. Raises ValueError if there are none."""
+    found: dict[str | None, Key] = {
+        key.get("kid"): key
+        for key in (keys if isinstance(keys, list) else [])
+        if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig"
+    }
+    if not found:
+        raise ValueError("there is no public key for signatures")
+    return found

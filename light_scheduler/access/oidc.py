@@ -1,0 +1,88 @@
+"""Tokens of an identity provider (JSON Web Tokens): who they are for, whether they are genuine, and what they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jwt
+
+from light_scheduler.connection.identity_provider import ALL_TENANTS, IdentityProvider
+
+from .identity import Identity, Role
+from .jwks import KeySet
+from .tokens import TokenError
+
+LEEWAY_S = 30
+"""How far the clocks of the provider and of a worker may differ."""
+
+LONGEST = 16_384
+
+_ALGORITHMS = {
+    "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+    "EC": frozenset({"ES256", "ES384", "ES512"}),
+    "OKP": frozenset({"EdDSA"}),
+}
+"""Asymmetric ones only, and for each kind of key its own: the header of a token does not choose how it is checked."""
+
+_REQUIRED = ["exp", "iss", "aud", "sub"]
+
+
+class Oidc:
+    """Accepts the tokens of one provider."""
+
+    def __init__(self, provider: IdentityProvider, keys: KeySet | None = None) -> None:
+        self._provider = provider
+        self._keys = keys or KeySet(provider.issuer, provider.jwks_url)
+
+    async def identity(self, text: str) -> Identity:
+        """Return who a token is for. Raises TokenError, KeysUnavailable."""
+        try:
+            header = jwt.get_unverified_header(text) if len(text) <= LONGEST else {}
+        except jwt.PyJWTError:
+            header = {}
+        algorithm, id = header.get("alg"), header.get("kid")
+        if not isinstance(algorithm, str) or not isinstance(id, str | None):
+            raise TokenError("token", "is not a token of this application, nor of its identity provider")
+        key = await self._keys.key(id)
+        if key is None:
+            raise TokenError("token", f"is signed with a key that {self._provider.issuer} does not have")
+        return identity_of(self._claims(text, key, algorithm), self._provider)
+
+    def _claims(self, text: str, key: Mapping[str, Any], algorithm: str) -> Mapping[str, Any]:
+        if algorithm not in _ALGORITHMS[key["kty"]] or key.get("alg", algorithm) != algorithm:
+            raise TokenError("token", f"is signed with {algorithm!r}, which its key is not for")
+        try:
+            return jwt.decode(
+                text,
+                jwt.PyJWK(dict(key), algorithm),
+                algorithms=[algorithm],
+                audience=self._provider.audience,
+                issuer=self._provider.issuer,
+                leeway=LEEWAY_S,
+                options={"require": _REQUIRED},
+            )
+        except jwt.ExpiredSignatureError:
+            raise TokenError("token", "has expired") from None
+        except jwt.PyJWTError as error:
+            raise TokenError("token", f"is not valid: {error}") from None
+
+
+def identity_of(claims: Mapping[str, Any], provider: IdentityProvider) -> Identity:
+    """Return who claims are of: the highest role that they give, for the tenants that they name. Raises TokenError."""
+    roles = [Role(provider.roles[value]) for value in _values(claims, provider.role_claim) if value in provider.roles]
+    if not roles:
+        raise TokenError("token", f"has no role: its claim {provider.role_claim} has no value that oidc_roles names")
+    tenants = _values(claims, provider.tenant_claim)
+    bound = None if ALL_TENANTS in tenants else frozenset(tenants)
+    return Identity(f"oidc:{claims['sub']}", max(roles, key=list(Role).index), bound)
+
+
+def _values(claims: Mapping[str, Any], path: str) -> list[str]:
+    """Return the texts of a claim: a list of them, or several in one, with spaces between, as scopes are."""
+    value: Any = claims
+    for part in [path] if path in claims else path.split("."):  # names of claims may be URLs, which have dots
+        value = value.get(part) if isinstance(value, dict) else None
+    if isinstance(value, str):
+        return value.split()
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []

@@ -1,0 +1,94 @@
+"""The tokens in a worker: follows the topic, and notes when tokens are used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from light_scheduler.clock import Clock
+from light_scheduler.connection import Address
+from light_scheduler.errors import SchedulerError
+from light_scheduler.kafka.compacted import CompactedTopic
+
+from .book import AccessBook
+from .oidc import Oidc
+from .store import TokenStore
+from .tokens import Token
+
+NOTE_EVERY_MS = 300_000
+"""A use is written at most so often for each token, by each worker."""
+
+RETRY_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class AccessService(Service):
+    """Runs beside the lanes, on the same event loop."""
+
+    def __init__(self, connection: Address, topic: str, clock: Clock, oidc: Oidc | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.oidc = oidc
+        self._clock = clock
+        self._uses: dict[str, int] = {}
+        self._noted: dict[str, int] = {}
+        self._running: list[asyncio.Future[Any]] = []
+        self.store = TokenStore(CompactedTopic(connection, topic), clock)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the book has been read; nobody is let in before."""
+        return self.store.is_loaded
+
+    @property
+    def book(self) -> AccessBook:
+        return self.store.book
+
+    def used(self, token: Token) -> None:
+        """Note that a token was used."""
+        now = self._clock.now()
+        known = max(self.book.used.get(token.id, 0), self._noted.get(token.id, 0))
+        if now - known >= NOTE_EVERY_MS:
+            self._uses[token.id] = now
+
+    async def on_start(self) -> None:
+        self._running = [self.add_future(self._follow()), self.add_future(self._note())]
+
+    async def on_stop(self) -> None:
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    async def _follow(self) -> None:
+        while not self.should_stop:
+            try:
+                await self.store.follow(lambda: None)
+            except (SchedulerError, KafkaError, OSError) as error:
+                log.warning("following the tokens: %r; trying again", error)
+                await self.sleep(RETRY_S)
+
+    async def _note(self) -> None:
+        """Write what is to be written: the workers' secret if there is none, and uses of tokens."""
+        while not self.should_stop:
+            await self.sleep(RETRY_S)
+            if not self.is_loaded:
+                continue
+            uses, self._uses = self._uses, {}
+            try:
+                await self.store.make_peer_secret()
+                if uses:
+                    self._noted |= uses
+                    await self.store.note_used(uses)
+            except SchedulerError as error:
+                if self._is_ending():  # the write was cut short
+                    return
+                log.warning("the topic of the tokens cannot be written: %s; trying again later", error)
+                await self.sleep(NOTE_EVERY_MS / 1_000)
+
+    def _is_ending(self) -> bool:
+        return bool(self.should_stop)

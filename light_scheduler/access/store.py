@@ -1,0 +1,119 @@
+"""The tenants topic as the place of all tokens: reads the book of them, and changes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from light_scheduler.clock import Clock
+from light_scheduler.connection import Address, Secret
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.connection import broker_errors
+
+from .book import AccessBook, access_book
+from .identity import Role
+from .records import Record, Revocation, Use, new_peer_secret_record, revoked_record, token_record, used_record
+from .tokens import Token, TokenError, new_token, rotated
+
+
+class Entries(Protocol):
+    """The tenants topic: a `CompactedTopic`."""
+
+    is_loaded: bool
+
+    @property
+    def entries(self) -> Mapping[bytes, bytes]: ...
+
+    async def follow(self, changed: Callable[[], None]) -> None: ...
+
+    async def write_all(self, records: Iterable[Record]) -> None: ...
+
+
+class TokenStore:
+    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them."""
+
+    def __init__(self, topic: Entries, clock: Clock) -> None:
+        self._topic = topic
+        self._clock = clock
+        self._changing = asyncio.Lock()
+        self.book = AccessBook()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the book is that of the topic."""
+        return self._topic.is_loaded
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Keep the book up to date for ever; `changed` is called after each change. Raises KafkaError."""
+
+        def read() -> None:
+            self.book = access_book(self._topic.entries)
+            changed()
+
+        await self._topic.follow(read)
+
+    async def create(
+        self, name: str, role: Role, tenants: Iterable[str] | None, *, by: str, lifetime: int | None
+    ) -> tuple[Token, Secret]:
+        """Add a token, and return it with its text, which is not stored. Raises TokenError, BrokerError."""
+        token, text = new_token(name, role, tenants, by=by, now=self._clock.now(), lifetime=lifetime)
+        await self._write([token_record(token)])
+        return token, text
+
+    async def rotate(self, id: str, *, keep: int) -> tuple[Token, Secret]:
+        """Give a token a new text; the one before is valid for `keep` ms. Raises TokenError, BrokerError."""
+        async with self._changing:
+            token, text = rotated(self._valid(id), now=self._clock.now(), keep=keep)
+            await self._write([token_record(token)])
+        return token, text
+
+    async def revoke(self, id: str, *, by: str) -> Token:
+        """End a token for good, and return what it was. Raises TokenError, BrokerError."""
+        async with self._changing:
+            token = self._valid(id)
+            await self._write([revoked_record(id, Revocation(self._clock.now(), by))])
+        return token
+
+    async def note_used(self, uses: dict[str, int]) -> None:
+        """Store when tokens were used: id -> UTC epoch ms. Raises BrokerError."""
+        await self._write([used_record(id, Use(at)) for id, at in uses.items()])
+
+    async def make_peer_secret(self) -> None:
+        """Make the secret of the workers, unless there is one. Raises BrokerError."""
+        if self.book.peer_secret is None:
+            await self._write([new_peer_secret_record()])
+
+    def _valid(self, id: str) -> Token:
+        if id not in self.book.tokens:
+            raise TokenError("id", f"there is no token {id!r}")
+        if id in self.book.revoked:
+            raise TokenError("id", f"token {id} was revoked already")
+        return self.book.tokens[id]
+
+    async def _write(self, records: list[Record]) -> None:
+        if not self.is_loaded:
+            raise BrokerError("the tokens have not been read yet; try again")
+        await self._topic.write_all(records)
+
+
+@asynccontextmanager
+async def opened_store(connection: Address, topic: str, clock: Clock, timeout_s: float) -> AsyncIterator[TokenStore]:
+    """Follow a store for as long as it takes to use it. Raises BrokerError if it cannot be read in time."""
+    store, loaded = TokenStore(CompactedTopic(connection, topic), clock), asyncio.Event()
+    following = asyncio.create_task(store.follow(loaded.set))
+    waiting = asyncio.create_task(loaded.wait())
+    try:
+        await asyncio.wait([following, waiting], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if following.done():
+            with broker_errors(f"reading {topic}"):
+                following.result()
+        if not loaded.is_set():
+            raise BrokerError(f"{topic} could not be read within {timeout_s:g} s")
+        yield store
+    finally:
+        for task in (following, waiting):
+            task.cancel()
+        await asyncio.wait([following, waiting])

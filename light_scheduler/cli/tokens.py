@@ -1,0 +1,205 @@
+"""`light-scheduler tokens`: who may use the HTTP API. Works on Kafka, so it needs no token, but rights there."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+from rich.table import Table
+
+from light_scheduler.access.identity import Role
+from light_scheduler.clock import SystemClock
+from light_scheduler.settings import Settings
+from light_scheduler.wire.instants import format_instant
+
+from .answers import quiet_kafka_client
+from .durations import Duration
+from .examples import examples
+from .options import json_option, settings_options
+from .schedule_output import print_whole, relative, shown
+from .suggesting import SuggestingGroup
+
+if TYPE_CHECKING:
+    from light_scheduler.access.store import TokenStore
+    from light_scheduler.access.tokens import Token
+    from light_scheduler.connection import Secret
+    from light_scheduler.web.token_documents import NewTokenDocument, TokenList
+
+T = TypeVar("T")
+
+_READ_TIMEOUT_S = 4.0
+_SETTINGS = ("app_id", "broker")
+
+
+@click.group("tokens", cls=SuggestingGroup)
+def command() -> None:
+    """Create, list, rotate or revoke the tokens of the HTTP API. With the first token, every request needs one."""
+
+
+@command.command(
+    "create",
+    epilog=examples(
+        "tokens create ops --role admin --all-tenants",
+        "tokens create shop --role write --tenant shop --tenant shop-test --expires-in 90d",
+        "tokens create prometheus --role metrics --all-tenants",
+    ),
+)
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    required=True,
+    help="What the token may do; each role includes those before it.",
+)
+@click.option("--tenant", "tenants", multiple=True, metavar="TENANT", help="Tenant to see and change. Can be repeated.")
+@click.option("--all-tenants", is_flag=True, help="See and change all tenants, and what they share.")
+@click.option(
+    "--expires-in",
+    type=Duration(),
+    metavar="DURATION",
+    help="How long the token is valid. Default: it does not expire.",
+)
+@json_option
+@settings_options(*_SETTINGS)
+def create(
+    settings: Settings,
+    name: str,
+    role: str,
+    tenants: tuple[str, ...],
+    all_tenants: bool,
+    expires_in: int | None,
+    as_json: bool,
+) -> None:
+    """Create a token for NAME and print it. It is shown only once. All workers accept it within 2 seconds."""
+    if bool(tenants) == all_tenants:
+        raise click.UsageError("give --tenant for each tenant that the token is for, or --all-tenants")
+    bound = None if all_tenants else tenants
+    _print_new(
+        _changed(settings, lambda store: store.create(name, Role(role), bound, by=_who(), lifetime=expires_in)),
+        as_json=as_json,
+    )
+
+
+@command.command("list", epilog=examples("tokens list", "tokens list --json"))
+@json_option
+@settings_options(*_SETTINGS)
+def list_tokens(settings: Settings, as_json: bool) -> None:
+    """List the tokens, revoked ones included."""
+    from light_scheduler.web.token_documents import TokenList
+
+    now = SystemClock().now()
+    listed = _with_store(settings, lambda store: _at_once(TokenList.of(store.book, now)))
+    if as_json:
+        _print_json(listed)
+    else:
+        _show(listed, now)
+
+
+@command.command("rotate", epilog=examples("tokens rotate 1f0c29ab34de", "tokens rotate 1f0c29ab34de --keep 0"))
+@click.argument("id")
+@click.option("--keep", type=Duration(), default="1d", show_default=True, help="How long the text before stays valid.")
+@json_option
+@settings_options(*_SETTINGS)
+def rotate(settings: Settings, id: str, keep: int, as_json: bool) -> None:
+    """Give the token ID a new text and print it. Name, role and tenants stay."""
+    _print_new(_changed(settings, lambda store: store.rotate(id, keep=keep)), as_json=as_json)
+
+
+@command.command("revoke", epilog=examples("tokens revoke 1f0c29ab34de"))
+@click.argument("id")
+@json_option
+@settings_options(*_SETTINGS)
+def revoke(settings: Settings, id: str, as_json: bool) -> None:
+    """End the token ID for good, on all workers within 2 seconds."""
+    from light_scheduler.web.token_documents import TokenDocument
+
+    async def revoked(store: TokenStore) -> TokenDocument:
+        token = await store.revoke(id, by=_who())
+        return TokenDocument.of(token, store.book, SystemClock().now())
+
+    document = _with_store(settings, revoked)
+    if as_json:
+        _print_json(document)
+    else:
+        click.echo(f"{document.id} revoked")
+
+
+def _changed(settings: Settings, change: Callable[[TokenStore], Awaitable[tuple[Token, Secret]]]) -> NewTokenDocument:
+    from light_scheduler.web.token_documents import NewTokenDocument
+
+    async def changed(store: TokenStore) -> NewTokenDocument:
+        token, text = await change(store)
+        return NewTokenDocument.of(token, text, store.book, SystemClock().now())
+
+    return _with_store(settings, changed)
+
+
+def _with_store(settings: Settings, use: Callable[[TokenStore], Awaitable[T]]) -> T:
+    from light_scheduler.access.store import opened_store
+    from light_scheduler.access.tokens import TokenError
+    from light_scheduler.connection.diagnosis import fault_of
+
+    async def used() -> T:
+        connection = settings.connection
+        if (fault := await fault_of(connection.aiokafka())) is not None:
+            raise fault
+        async with opened_store(connection, settings.topics.tenants, SystemClock(), _READ_TIMEOUT_S) as store:
+            return await use(store)
+
+    quiet_kafka_client()
+    try:
+        return asyncio.run(used())
+    except TokenError as error:
+        raise click.UsageError(str(error)) from error
+
+
+async def _at_once(value: T) -> T:
+    return value
+
+
+def _who() -> str:
+    return f"command line ({getpass.getuser()})"
+
+
+def _print_json(document: object) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(document))
+
+
+def _print_new(document: NewTokenDocument, *, as_json: bool) -> None:
+    if as_json:
+        _print_json(document)
+        return
+    click.echo(document.token)
+    about = document.about
+    tenants = "all tenants" if about.tenants is None else ", ".join(about.tenants)
+    until = "" if about.expires_at is None else f", valid until {format_instant(about.expires_at)}"
+    click.echo(
+        f"Token {about.id} of {about.name}: {about.role}, {tenants}{until}. Keep the text above: it is not "
+        "stored and cannot be shown again.",
+        err=True,
+    )
+
+
+def _show(listed: TokenList, now: int) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("id", "name", "role", "tenants", "state", "expires", "last used", "texts"):
+        table.add_column(name, no_wrap=True)
+    for token in listed.tokens:
+        table.add_row(
+            token.id,
+            shown(token.name),
+            token.role,
+            "all" if token.tenants is None else ",".join(token.tenants),
+            token.state,
+            "never" if token.expires_at is None else relative(token.expires_at - now),
+            "never" if token.last_used_at is None else relative(token.last_used_at - now),
+            str(token.texts),
+        )
+    print_whole(table)
+    if not listed.tokens:
+        click.echo("No tokens: every request over HTTP may do everything.", err=True)

@@ -1,0 +1,231 @@
+"""One client's way to the scheduler and back, for any number of threads: the blocking twin of `Channel`."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack
+from threading import Lock
+from typing import Any, Self, TypeVar
+
+import msgspec
+from confluent_kafka import KafkaException
+
+from light_scheduler.connection import Connection
+from light_scheduler.errors import BrokerError, ClientError
+from light_scheduler.kafka.connection import MAX_REQUEST_BYTES
+from light_scheduler.model import Result
+
+from .blocking_answers import BlockingAnswers
+from .blocking_producer import BlockingProducer
+from .blocking_reading import BlockingReader
+from .channel import CONNECT_TIMEOUT_S, MakeCommand, no_answer, unanswered
+from .commands import CommandToSend
+from .deadline import Deadline
+from .errors import NotDelivered
+from .librdkafka_errors import NO_ANSWER, failure, unreachable
+from .questions import Question
+from .receipt import Receipt, Unanswered
+from .worker_api import WorkerApi, required
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+CLOSE_TIMEOUT_S = 30.0
+
+
+class BlockingChannel:
+    """Sends commands and waits for their results. Nothing is connected before `start`.
+
+    `kafka_options` are librdkafka's, besides those of the connection; `connect_timeout` is in seconds.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        kafka_options: Mapping[str, Any],
+        *,
+        commands_topic: str,
+        results_topic: str,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
+        api: WorkerApi | None = None,
+    ) -> None:
+        self.commands_topic = commands_topic
+        self._results_topic = results_topic
+        self._connection = connection
+        self._kafka_options = kafka_options
+        self._connect_timeout = connect_timeout
+        self._max_request_bytes = max_request_bytes
+        self._api = api
+        self._open_producer: BlockingProducer | None = None
+        self._was_open = False
+        self._known_topics: dict[str, int] = {}
+        self._answers: BlockingAnswers | None = None
+        self._lock = Lock()
+        self._answers_lock = Lock()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Connect. Raises BrokerError if the broker cannot be reached."""
+        with self._lock:
+            if self._open_producer is not None:
+                return
+            producer = BlockingProducer(self._options, self._max_request_bytes)
+            try:
+                producer.client.list_topics(self.commands_topic, timeout=self._connect_timeout)
+            except BaseException as error:
+                producer.close(0)
+                if isinstance(error, KafkaException) and error.args[0].code() in NO_ANSWER:
+                    raise unreachable(self._connection, self._connect_timeout) from error
+                if isinstance(error, KafkaException):
+                    raise failure(f"cannot connect to Kafka at {self._connection}", error.args[0]) from error
+                raise
+            self._open_producer, self._was_open = producer, True
+
+    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError.
+
+        Raises NotDelivered if the broker has not acknowledged all commands within `timeout` seconds.
+        """
+        with self._lock:
+            producer, self._open_producer = self._open_producer, None
+        if producer is None:
+            return
+        left = producer.close(timeout)
+        with self._answers_lock:
+            answers, self._answers = self._answers, None
+        if answers is not None:
+            answers.close()
+        if left:
+            raise NotDelivered([(command.tenant, command.id) for command in left], timeout)
+
+    def __exit__(self, *failure: object) -> None:
+        try:
+            self.close()
+        except NotDelivered as error:
+            if failure[0] is None:
+                raise
+            log.warning("%s", error)  # what ended the block is the news
+
+    def send(self, command: CommandToSend, timeout: float) -> Receipt:
+        """Send a command; return once the broker has it. Raises BrokerError, InvalidCommand if it is too large."""
+        deadline = Deadline(timeout)
+        return _receipt(command, self._sent(command, deadline), deadline)
+
+    def ask(self, make: MakeCommand, timeout: float) -> Result:
+        """Send a command and wait for its result. Raises as `send` does, and ResultTimeout: the command stands."""
+        deadline = Deadline(timeout)
+        with self._running_answers().expected() as (reply_to, result):
+            command = make(reply_to)
+            receipt = _receipt(command, self._sent(command, deadline), deadline)
+            answer = _result(result, deadline)
+        if answer is None:
+            raise no_answer(receipt, timeout)
+        return answer
+
+    def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
+        """Send commands in whole batches. `timeout` begins when the last one has been taken."""
+        sent = [(command, self._sent(command, Deadline(timeout))) for command in commands]
+        deadline = Deadline(timeout)
+        return [_receipt(command, receipt, deadline) for command, receipt in sent]
+
+    def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result | Unanswered]:
+        """Send commands in whole batches and wait for their results; those that do not come in time are marked."""
+        answers = self._running_answers()
+        with ExitStack() as waiting:
+            results: list[Future[Result]] = []
+
+            def commands() -> Iterator[CommandToSend]:
+                for make in makers:
+                    reply_to, result = waiting.enter_context(answers.expected())
+                    results.append(result)
+                    yield make(reply_to)
+
+            receipts = self.send_many(commands(), timeout)
+            deadline = Deadline(timeout)
+            return [
+                _result(result, deadline) or unanswered(receipt)
+                for result, receipt in zip(results, receipts, strict=True)
+            ]
+
+    def asked(self, question: Question[T]) -> T | None:
+        """Ask a worker over HTTP. Raises ClientError, also if there is no address of one."""
+        return required(self._api).asked(question)
+
+    def reader(self, topic: str, *, from_beginning: bool = False) -> BlockingReader:
+        """Return a reader of a topic; its caller closes it. Raises BrokerError."""
+        return self._reader(topic, range(self._partitions(topic)), from_beginning=from_beginning)
+
+    def _reader(self, topic: str, partitions: Iterable[int], *, from_beginning: bool = False) -> BlockingReader:
+        return BlockingReader.open(
+            self._options, topic, partitions, self._connect_timeout, from_beginning=from_beginning
+        )
+
+    def _sent(self, command: CommandToSend, deadline: Deadline) -> Future[Receipt]:
+        topic = command.topic or self.commands_topic
+        if topic not in self._known_topics:
+            # Asked once, for its clear error: the producer's own is a time-out long after.
+            self._known_topics[topic] = self._partitions(topic)
+        if command.partition is not None and command.partition >= self._known_topics[topic]:
+            self._known_topics[topic] = partitions = self._partitions(topic)
+            if command.partition >= partitions:
+                raise BrokerError(f"topic {topic} has no partition {command.partition}")
+        return self._producer.send(topic, command, deadline)
+
+    def _running_answers(self) -> BlockingAnswers:
+        with self._answers_lock:
+            if self._answers is None or not self._answers.running:
+                # Any of them: clients are spread evenly, and each reads no more than its part of all answers.
+                partition = secrets.randbelow(self._partitions(self._results_topic))
+                reader = self._reader(self._results_topic, [partition])
+                self._answers = BlockingAnswers(reader, self._results_topic, partition)
+            return self._answers
+
+    def _partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has. Raises BrokerError if it is not there."""
+        doing = f"cannot look up topic {topic}"
+        try:
+            found = self._producer.client.list_topics(topic, timeout=self._connect_timeout).topics[topic]
+        except KafkaException as error:
+            raise failure(doing, error.args[0]) from error
+        if found.error is not None or not found.partitions:
+            raise BrokerError(
+                f"topic {topic} does not exist or cannot be looked up; `light-scheduler topics create` makes it"
+            )
+        return len(found.partitions)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {**self._connection.librdkafka(), **self._kafka_options}
+
+    @property
+    def _producer(self) -> BlockingProducer:
+        producer = self._open_producer
+        if producer is None and self._was_open:
+            raise ClientError("the client was closed")
+        if producer is None:
+            raise ClientError("the client is not open: use `with BlockingSchedulerClient(...) as client`")
+        return producer
+
+
+def _receipt(command: CommandToSend, sent: Future[Receipt], deadline: Deadline) -> Receipt:
+    try:
+        return sent.result(deadline.left)
+    except TimeoutError:
+        raise BrokerError(
+            f"cannot send the command for {command.tenant}/{command.id}: the broker did not answer in time"
+        ) from None
+
+
+def _result(awaited: Future[Result], deadline: Deadline) -> Result | None:
+    try:
+        return awaited.result(deadline.left)
+    except TimeoutError:
+        return None

@@ -1,0 +1,547 @@
+"""BlockingSchedulerClient: the scheduler from threads.
+
+Made from scheduler_client.py by `make docs`: change that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from typing import Any, Literal, Self, Unpack, overload
+
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.connection import Connection, KafkaSecurity, Secret
+from light_scheduler.connection.security import PLAINTEXT
+from light_scheduler.errors import ClientError, FormatError, InvalidCommand
+from light_scheduler.kafka.connection import broker_errors, connection_of
+from light_scheduler.model import (
+    DEFAULT_TENANT,
+    ControlName,
+    EventType,
+    Firing,
+    HistoryEvent,
+    Outcome,
+    ReplyTo,
+    Result,
+    TopicNames,
+)
+from light_scheduler.wire import decode_history
+
+from .blocking_channel import BlockingChannel
+from .channel import CONNECT_TIMEOUT_S, MakeCommand
+from .chunks import chunks
+from .commands import (
+    CommandToSend,
+    complete_command,
+    control_command,
+    control_many_command,
+    new_id,
+    refuse_unknown,
+    reschedule_command,
+    reschedule_many_command,
+    schedule_command,
+    span_ms,
+)
+from .errors import CommandRefused
+from .firings import again
+from .later import later_request
+from .options import (
+    CommandOptions,
+    Id,
+    Instant,
+    Key,
+    ManyOptions,
+    RescheduleManyOptions,
+    ScheduleOptions,
+    ScheduleRequest,
+    Span,
+    TimeRule,
+    UserHeaders,
+    When,
+)
+from .questions import ListOptions, get_question, list_question, preview_question
+from .receipt import Receipt, Unanswered
+from .views import PendingSchedule, PendingScheduleDetail
+from .worker_api import api_of
+
+log = logging.getLogger(__name__)
+
+DEFAULT_TIMEOUT = 30.0
+"""Seconds that a call waits, for the broker's acknowledgement and the scheduler's answer together."""
+
+Receipts = list[Receipt]
+Results = list[Result | Unanswered]
+DueTimes = list[int]
+
+_REFUSALS = (Outcome.REJECTED, Outcome.CONFLICT)
+
+
+class BlockingSchedulerClient:
+    """Schedules messages and controls schedules, from any number of threads. Waits for answers unless `wait` is False.
+
+        with BlockingSchedulerClient("127.0.0.1:9092") as client:
+            client.schedule("order-1", b"pay!", topic="reminders", after="15m")
+            client.cancel("order-1")
+
+    Once the broker has acknowledged a command, it will be carried out, even if no worker runs at the moment. With
+    `wait=False`, a call returns then.
+
+    Calls that send a command raise InvalidCommand if an argument is wrong (nothing was sent), BrokerError if the broker
+    does not acknowledge, ResultTimeout if no answer comes in time (the command will be carried out), and CommandRefused
+    if the answer is `rejected` or `conflict`, unless `raise_on_refusal` is False.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | Connection = "127.0.0.1:9092",
+        *,
+        app_id: str = "light-scheduler",
+        tenant: str = DEFAULT_TENANT,
+        commands_topic: str | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
+        security: KafkaSecurity = PLAINTEXT,
+        kafka_options: Mapping[str, Any] | None = None,
+        url: str | None = None,
+        token: str | Secret | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Create a client. It connects in `start` or `with`.
+
+        `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
+        `load_settings().connection`, which includes them. `kafka_options` are passed to every confluent-kafka client.
+
+        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list` and `preview`, and
+        `token` a token of its HTTP API.
+        """
+        names = TopicNames(app_id)
+        self.tenant = tenant
+        self.commands_topic = commands_topic or names.commands
+        self._history_topic = names.history
+        self._clock = clock or SystemClock()
+        self._channel = BlockingChannel(
+            connection_of(bootstrap_servers, security),
+            kafka_options or {},
+            commands_topic=self.commands_topic,
+            results_topic=names.results,
+            connect_timeout=connect_timeout,
+            api=api_of(url, token),
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._channel.__exit__(*failure)
+
+    def start(self) -> None:
+        """Connect. Raises BrokerError if the broker cannot be reached."""
+        self._channel.start()
+
+    def close(self) -> None:
+        """Send pending commands and disconnect. Calls that still wait for an answer raise BrokerError.
+
+        Raises NotDelivered, with what the broker has not acknowledged within 30 s.
+        """
+        self._channel.close()
+
+    @overload
+    def schedule(
+        self,
+        id: Id = None,
+        payload: bytes | None = b"",
+        *,
+        wait: Literal[True] = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+        **request: Unpack[ScheduleOptions],
+    ) -> Result: ...
+
+    @overload
+    def schedule(
+        self,
+        id: Id = None,
+        payload: bytes | None = b"",
+        *,
+        wait: Literal[False],
+        timeout: float = DEFAULT_TIMEOUT,
+        **request: Unpack[ScheduleOptions],
+    ) -> Receipt: ...
+
+    def schedule(
+        self,
+        id: Id = None,
+        payload: bytes | None = b"",
+        *,
+        wait: bool = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+        **request: Unpack[ScheduleOptions],
+    ) -> Result | Receipt:
+        """Schedule a message, once or as a series. `ScheduleOptions` has all arguments.
+
+        The default of `id` is the key; without a key, a new time-ordered id. Returns the result of the scheduler, or a
+        receipt if `wait` is False. `timeout` is in seconds.
+        """
+        make = self._maker({**request, "id": id, "payload": payload})
+        return self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
+
+    @overload
+    def cancel(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    def cancel(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    def cancel(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Cancel a schedule; see `CommandOptions`. The result's outcome is `cancelled` or `not_found`."""
+        return self._control("cancel", id, wait, options)
+
+    @overload
+    def pause(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    def pause(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    def pause(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Pause a schedule: it does not fire until it is resumed. The outcome is `paused` or `not_found`."""
+        return self._control("pause", id, wait, options)
+
+    @overload
+    def resume(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    def resume(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    def resume(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Resume a paused schedule. Missed firings follow its misfire policy.
+
+        The outcome is `resumed` or `not_found`.
+        """
+        return self._control("resume", id, wait, options)
+
+    @overload
+    def trigger(self, id: str, *, wait: Literal[True] = True, **options: Unpack[CommandOptions]) -> Result: ...
+
+    @overload
+    def trigger(self, id: str, *, wait: Literal[False], **options: Unpack[CommandOptions]) -> Receipt: ...
+
+    def trigger(self, id: str, *, wait: bool = True, **options: Unpack[CommandOptions]) -> Result | Receipt:
+        """Fire a schedule now, also if it is paused. A one-shot then does not fire at its own time; a series does.
+
+        The outcome is `triggered` or `not_found`.
+        """
+        return self._control("trigger", id, wait, options)
+
+    @overload
+    def reschedule(
+        self,
+        id: str,
+        *,
+        key: Key | None = None,
+        expected_version: int | None = None,
+        wait: Literal[True] = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+        **rule: Unpack[TimeRule],
+    ) -> Result: ...
+
+    @overload
+    def reschedule(
+        self,
+        id: str,
+        *,
+        key: Key | None = None,
+        expected_version: int | None = None,
+        wait: Literal[False],
+        timeout: float = DEFAULT_TIMEOUT,
+        **rule: Unpack[TimeRule],
+    ) -> Receipt: ...
+
+    def reschedule(
+        self,
+        id: str,
+        *,
+        key: Key | None = None,
+        expected_version: int | None = None,
+        wait: bool = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+        **rule: Unpack[TimeRule],
+    ) -> Result | Receipt:
+        """Change when a schedule fires, with the arguments of `TimeRule`. Everything else stays as it is.
+
+        The outcome is `rescheduled` or `not_found`.
+        """
+        return self._carry_out(
+            lambda reply_to: reschedule_command(
+                self.tenant, id, rule, key=key, expected_version=expected_version, reply_to=reply_to
+            ),
+            wait,
+            {"timeout": timeout, "raise_on_refusal": raise_on_refusal},
+        )
+
+    @overload
+    def complete(
+        self,
+        firing: Firing,
+        *,
+        succeeded: bool = True,
+        key: Key | None = None,
+        wait: Literal[True] = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+    ) -> Result: ...
+
+    @overload
+    def complete(
+        self,
+        firing: Firing,
+        *,
+        succeeded: bool = True,
+        key: Key | None = None,
+        wait: Literal[False],
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Receipt: ...
+
+    def complete(
+        self,
+        firing: Firing,
+        *,
+        succeeded: bool = True,
+        key: Key | None = None,
+        wait: bool = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+    ) -> Result | Receipt:
+        """Report a firing as completed or failed. `parse_firing` returns the firing of a message.
+
+        The report goes to the partition of the schedule's command; with `key`, to the partition of this key. The
+        outcome is `completed`, `not_found`, or `conflict` if a later attempt has been delivered in the meantime.
+        """
+
+        def make(reply_to: ReplyTo | None) -> CommandToSend:
+            command = complete_command(
+                firing.tenant, firing.firing_id, firing.attempt, succeeded=succeeded, key=key, reply_to=reply_to
+            )
+            partition = firing.source_partition if key is None else None
+            return command._replace(topic=firing.source_topic, partition=partition)
+
+        return self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
+
+    def retry(
+        self,
+        firing: Firing,
+        topic: str,
+        *,
+        initial: Span = "5s",
+        factor: float = 2.0,
+        longest: Span = "1h",
+        attempts: int = 50,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Receipt:
+        """Deliver a message that failed once more, later: after `initial`, then each time `factor` times later.
+
+        The message goes to `topic` with its key, payload and headers, and with headers that tell the attempt and when
+        the first was due (`attempt_of`, `original_due`). Reporting the same failure twice makes one schedule. Raises
+        RetriesExhausted at the last of `attempts`, InvalidCommand and BrokerError.
+        """
+        if factor < 1 or attempts < 1:
+            raise InvalidCommand("factor" if factor < 1 else "attempts", "must be at least 1")
+        next_try = again(firing, span_ms("initial", initial), factor, span_ms("longest", longest), attempts)
+        request = later_request(firing.key, firing.payload, topic, f"{next_try.delay}ms", next_try.headers, next_try.id)
+        request["on_conflict"] = "keep"
+        return self._channel.send(schedule_command(firing.tenant, request), timeout)
+
+    def cancel_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Cancel all schedules that `ManyOptions` selects. After the result, none of them fires.
+
+        This and the other bulk commands return when every partition has carried them out. `count` of the result is the
+        number of schedules that have changed; it can be 0. After a ResultTimeout, the command is still carried out.
+        """
+        return self._control_many("cancel", options)
+
+    def pause_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Pause all schedules that `ManyOptions` selects."""
+        return self._control_many("pause", options)
+
+    def resume_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Resume all paused schedules that `ManyOptions` selects."""
+        return self._control_many("resume", options)
+
+    def trigger_many(self, **options: Unpack[ManyOptions]) -> Result:
+        """Fire all schedules that `ManyOptions` selects now, also paused ones."""
+        return self._control_many("trigger", options)
+
+    def reschedule_many(self, **options: Unpack[RescheduleManyOptions]) -> Result:
+        """Change when all schedules fire that `ManyOptions` selects. Everything else stays as it is."""
+        refuse_unknown(options, RescheduleManyOptions)
+        rule: Any = {name: given for name, given in options.items() if name in TimeRule.__annotations__}
+        return self._answered(
+            lambda reply_to: reschedule_many_command(self.tenant, options, rule, reply_to=reply_to), options
+        )
+
+    def send_later(
+        self,
+        key: Key | None,
+        value: bytes | None,
+        topic: str,
+        when: When,
+        *,
+        headers: UserHeaders | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Receipt:
+        """Deliver a record to a topic at an instant, or after a delay: see `When`.
+
+        Returns as soon as the broker has the command. To cancel it, use the id of the receipt and the same key.
+        """
+        request = later_request(key, value, topic, when, headers, new_id(self._clock))
+        return self._channel.send(schedule_command(self.tenant, request), timeout)
+
+    @overload
+    def schedule_many(
+        self, requests: Iterable[ScheduleRequest], *, wait: Literal[False] = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> Receipts: ...
+
+    @overload
+    def schedule_many(
+        self, requests: Iterable[ScheduleRequest], *, wait: Literal[True], timeout: float = DEFAULT_TIMEOUT
+    ) -> Results: ...
+
+    def schedule_many(
+        self, requests: Iterable[ScheduleRequest], *, wait: bool = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> Receipts | Results:
+        """Schedule many messages in batches. Returns receipts or results, in the order of the requests.
+
+        As `schedule_each`, which holds neither requests nor answers.
+        """
+        if wait:
+            return list(self.schedule_each(requests, wait=True, timeout=timeout))
+        return list(self.schedule_each(requests, timeout=timeout))
+
+    @overload
+    def schedule_each(
+        self, requests: Iterable[ScheduleRequest], *, wait: Literal[False] = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> Generator[Receipt, None, None]: ...
+
+    @overload
+    def schedule_each(
+        self, requests: Iterable[ScheduleRequest], *, wait: Literal[True], timeout: float = DEFAULT_TIMEOUT
+    ) -> Generator[Result | Unanswered, None, None]: ...
+
+    def schedule_each(
+        self, requests: Iterable[ScheduleRequest], *, wait: bool = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> Generator[Receipt | Result | Unanswered, None, None]:
+        """Schedule a stream of messages, and yield a receipt or result for each, in the order of the requests.
+
+        Takes up to 5,000 requests or 16 MiB of payload at a time: the next are taken when the answers to these have
+        been yielded. `timeout` is in seconds, for each such chunk after its last request; what has no result by then is
+        `Unanswered`. Refusals are among the results and raise nothing. Raises InvalidCommand at the first wrong
+        request, and BrokerError. Earlier requests may have been sent by then; you can safely send those with an id
+        again.
+        """
+        for chunk in chunks(requests):
+            makers = map(self._maker, chunk)
+            if wait:
+                yield from self._channel.ask_many(makers, timeout)
+            else:
+                yield from self._channel.send_many((make(None) for make in makers), timeout)
+
+    def get(self, id: str) -> PendingScheduleDetail | None:
+        """Return a pending schedule with its payload; None if there is none, or if it has been delivered or cancelled.
+
+        This, `list` and `preview` ask the worker at `url`. They raise WorkerUnreachable, InvalidCommand for a wrong
+        argument, and ClientError if the worker refuses, or cannot ask all others.
+        """
+        return self._channel.asked(get_question(self.tenant, id))
+
+    def list(self, **options: Unpack[ListOptions]) -> Generator[PendingSchedule, None, None]:
+        """Yield the pending schedules of the whole cluster, page by page, as `ListOptions` selects and orders them.
+
+        Schedules that come or go meanwhile may be among them or not; all others come exactly once. Raises as `get`.
+        """
+        cursor: str | None = None
+        while True:
+            page = self._channel.asked(list_question(self.tenant, options, cursor))
+            if page is None:
+                raise ClientError("the address of `url` is not that of a worker")
+            yield from page.schedules
+            if (cursor := page.next_cursor) is None:
+                return
+
+    def preview(
+        self, *, count: int = 10, accepted: Instant | None = None, id: str | None = None, **rule: Unpack[TimeRule]
+    ) -> DueTimes:
+        """Return when a schedule with this rule would fire: up to `count` due times, UTC epoch ms.
+
+        `accepted` is when it would be accepted; default: now. Jitter depends on `id`. Raises as `get`.
+        """
+        answer = self._channel.asked(preview_question(self.tenant, id, count, accepted, rule))
+        if answer is None:
+            raise ClientError("the address of `url` is not that of a worker")
+        return answer.next
+
+    def watch(
+        self,
+        *,
+        tenant: str | None = None,
+        id_prefix: str = "",
+        events: Collection[EventType] = (),
+        from_beginning: bool = False,
+    ) -> Generator[HistoryEvent, None, None]:
+        """Follow what happens to schedules, live and without end, or from the first event that the history still has.
+
+        All tenants, ids and events by default; a record that is no event is logged and passed over. Raises BrokerError.
+        """
+        with broker_errors(f"cannot read {self._history_topic}"):
+            reader = self._channel.reader(self._history_topic, from_beginning=from_beginning)
+            try:
+                for record in reader:
+                    try:
+                        event = decode_history(record.value)
+                    except FormatError as error:
+                        log.warning("%s-%d at offset %d: %s", record.topic, record.partition, record.offset, error)
+                        continue
+                    if (
+                        (tenant is None or event.tenant == tenant)
+                        and (event.id or "").startswith(id_prefix)
+                        and (not events or event.event in events)
+                    ):
+                        yield event
+            finally:
+                reader.close()
+
+    def _maker(self, request: ScheduleRequest) -> MakeCommand:
+        generated_id = new_id(self._clock)
+        return lambda reply_to: schedule_command(self.tenant, request, generated_id=generated_id, reply_to=reply_to)
+
+    def _control(self, name: ControlName, id: str, wait: bool, options: CommandOptions) -> Result | Receipt:
+        refuse_unknown(options, CommandOptions)
+        return self._carry_out(
+            lambda reply_to: control_command(
+                name,
+                self.tenant,
+                id,
+                key=options.get("key"),
+                expected_version=options.get("expected_version"),
+                reply_to=reply_to,
+            ),
+            wait,
+            options,
+        )
+
+    def _control_many(self, name: ControlName, options: ManyOptions) -> Result:
+        refuse_unknown(options, ManyOptions)
+        return self._answered(
+            lambda reply_to: control_many_command(name, self.tenant, options, reply_to=reply_to), options
+        )
+
+    def _carry_out(self, make: MakeCommand, wait: bool, options: CommandOptions) -> Result | Receipt:
+        if not wait:
+            return self._channel.send(make(None), options.get("timeout", DEFAULT_TIMEOUT))
+        return self._answered(make, options)
+
+    def _answered(self, make: MakeCommand, options: CommandOptions | ManyOptions) -> Result:
+        result = self._channel.ask(make, options.get("timeout", DEFAULT_TIMEOUT))
+        if options.get("raise_on_refusal", True) and result.outcome in _REFUSALS:
+            raise CommandRefused(result)
+        return result

@@ -1,0 +1,117 @@
+"""Sends commands for any number of threads: batches, bounded memory, and an account of what was not delivered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from concurrent.futures import Future
+from threading import Lock, Thread
+from typing import Any
+
+from confluent_kafka import Producer
+
+from light_scheduler.errors import BrokerError, ClientError
+
+from .commands import CommandToSend
+from .deadline import Deadline
+from .librdkafka_errors import failure, librdkafka_errors
+from .receipt import Receipt
+
+SILENT = logging.Logger("light_scheduler.client", logging.CRITICAL + 1)
+"""librdkafka logs each failed connection by itself; the error that is raised says it once."""
+
+MOST_QUEUED = 100_000
+MOST_QUEUED_KIB = 65_536
+"""Commands, and KiB of them, that wait to be acknowledged: who sends more waits."""
+
+_BATCH_BYTES = 262_144
+_LINGER_MS = 1
+_POLL_S = 0.1
+
+
+class BlockingProducer:
+    """An idempotent producer, with all acknowledgements and Kafka's own partitioner (murmur2)."""
+
+    def __init__(self, options: Mapping[str, Any], max_request_bytes: int) -> None:
+        self.client = Producer(
+            {
+                "enable.idempotence": True,
+                "acks": "all",
+                "partitioner": "murmur2_random",
+                "linger.ms": _LINGER_MS,
+                "batch.size": _BATCH_BYTES,
+                "message.max.bytes": max_request_bytes,
+                "queue.buffering.max.messages": MOST_QUEUED,
+                "queue.buffering.max.kbytes": MOST_QUEUED_KIB,
+                **options,
+            },
+            logger=SILENT,
+        )
+        self._queued: dict[Future[Receipt], CommandToSend] = {}
+        self._lock = Lock()
+        self._is_closing = False
+        self._ended = False
+        self._thread = Thread(target=self._serve, name="light-scheduler producer", daemon=True)
+        self._thread.start()
+
+    def send(self, topic: str, command: CommandToSend, deadline: Deadline) -> Future[Receipt]:
+        """Queue a command; the future has its receipt, or BrokerError. Waits while the queue is full.
+
+        Raises BrokerError if it stays full, InvalidCommand if the command is too large, ClientError after `close`.
+        """
+        future: Future[Receipt] = Future()
+        doing = f"cannot send the command for {command.tenant}/{command.id}"
+
+        def delivered(error: Any, message: Any) -> None:
+            self._queued.pop(future, None)
+            if error is None:
+                future.set_result(Receipt(command.tenant, command.id, message.partition(), message.offset()))
+            else:
+                future.set_exception(failure(doing, error))
+
+        arguments = {
+            "value": command.value,
+            "key": command.key,
+            "headers": command.headers,
+            "partition": -1 if command.partition is None else command.partition,
+            "on_delivery": delivered,
+        }
+        while not self._is_queued(topic, arguments, future, command, doing):
+            if deadline.left == 0:
+                raise BrokerError(f"{doing}: {MOST_QUEUED:,} commands or 64 MiB of them wait for the broker already")
+            self.client.poll(min(_POLL_S, deadline.left))
+        return future
+
+    def close(self, timeout: float) -> list[CommandToSend]:
+        """Send what is queued; return what the broker has not acknowledged within `timeout` seconds."""
+        with self._lock:
+            self._is_closing = True
+        self.client.flush(timeout)
+        left = list(self._queued.values())
+        if left:
+            self.client.purge()
+            self.client.flush(_POLL_S)
+        self._ended = True
+        self._thread.join()
+        return left
+
+    def _is_queued(
+        self, topic: str, arguments: dict[str, Any], future: Future[Receipt], command: CommandToSend, doing: str
+    ) -> bool:
+        with self._lock:
+            if self._is_closing:
+                raise ClientError("the client was closed")
+            self._queued[future] = command
+            try:
+                with librdkafka_errors(doing):
+                    self.client.produce(topic, **arguments)
+            except BaseException as error:
+                del self._queued[future]
+                if isinstance(error, BufferError):
+                    return False
+                raise
+            return True
+
+    def _serve(self) -> None:
+        while not self._ended:
+            self.client.poll(_POLL_S)

@@ -1,0 +1,101 @@
+"""The consumer's side: what was delivered, and sending it again later if that failed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from light_scheduler.errors import ClientError, InvalidCommand
+from light_scheduler.model import Firing as Delivered
+from light_scheduler.model import Headers
+from light_scheduler.wire import parse_firing as parse
+
+from .records import record_of
+
+ATTEMPT = "retry-attempt"
+ORIGINAL_DUE = "retry-original-due"
+ORIGIN = "retry-of"
+"""Headers of a message that `retry` has sent again: which attempt it is (from 2), when the first was due (UTC epoch
+ms), and the firing id of the first."""
+
+
+class Firing(Delivered, frozen=True, gc=False):
+    """A message as its consumer receives it. Times are UTC epoch ms."""
+
+    @classmethod
+    def parse(cls, record: Any) -> Self:
+        """Read a record of aiokafka, confluent-kafka or kafka-python.
+
+        Raises FormatError if the record does not come from the scheduler.
+        """
+        return cls(**msgspec.structs.asdict(parse(record_of(record))))
+
+
+def parse_firing(record: Any) -> Firing:
+    """Read a record as `Firing.parse` does."""
+    return Firing.parse(record)
+
+
+class RetriesExhausted(ClientError):
+    """A message has been tried as often as its backoff allows. `firing` is the last attempt."""
+
+    def __init__(self, firing: Delivered, attempts: int) -> None:
+        super().__init__(
+            f"{firing.tenant}/{firing.id} failed {attempts} times and has no attempt left: store it, or allow more"
+        )
+        self.firing = firing
+
+
+class Again(NamedTuple):
+    """A message that is sent once more: under which id, after which delay (ms), and with which headers."""
+
+    id: str
+    delay: int
+    headers: Headers
+
+
+def again(firing: Delivered, initial: int, factor: float, longest: int, attempts: int) -> Again:
+    """Return the next attempt of a message that failed. Durations are ms; the first retry comes after `initial`.
+
+    The id is made of the first firing and the attempt, so that a failure that is reported twice makes one schedule.
+    Raises RetriesExhausted, and InvalidCommand for headers that are not those of a retry.
+    """
+    given = {name: value for name, value in firing.headers if name in (ATTEMPT, ORIGINAL_DUE, ORIGIN)}
+    attempt = _number(given, ATTEMPT, 1)
+    if attempt >= attempts:
+        raise RetriesExhausted(firing, attempt)
+    first_due = _number(given, ORIGINAL_DUE, firing.due if firing.original_due is None else firing.original_due)
+    origin = (given.get(ORIGIN) or firing.firing_id.encode()).decode(errors="replace")
+    delay = initial
+    for _ in range(attempt - 1):
+        delay = min(longest, int(delay * factor))
+        if delay == longest:
+            break
+    ours: Headers = [
+        (ATTEMPT, b"%d" % (attempt + 1)),
+        (ORIGINAL_DUE, b"%d" % first_due),
+        (ORIGIN, origin.encode()),
+    ]
+    others = [header for header in firing.headers if header[0] not in given]
+    return Again(f"{origin}/retry/{attempt + 1}", min(delay, longest), [*others, *ours])
+
+
+def original_due(firing: Delivered) -> int:
+    """Return when the first attempt of a message was due, UTC epoch ms."""
+    given = dict(firing.headers)
+    return _number(given, ORIGINAL_DUE, firing.due if firing.original_due is None else firing.original_due)
+
+
+def attempt_of(firing: Delivered) -> int:
+    """Return which attempt a message is that `retry` has sent again; 1: it is the first."""
+    return _number(dict(firing.headers), ATTEMPT, 1)
+
+
+def _number(given: dict[str, bytes | None], name: str, default: int) -> int:
+    if name not in given:
+        return default
+    text = (given[name] or b"").decode(errors="replace")
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise InvalidCommand(name, f"{text[:40]!r} is not a number: only `retry` sets this header")
+    return int(text)

@@ -1,0 +1,55 @@
+"""What goes wrong in confluent-kafka, as this package's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from light_scheduler.connection import Connection
+from light_scheduler.connection.diagnosis import require_access
+from light_scheduler.errors import BrokerError, BrokerUnreachable, InvalidCommand
+
+NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._MSG_TIMED_OUT)
+_TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE)
+_DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+
+
+@contextmanager
+def librdkafka_errors(doing: str) -> Iterator[None]:
+    """Raise confluent-kafka's exceptions as BrokerError or InvalidCommand that say what was being done."""
+    try:
+        yield
+    except KafkaException as error:
+        raise failure(doing, error.args[0]) from error
+
+
+def failure(doing: str, error: Any) -> BrokerError | InvalidCommand:
+    """Return what an error of librdkafka means for a caller."""
+    code = error.code()
+    if code in _TOO_LARGE:
+        return InvalidCommand("payload", f"is too large for a record: {error.str()}")
+    if code in NO_ANSWER:
+        return BrokerError(f"{doing}: the broker did not answer in time")
+    if code in _DENIED:
+        return BrokerError(f"{doing}: this user has no right to do so; docs/security.md lists the rights to give")
+    if code in _MISSING:
+        return BrokerError(
+            f"{doing}: the topic or partition does not exist; `light-scheduler topics create` makes topics"
+        )
+    return BrokerError(f"{doing}: {error.str() or error.name()}")
+
+
+def unreachable(connection: Connection, timeout: float) -> BrokerError:
+    """Return why nobody answers: the login, TLS, or that nobody is there."""
+    # In a thread of its own: the caller's may have an event loop that runs, as a notebook's has.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            thread.submit(require_access, connection, timeout).result()
+        except BrokerError as fault:
+            return fault
+    return BrokerUnreachable(str(connection))

@@ -1,0 +1,129 @@
+"""What is asked of a worker over HTTP: a request as values, and the reading of its answer. Nothing is sent here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypedDict, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from light_scheduler.errors import ClientError, InvalidCommand
+from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
+
+from .commands import refuse_unknown, time_rule_headers
+from .options import Instant, TimeRule
+from .views import Page, PendingScheduleDetail, Preview
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+PAGE_SIZE = 1_000
+"""The most that a page may hold."""
+
+
+class ListOptions(TypedDict, total=False):
+    """Which pending schedules to list, and in which order.
+
+    - `id_prefix`: schedules whose id begins with this text.
+    - `target_topic`: schedules that deliver to this topic.
+    - `state`: "pending", "paused" or "awaiting" (its last firing waits for the completion).
+    - `labels`: schedules with all these labels.
+    - `due_from`, `due_to`: due at or after, due before.
+    - `sort`: "id" (default) or "due".
+    """
+
+    id_prefix: str
+    target_topic: str | None
+    state: Literal["pending", "paused", "awaiting"] | None
+    labels: Mapping[str, str] | str | None
+    due_from: Instant | None
+    due_to: Instant | None
+    sort: Literal["id", "due"]
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """A request to a worker; `answer` is the type of its JSON."""
+
+    kind: Literal["get", "list", "preview"]
+    answer: type[T]
+    tenant: str
+    id: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.body is None else "POST"
+
+    @property
+    def path(self) -> str:
+        """The path and the query."""
+        path = "/api/v1/preview"
+        if self.kind != "preview":
+            path = f"/api/v1/tenants/{quote(self.tenant, safe='')}/schedules"
+        if self.kind == "get":
+            path += f"/{quote(self.id, safe='')}"
+        return f"{path}?{urlencode(self.parameters)}" if self.parameters else path
+
+    def read(self, body: bytes) -> T:
+        """Return an answer. Raises ClientError if it is none."""
+        try:
+            return msgspec.json.decode(body, type=self.answer)
+        except msgspec.MsgspecError as error:
+            raise ClientError(f"the answer is not that of a worker, or of another version: {error}") from error
+
+
+def get_question(tenant: str, id: str) -> Question[PendingScheduleDetail]:
+    return Question("get", PendingScheduleDetail, tenant, id)
+
+
+def list_question(tenant: str, options: ListOptions, cursor: str | None) -> Question[Page]:
+    """Ask for a page, which begins at a cursor. Raises InvalidCommand for an unknown or wrong option."""
+    refuse_unknown(options, ListOptions)
+    parameters = {"limit": str(PAGE_SIZE)}
+    written = dict(time_rule_headers({"start": options.get("due_from"), "end": options.get("due_to")}))
+    instants = {
+        "due_from": written.get(CONTROL_PREFIX + "start"),
+        "due_to": written.get(CONTROL_PREFIX + "end"),
+    }
+    for name, value in {**options, **instants}.items():
+        if value is not None:
+            parameters[name] = _text(name, value)
+    if "labels" in parameters:
+        parameters["label"] = parameters.pop("labels")
+    if cursor is not None:
+        parameters["cursor"] = cursor
+    return Question("list", Page, tenant, parameters=parameters)
+
+
+def preview_question(
+    tenant: str, id: str | None, count: int, accepted: Instant | None, rule: TimeRule
+) -> Question[Preview]:
+    """Ask when a schedule would fire. Raises InvalidCommand for an argument that is none, or wrong."""
+    refuse_unknown(rule, TimeRule)
+    command: dict[str, Any] = {"tenant": tenant}
+    if id is not None:
+        command["id"] = id
+    for name, value in time_rule_headers(rule):
+        place = command
+        *outer, last = RULES[name.removeprefix(CONTROL_PREFIX)].json_path.split(".")
+        for each in outer:
+            place = place.setdefault(each, {})
+        place[last] = (value or b"").decode()
+    parameters = {"count": str(count)}
+    if accepted is not None:
+        ((_, instant),) = time_rule_headers({"at": accepted})
+        parameters["from"] = (instant or b"").decode()
+    return Question("preview", Preview, tenant, parameters=parameters, body=msgspec.json.encode(command))
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{label}={text}" for label, text in value.items())
+    if isinstance(value, bytes):
+        return value.decode()
+    if not isinstance(value, str):
+        raise InvalidCommand(name, f"must be text, not {type(value).__name__}")
+    return value

@@ -1,0 +1,98 @@
+"""Asks any worker over HTTP: blocking, with the standard library, whose import costs least."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from light_scheduler.connection import Secret
+from light_scheduler.errors import ClientError, InvalidCommand, WorkerUnreachable
+
+from .questions import Question
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+TIMEOUT_S = 15.0
+MOST_RETRIES = 10
+RETRY_AFTER_S = 1.0
+"""How often, and how long after, a request is sent again that a worker had too many others for."""
+
+
+class _Problem(msgspec.Struct):
+    detail: str
+    parameter: str | None = None
+
+
+class WorkerApi:
+    """A worker at `url` (`http[s]://host:port`), which answers for the whole cluster. Safe in threads.
+
+    `token` is sent as `Authorization: Bearer`. Raises InvalidCommand if `url` is none.
+    """
+
+    def __init__(self, url: str, token: str | Secret | None = None) -> None:
+        place = urlsplit(url)
+        if place.scheme not in ("http", "https") or not place.hostname:
+            raise InvalidCommand("url", f"{url!r} is not an address of a worker: use http://HOST:PORT")
+        self._url = url.rstrip("/")
+        self._place = place
+        self._token = Secret(token) if isinstance(token, str) else token
+
+    def asked(self, question: Question[T]) -> T | None:
+        """Return the answer; None if there is nothing of that name.
+
+        Raises WorkerUnreachable, InvalidCommand for a parameter that the worker refuses, ClientError if it refuses
+        for another reason.
+        """
+        status, body = self._asked(question.method, question.path, question.body)
+        for _ in range(MOST_RETRIES):
+            if status != HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            time.sleep(RETRY_AFTER_S)
+            status, body = self._asked(question.method, question.path, question.body)
+        if status == HTTPStatus.OK:
+            return question.read(body)
+        try:
+            problem = msgspec.json.decode(body, type=_Problem)
+        except msgspec.MsgspecError:
+            raise ClientError(f"{self._url} answered {status}, and is not a worker: check the address") from None
+        if status == HTTPStatus.NOT_FOUND:
+            return None
+        if problem.parameter is not None:
+            raise InvalidCommand(problem.parameter, problem.detail.removeprefix(f"{problem.parameter}: "))
+        raise ClientError(f"{self._url}: {problem.detail}")
+
+    def _asked(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        place = self._place
+        kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
+        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.reveal()}"}
+        with closing(kind(place.hostname or "", place.port, timeout=TIMEOUT_S)) as connection:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise WorkerUnreachable(self._url) from error
+            try:
+                connection.request(method, place.path.rstrip("/") + path, body, headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+            except TimeoutError:
+                raise ClientError(f"{self._url} did not answer within {TIMEOUT_S:g} s") from None
+            except (HTTPException, OSError) as error:
+                raise ClientError(f"cannot ask the worker at {self._url}: {error or type(error).__name__}") from error
+
+
+def api_of(url: str | None, token: str | Secret | None) -> WorkerApi | None:
+    """Return the API at an address, if there is one."""
+    return None if url is None else WorkerApi(url, token)
+
+
+def required(api: WorkerApi | None) -> WorkerApi:
+    """Return the API. Raises ClientError if the client was given none."""
+    if api is None:
+        raise ClientError("get, list and preview ask a worker over HTTP: give the client url='http://HOST:PORT'")
+    return api

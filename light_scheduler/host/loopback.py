@@ -1,0 +1,17 @@
+"""Names and addresses of this machine that no other machine can reach."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+_NAME = "localhost"
+
+
+def is_loopback(name: str) -> bool:
+    """Tell whether a name or address is of this machine wherever it is used."""
+    if name == _NAME or name.endswith("." + _NAME):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,22 @@
+"""Ending with the process that started this one, however that ends.
+
+The parent keeps the other end of this process's standard input open and closes it by ending, also when it is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from threading import Thread
+
+
+def when_parent_ends(act: Callable[[], None]) -> None:
+    """Call `act`, in a thread of its own, when standard input ends."""
+    Thread(target=_follow, args=(sys.stdin.fileno(), act), name="waits for the parent's end", daemon=True).start()
+
+
+def _follow(stdin: int, act: Callable[[], None]) -> None:
+    while os.read(stdin, 1):
+        pass
+    act()

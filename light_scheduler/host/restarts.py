@@ -1,0 +1,28 @@
+"""When a process that ends is started again."""
+
+from __future__ import annotations
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+STEADY_S = 60.0
+"""A process that ran for this long has earned a quick restart."""
+
+
+class Restarts:
+    """The pauses before the restarts of one process: from 1 s to 30 s, and anew once it has run for a minute.
+
+    `failures` is how many times in a row it has ended within that minute.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    def pause_after(self, ran_s: float) -> float:
+        """Return how long to wait (s) before a process is started again that has ended after `ran_s` seconds."""
+        self.failures = 1 if ran_s >= STEADY_S else self.failures + 1
+        return min(FIRST_PAUSE_S * 2.0 ** (self.failures - 1), LONGEST_PAUSE_S)
+
+
+def how_it_ended(return_code: int) -> str:
+    """Say how a process ended, as `subprocess` has it: minus the number of the signal, or its exit code."""
+    return f"by signal {-return_code}" if return_code < 0 else f"with exit code {return_code}"

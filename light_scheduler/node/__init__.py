@@ -1,0 +1,5 @@
+"""One node, many processes: workers that are started, watched and stopped together, behind one HTTP port."""
+
+from .supervisor import run
+
+__all__ = ["run"]

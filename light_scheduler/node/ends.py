@@ -1,0 +1,53 @@
+"""What follows when a worker process of a node ends."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from light_scheduler.host.restarts import STEADY_S, Restarts, how_it_ended
+
+from .job import CANNOT_RUN, WRONG_SETTINGS
+
+MOST_FAILURES = 5
+"""A process that ends so many times in a row soon after its start does not come up by being started again."""
+
+
+class Again(NamedTuple):
+    """Start it again after a pause, in seconds."""
+
+    pause_s: float
+
+
+class GiveUp(NamedTuple):
+    """End the node."""
+
+    reason: str
+
+
+def what_follows(return_code: int, ran_s: float, restarts: Restarts) -> Again | GiveUp:
+    """Decide what to do about a process that has ended by itself after `ran_s` seconds."""
+    if return_code in (WRONG_SETTINGS, CANNOT_RUN):
+        return GiveUp("it would end the same way again; the error is above")
+    pause_s = restarts.pause_after(ran_s)
+    if restarts.failures < MOST_FAILURES:
+        return Again(pause_s)
+    return GiveUp(
+        f"it ended {how_it_ended(return_code)}, for the {MOST_FAILURES}th time in a row within {STEADY_S:.0f} s of its "
+        "start"
+    )
+
+
+def exit_code(return_codes: Sequence[int | None], *, was_asked: bool) -> int:
+    """Return the exit code of a node: 0 if it was asked to end and all of its processes did so in order, else 1.
+
+    It is that of wrong settings if these are why it ended.
+
+    `return_codes` has None for a process that was to be started. One that was asked before it could listen to signals
+    ended by SIGTERM.
+    """
+    if not was_asked and WRONG_SETTINGS in return_codes:
+        return WRONG_SETTINGS
+    in_order = all(code in (None, 0, -signal.SIGTERM) for code in return_codes)
+    return 0 if was_asked and in_order else 1

@@ -1,0 +1,42 @@
+"""What a worker process is given: a JSON line on its standard input, so no secret is in arguments or environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from light_scheduler.connection import Secret
+from light_scheduler.processes import Process
+from light_scheduler.settings import Settings
+
+WRONG_SETTINGS = 2
+"""Exit code of a process whose settings are at fault, as of every command."""
+
+CANNOT_RUN = 78
+"""Exit code of a process that would end the same way again for another reason (EX_CONFIG of sysexits.h)."""
+
+STOP_TIMEOUT_S = 25.0
+"""How long workers may take to end their transactions and to leave their group, until they are killed."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """`sockets` are descriptors of the node's listening sockets, which the process inherits."""
+
+    settings: Settings
+    process: Process
+    sockets: list[int]
+
+
+def encoded(job: Job) -> bytes:
+    """Return a job as a line of JSON, with the secrets of its settings: for a pipe."""
+    return msgspec.json.encode(job, enc_hook=_text_of) + b"\n"
+
+
+def decoded(line: bytes) -> Job:
+    """Return the job that `encoded` made a line of."""
+    return msgspec.json.decode(line, type=Job, dec_hook=lambda kind, text: kind(text))
+
+
+def _text_of(value: Any) -> str:
+    return value.reveal() if isinstance(value, Secret) else str(value)

@@ -1,0 +1,25 @@
+"""When a process that does not answer counts as one that hangs."""
+
+from __future__ import annotations
+
+ASK_EVERY_S = 5.0
+ANSWER_S = 5.0
+MOST_MISSES = 6
+"""So a process that hangs is ended within a minute: far later than its partitions go to others (`session_timeout`)."""
+
+
+class Silence:
+    """Counts questions in a row that a process has not answered, from its first answer on.
+
+    Questions and not seconds: when the whole machine stood still, the process is asked anew.
+    """
+
+    def __init__(self) -> None:
+        self._has_answered = False
+        self._misses = 0
+
+    def heard(self, *, answered: bool) -> bool:
+        """Note what came of a question; tell whether the process hangs."""
+        self._has_answered = self._has_answered or answered
+        self._misses = 0 if answered or not self._has_answered else self._misses + 1
+        return self._misses >= MOST_MISSES

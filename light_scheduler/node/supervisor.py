@@ -1,0 +1,230 @@
+"""Starts the worker processes of a node, starts again what ends or hangs, and ends all of them together.
+
+    supervisor ── stdin: the job, then nothing until its end ──> process 0, 1, ...
+               ── the node's listening sockets, inherited ─────>
+
+The front port is one set of listening sockets that all processes take connections from. Each takes them when it has
+time, so one that is frozen, or starts, is sent none; and the port stays open while all of them start. With a socket for
+each (SO_REUSEPORT) the system would go on giving a frozen process its share.
+
+The processes have a process group of their own, so Ctrl-C reaches the supervisor alone. They end when it does, however
+that ends: their standard input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging.config
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from light_scheduler import processes
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.host.listening import listening_at
+from light_scheduler.host.page import page_of
+from light_scheduler.host.restarts import Restarts, how_it_ended
+from light_scheduler.host.systemd import READY, STOPPING, WATCHDOG, Notifications
+from light_scheduler.logs import logging_config
+from light_scheduler.settings import Settings
+
+from .ends import Again, exit_code, what_follows
+from .job import STOP_TIMEOUT_S, Job, encoded
+from .silence import ANSWER_S, ASK_EVERY_S, Silence
+
+NAME = "supervisor"
+"""What its lines in the log are marked with; those of processes bear their numbers."""
+
+READY_EVERY_S = 0.5
+KILL_WAIT_S = 5.0
+
+WORKER = (sys.executable, "-m", f"{__package__}.process")
+"""What runs as a process."""
+
+log = logging.getLogger("light_scheduler.node.supervisor")
+
+
+def run(settings: Settings, count: int) -> int:
+    """Run a node of `count` processes until SIGTERM or Ctrl-C; return the exit code.
+
+    Raises ConfigurationError if its port is in use, or if there is no room for what each process needs.
+    """
+    each = processes.settings_of_each(settings, count)
+    try:
+        sockets = listening_at(settings.web_host, settings.web_port)
+    except OSError as error:
+        raise ConfigurationError(
+            "web_port", f"cannot listen on port {settings.web_port} of {settings.web_host}: {error.strerror}"
+        ) from error
+    logging.config.dictConfig(logging_config(settings.log_level, settings.log_format, process=NAME))
+    log.info(
+        "%d processes: HTTP of all at %s, of each at ports %d to %d, local state in %s",
+        count,
+        settings.web_url,
+        each[0].web_port,
+        each[-1].web_port,
+        settings.data_dir.absolute(),
+    )
+    return asyncio.run(Supervisor(each, sockets, Notifications()).run())
+
+
+@dataclass
+class _Member:
+    """One process of the node, from start to start."""
+
+    settings: Settings
+    number: int
+    running: Process | None = None
+    restarts: Restarts = field(default_factory=Restarts)
+    starts: int = 0
+    return_code: int | None = None
+
+
+class Supervisor:
+    """Keeps a process running for each of the settings; all take connections from `sockets`."""
+
+    def __init__(
+        self,
+        settings: list[Settings],
+        sockets: list[socket.socket],
+        notifications: Notifications,
+        command: Sequence[str] = WORKER,
+    ) -> None:
+        self._members = [_Member(own, number) for number, own in enumerate(settings)]
+        self._urls = tuple(own.web_url for own in settings)
+        self._sockets = sockets
+        self._notifications = notifications
+        self._command = command
+        self._stopping = asyncio.Event()
+        self._was_asked = False
+
+    async def run(self) -> int:
+        """Return the exit code when all processes have ended."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._asked, number)
+        beside = [asyncio.create_task(self._tell_ready()), asyncio.create_task(self._tell_alive())]
+        keeping = [asyncio.create_task(self._keep(member)) for member in self._members]
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([stopping, *keeping], return_when=asyncio.FIRST_COMPLETED)
+            await self._stop(keeping)
+        finally:
+            for task in (*beside, *keeping, stopping):
+                task.cancel()
+            ended = await asyncio.gather(*beside, *keeping, stopping, return_exceptions=True)
+            self._signal(signal.SIGKILL)
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+        code = exit_code([member.return_code for member in self._members], was_asked=self._was_asked)
+        log.info("all processes have ended: exit code %d", code)
+        return code
+
+    def _asked(self, number: int) -> None:
+        """End in order when asked for the first time, at once when asked again."""
+        name = signal.Signals(number).name
+        if not self._stopping.is_set():
+            log.info("%s: stopping", name)
+        elif self._was_asked:
+            log.warning("%s again: killing what still runs", name)
+            self._signal(signal.SIGKILL)
+        self._was_asked = True
+        self._stopping.set()
+
+    async def _keep(self, member: _Member) -> None:
+        """Run a process, again and again, until the node stops."""
+        loop = asyncio.get_running_loop()
+        while not self._stopping.is_set():
+            began = loop.time()
+            member.return_code = await self._ended(member)
+            if self._stopping.is_set():
+                return
+            follows = what_follows(member.return_code, loop.time() - began, member.restarts)
+            how = how_it_ended(member.return_code)
+            if not isinstance(follows, Again):
+                log.error("process %d ended %s. The node stops: %s", member.number, how, follows.reason)
+                self._stopping.set()
+                return
+            log.error("process %d ended %s; starting it again in %g s", member.number, how, follows.pause_s)
+            member.return_code = None
+            await self._pause(follows.pause_s)
+
+    async def _ended(self, member: _Member) -> int:
+        """Start a process; return how it ended."""
+        process = processes.Process(member.number, self._urls, member.starts)
+        job = Job(member.settings, process, [each.fileno() for each in self._sockets])
+        running = await asyncio.create_subprocess_exec(
+            *self._command, stdin=PIPE, pass_fds=job.sockets, process_group=0
+        )
+        member.running = running
+        member.starts += 1
+        log.info("process %d is %d", member.number, running.pid)
+        assert running.stdin is not None
+        running.stdin.write(encoded(job))
+        if self._stopping.is_set():
+            running.terminate()
+        watching = asyncio.create_task(self._kill_if_it_hangs(member, running))
+        try:
+            return await running.wait()
+        finally:
+            watching.cancel()
+            member.running = None
+
+    async def _kill_if_it_hangs(self, member: _Member, running: Process) -> None:
+        silence = Silence()
+        while True:
+            await asyncio.sleep(ASK_EVERY_S)
+            if silence.heard(answered=await _answers(member, "/live")):
+                log.error("process %d has not answered for long: killing it", member.number)
+                running.kill()
+                return
+
+    async def _stop(self, keeping: list[asyncio.Task[None]]) -> None:
+        """End all processes side by side; kill what takes too long."""
+        self._stopping.set()
+        self._notifications.send(STOPPING)
+        for listening in self._sockets:
+            listening.close()
+        self._signal(signal.SIGTERM)
+        _, late = await asyncio.wait(keeping, timeout=STOP_TIMEOUT_S)
+        if late:
+            log.error("%d processes have not ended within %g s: killing them", len(late), STOP_TIMEOUT_S)
+            self._signal(signal.SIGKILL)
+            await asyncio.wait(late, timeout=KILL_WAIT_S)
+
+    def _signal(self, number: int) -> None:
+        for member in self._members:
+            if member.running is not None:
+                with suppress(ProcessLookupError):
+                    member.running.send_signal(number)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for some time, or until the node stops."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    async def _tell_ready(self) -> None:
+        """Tell systemd once every process is ready."""
+        if not self._notifications.is_wanted:
+            return
+        for member in self._members:
+            while not await _answers(member, "/ready"):
+                await self._pause(READY_EVERY_S)
+        self._notifications.send(READY)
+
+    async def _tell_alive(self) -> None:
+        if (every_s := self._notifications.watchdog_s) is not None:
+            while True:
+                self._notifications.send(WATCHDOG)
+                await asyncio.sleep(every_s)
+
+
+async def _answers(member: _Member, path: str) -> bool:
+    place = member.settings.web_host, member.settings.web_port
+    return await asyncio.to_thread(page_of, *place, path, timeout=ANSWER_S) is not None

@@ -1,0 +1,62 @@
+"""The worker processes of one node: how many there are, and what settings each of them has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.settings import MOST_NAME, MOST_PORT, Settings
+
+
+class Process(NamedTuple):
+    """One worker process of a node.
+
+    `urls` are the addresses of all its processes, by number; `restarts` is how often this one was started again.
+    """
+
+    number: int
+    urls: tuple[str, ...]
+    restarts: int = 0
+
+
+def count_of(settings: Settings, cores: int) -> int:
+    """Return how many processes a node is to have."""
+    return cores if isinstance(settings.processes, str) else settings.processes
+
+
+def settings_of_each(settings: Settings, count: int) -> list[Settings]:
+    """Return the settings of the processes of a node.
+
+    Each has a data folder, a port for the other workers and a name in the group of its own. Raises ConfigurationError
+    if there is no room for their ports or names.
+    """
+    last_port = settings.web_port + count
+    if last_port > MOST_PORT:
+        raise ConfigurationError(
+            "web_port",
+            f"{count} processes need the ports from {settings.web_port} to {last_port}, and {MOST_PORT} is the last: "
+            "choose a lower port or fewer processes",
+        )
+    name = settings.instance_id or _name_of(settings)
+    if len(f"{name}-{count - 1}") > MOST_NAME:
+        raise ConfigurationError(
+            "instance_id", f"must leave room for the number of a process: {MOST_NAME} characters with -{count - 1}"
+        )
+    rebuilds = settings.rebuild_processes
+    return [
+        replace(
+            settings,
+            processes=1,
+            data_dir=settings.data_dir / str(number),
+            web_port=settings.web_port + 1 + number,
+            instance_id=f"{name}-{number}",
+            rebuild_processes=max(1, rebuilds // count) if rebuilds else 0,
+        )
+        for number in range(count)
+    ]
+
+
+def _name_of(settings: Settings) -> str:
+    """Name a node by its address, which other workers reach it at: no two nodes of an application have the same."""
+    return f"{settings.web_host.replace(':', '-').replace('%', '-')}-{settings.web_port}"

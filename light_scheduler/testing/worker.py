@@ -1,0 +1,69 @@
+"""What a worker would answer over HTTP, of a scheduler in memory."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, assert_never
+
+import msgspec
+from multidict import MultiDict
+
+from light_scheduler.client.questions import Question
+from light_scheduler.engine import first_due_times
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.in_memory import MemoryScheduler
+from light_scheduler.model import ScheduleCommand
+from light_scheduler.tables.views import QueryError, encode_cursor, scan
+from light_scheduler.web.documents import PreviewDocument, SchedulePage, detail, summary
+from light_scheduler.web.parameters import list_query
+from light_scheduler.web.preview import command_of
+from light_scheduler.wire.instants import parse_instant
+from light_scheduler.wire.json_form import json_name
+
+_ALL = 2**62
+
+
+def answer_to(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
+    """Return the JSON that a worker answers; None if there is no such schedule. Raises InvalidCommand."""
+    if question.kind == "get":
+        return _detail(question, scheduler)
+    if question.kind == "list":
+        return _page(question, scheduler)
+    if question.kind == "preview":
+        return _preview(question, scheduler)
+    assert_never(question.kind)
+
+
+def _detail(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
+    found = [table.get(question.tenant, question.id) for table in scheduler.tables.values()]
+    entry = max(filter(None, found), key=lambda each: each.schedule.accepted_at, default=None)
+    return None if entry is None else msgspec.json.encode(detail(entry, scheduler.commands_topic))
+
+
+def _page(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
+    try:
+        query = list_query(question.tenant, MultiDict(question.parameters))
+    except QueryError as error:
+        raise InvalidCommand(error.field, error.reason) from None
+    found = scan(scheduler.tables, query, after=query.start(), limit=query.limit, budget=_ALL)
+    return msgspec.json.encode(
+        SchedulePage(
+            schedules=[summary(entry, scheduler.commands_topic) for _, entry in found.rows],
+            next_cursor=None if found.reached is None else encode_cursor(query.sort, found.reached),
+            total=None,
+        )
+    )
+
+
+def _preview(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
+    accepted = question.parameters.get("from")
+    try:
+        now = scheduler.clock.now() if accepted is None else parse_instant(accepted)
+        command = command_of(question.body or b"", now)
+        assert isinstance(command, ScheduleCommand)
+        firings = list(islice(first_due_times(command), int(question.parameters["count"])))
+    except ValueError as error:
+        raise InvalidCommand("from", str(error)) from None
+    except InvalidCommand as error:
+        raise InvalidCommand(json_name(error.field), error.reason) from None
+    return msgspec.json.encode(PreviewDocument(firings))

@@ -1,0 +1,133 @@
+"""Who may do what: each request is identified and judged before its body is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from yarl import URL
+
+from light_scheduler.access import ANYONE, PEER, Identity, Right, Role, TokenError, Verdict
+from light_scheduler.access.jwks import KeysUnavailable
+from light_scheduler.access.peers import PEER_HEADER, is_signed
+from light_scheduler.access.tokens import PREFIX
+from light_scheduler.clock import Clock
+
+from .cluster import Access, Peers
+from .peer_client import authority_of
+from .problems import RETRY_AFTER_S, ProblemError
+from .scatter import is_local
+from .sessions import cookie_of
+
+IDENTITY = web.RequestKey("identity", Identity)
+"""Who asks, of every request that needs a right."""
+
+_NO_SUCH_PATH = Right(Role.METRICS)
+"""Whoever has any token may learn which paths there are."""
+
+_UNLISTED = Right(Role.ADMIN, all_tenants=True)
+
+_BEARER = 'Bearer realm="light-scheduler"'
+
+
+def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler, Right]) -> Middleware:
+    """Return a middleware that carries out only what `rights` allow; they are those of the routes' handlers."""
+
+    @web.middleware
+    async def admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
+        match = request.match_info
+        right = rights.get(match.handler, _UNLISTED if match.http_exception is None else _NO_SUCH_PATH)
+        if right.role is not None:
+            identity = await _identified(request, access, peers, clock)
+            _judge(identity, right, match.get("tenant"))
+            request[IDENTITY] = identity
+        return await handler(request)
+
+    return admitted
+
+
+def refuse_hidden(request: web.Request, tenant: str | None) -> None:
+    """Raise ProblemError (404) if a body or a query names a tenant that is hidden from who asks."""
+    if tenant is not None and not request[IDENTITY].sees(tenant):
+        raise _hidden(tenant)
+
+
+def refuse_reserved(request: web.Request, topic: str | None, reserved: frozenset[str]) -> None:
+    """Raise ProblemError (403) if a token for some tenants aims at a topic of the application itself: what is delivered
+    to a commands topic is a command, of whichever tenant it names."""
+    if topic in reserved and request[IDENTITY].tenants is not None:
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            f"target.topic: {topic} is a topic of the scheduler itself. Only a token for all tenants may deliver to it",
+            parameter="target.topic",
+        )
+
+
+async def _identified(request: web.Request, access: Access, peers: Peers, clock: Clock) -> Identity:
+    if not access.is_loaded:
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "This worker has not read from Kafka yet who may ask. Try again later.",
+            retry_after_s=RETRY_AFTER_S,
+        )
+    book, now = access.book, clock.now()
+    if not book.is_set_up and access.oidc is None:
+        return ANYONE
+    signature = request.headers.get(PEER_HEADER)
+    if signature is not None or is_local(request):
+        authority = authority_of(URL(peers.own_url))
+        if (
+            request.method == "GET"
+            and book.peer_secret is not None
+            and is_signed(signature or "", book.peer_secret, authority, request.raw_path, now)
+        ):
+            return PEER
+        raise _unauthorized("The request claims to be from a worker, and its signature is missing, wrong or old.")
+    scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+    if not scheme and (cookie := cookie_of(request)) is not None:
+        scheme, text = "bearer", cookie
+    if scheme.lower() != "bearer":
+        raise _unauthorized(
+            "This request needs a token: send the header `Authorization: Bearer TOKEN`, or log in at /login.", ""
+        )
+    try:
+        return await holder_of(text.strip(), access, now)
+    except TokenError as error:
+        raise _unauthorized(f"The token {error.reason}.") from None
+    except KeysUnavailable as error:
+        detail = f"{error}. Try again later."
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail, retry_after_s=RETRY_AFTER_S) from None
+
+
+async def holder_of(text: str, access: Access, now: int) -> Identity:
+    """Return who has a token, and note that it was used. Raises TokenError, KeysUnavailable."""
+    if access.oidc is not None and not text.startswith(PREFIX):
+        return await access.oidc.identity(text)
+    token = access.book.holder(text, now)
+    access.used(token)
+    return token.identity
+
+
+def _judge(identity: Identity, right: Right, tenant: str | None) -> None:
+    verdict = identity.verdict(right, tenant)
+    if verdict is Verdict.HIDDEN:
+        raise _hidden(str(tenant))
+    if verdict is Verdict.FORBIDDEN:
+        scope = " for all tenants" if right.all_tenants else ""
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            f"This needs a token with the role {right.role}{scope}. The token of this request has the role "
+            f"{identity.role}{'' if identity.tenants is None else ' for some tenants'}.",
+            challenge=f'{_BEARER}, error="insufficient_scope"',
+        )
+
+
+def _hidden(tenant: str) -> ProblemError:
+    """Say the same whether there is such a tenant or not."""
+    return ProblemError(HTTPStatus.NOT_FOUND, f"There is no tenant {tenant!r}.")
+
+
+def _unauthorized(detail: str, error: str = ', error="invalid_token"') -> ProblemError:
+    return ProblemError(HTTPStatus.UNAUTHORIZED, detail, challenge=_BEARER + error)

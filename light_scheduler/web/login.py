@@ -1,0 +1,98 @@
+"""The page where a browser exchanges a token for a cookie. It needs no script."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from html import escape
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from aiohttp import web
+
+from light_scheduler.access import TokenError
+from light_scheduler.access.jwks import KeysUnavailable
+from light_scheduler.clock import Clock
+
+from . import sessions
+from .attempts import WINDOW_MS, Attempts
+from .cluster import Access
+from .guard import holder_of
+
+PATH = "/login"
+LOG_OUT_PATH = "/logout"
+
+LONGEST_FORM = 32 << 10
+
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+log = logging.getLogger(__name__)
+
+
+class LoginHandlers:
+    """One method per route."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self._access = access
+        self._clock = clock
+        self._attempts = Attempts()
+
+    async def login(self, request: web.Request) -> web.Response:
+        return _page(is_logged_in=sessions.COOKIE in request.cookies)
+
+    async def log_in(self, request: web.Request) -> web.Response:
+        now = self._clock.now()
+        if not self._attempts.allow(request.remote or "", now):
+            wait = {"Retry-After": str(WINDOW_MS // 1_000)}
+            return _page("Too many attempts. Try again in a minute.", HTTPStatus.TOO_MANY_REQUESTS, wait)
+        try:
+            text = _token_in(await request.read())
+            identity = await holder_of(text, self._access, now)
+        except TokenError as error:
+            log.info("a login from %s failed: the token %s", request.remote, error.reason)
+            return _page(f"The token {error.reason}.", HTTPStatus.UNAUTHORIZED)
+        except KeysUnavailable as error:
+            return _page(f"{error}.", HTTPStatus.SERVICE_UNAVAILABLE)
+        log.info("%s logged in from %s", identity.name, request.remote)
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/"})
+        sessions.begin(response, request, text)
+        return response
+
+    async def log_out(self, request: web.Request) -> web.Response:
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": PATH})
+        sessions.end(response, request)
+        return response
+
+
+def _token_in(body: bytes) -> str:
+    """Return the token in a form. Raises TokenError."""
+    try:
+        form = parse_qs(body.decode(), max_num_fields=5) if len(body) <= LONGEST_FORM else {}
+    except ValueError:
+        form = {}
+    return form.get("token", [""])[0].strip()
+
+
+def _page(
+    problem: str = "",
+    status: HTTPStatus = HTTPStatus.OK,
+    headers: Mapping[str, str] | None = None,
+    *,
+    is_logged_in: bool = False,
+) -> web.Response:
+    told = f'<p role="alert">{escape(problem)}</p>\n' if problem else ""
+    leave = f'<form method="post" action="{LOG_OUT_PATH}"><button>Log out</button></form>\n' if is_logged_in else ""
+    text = f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>light-scheduler: log in</title></head>
+<body>
+<h1>light-scheduler</h1>
+{told}<form method="post" action="{PATH}">
+<p><label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
+<button>Log in</button></p>
+</form>
+{leave}</body>
+</html>
+"""
+    more = {"Content-Security-Policy": _POLICY, **(headers or {})}
+    return web.Response(text=text, status=status, content_type="text/html", headers=more)

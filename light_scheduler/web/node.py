@@ -1,0 +1,124 @@
+"""The worker processes of this node, as one: any of them answers for all on the port that they share.
+
+What a process says of itself alone it says to requests that are marked local, as the others send them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from itertools import chain
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from yarl import URL
+
+from light_scheduler.lanes.status import TargetStatus
+from light_scheduler.processes import Process
+
+from .documents import InfoDocument, ProcessView
+from .node_metrics import Answering, OfProcess, together
+from .peer_client import PeerClient
+from .problems import Problem
+
+ANSWER_S = 2.0
+"""A process that is slower counts as one that does not answer: a frozen one does not hold up a scrape for long."""
+
+
+class _Answer(NamedTuple):
+    """What a process answered; `status` is None if it did not."""
+
+    status: int | None
+    body: bytes
+
+
+class Node:
+    """`process` is the one that answers, and `registry` has its own metrics."""
+
+    def __init__(self, process: Process, registry: CollectorRegistry) -> None:
+        self._process = process
+        self._own = OfProcess(registry, process)
+
+    def own_metrics(self) -> bytes:
+        """Return this process's part of what Prometheus is told."""
+        return generate_latest(self._own)
+
+    async def metrics(self, client: PeerClient) -> bytes:
+        """Return the metrics of all processes, and which of them answer."""
+        others = _ok(await self._ask(client, "/metrics"))
+        answering = generate_latest(Answering(self._process, {self._process.number, *others}))
+        return together([answering, self.own_metrics(), *others.values()])
+
+    async def why_not_ready(self, own: list[str], client: PeerClient) -> list[str]:
+        """Return a reason for each process and partition of the node that is not ready; `own` are this process's."""
+        reasons = {self._process.number: own}
+        for number, answer in (await self._ask(client, "/ready")).items():
+            reasons[number] = _reasons_in(answer)
+        return [f"process {number}: {reason}" for number in sorted(reasons) for reason in reasons[number]]
+
+    async def info(self, own: InfoDocument, client: PeerClient) -> InfoDocument:
+        """Return what all processes say about themselves as one document; what they share is as this one has it."""
+        found = {self._process.number: own}
+        for number, body in _ok(await self._ask(client, "/info")).items():
+            found[number] = msgspec.json.decode(body, type=InfoDocument)
+        documents = [found[number] for number in sorted(found)]
+        return msgspec.structs.replace(
+            own,
+            lanes=list(chain.from_iterable(document.lanes for document in documents)),
+            standbys=list(chain.from_iterable(document.standbys for document in documents)),
+            targets=_merged(list(chain.from_iterable(document.targets for document in documents))),
+            delays=list(chain.from_iterable(document.delays for document in documents)),
+            processes=[
+                ProcessView(process=number, url=url, answers=number in found)
+                for number, url in enumerate(self._process.urls)
+            ],
+        )
+
+    async def _ask(self, client: PeerClient, path: str) -> dict[int, _Answer]:
+        """Ask all other processes for their own part, side by side: number -> answer."""
+        others = {number: url for number, url in enumerate(self._process.urls) if number != self._process.number}
+        answers = await asyncio.gather(*(_asked(client, URL(url + path)) for url in others.values()))
+        return dict(zip(others, answers, strict=True))
+
+
+async def _asked(client: PeerClient, url: URL) -> _Answer:
+    timeout = aiohttp.ClientTimeout(total=ANSWER_S)
+    try:
+        async with client.get(url, timeout) as response:
+            return _Answer(response.status, await response.read())
+    except (TimeoutError, aiohttp.ClientError):
+        return _Answer(None, b"")
+
+
+def _ok(answers: dict[int, _Answer]) -> dict[int, bytes]:
+    return {number: answer.body for number, answer in answers.items() if answer.status == HTTPStatus.OK}
+
+
+def _reasons_in(answer: _Answer) -> list[str]:
+    if answer.status == HTTPStatus.OK:
+        return []
+    if answer.status != HTTPStatus.SERVICE_UNAVAILABLE:
+        return ["it does not answer"]
+    problem = msgspec.json.decode(answer.body, type=Problem)
+    return problem.reasons or [problem.detail]
+
+
+def _merged(targets: list[TargetStatus]) -> list[TargetStatus]:
+    """Return one entry for each topic, of those that several processes have."""
+    by_topic: dict[str, list[TargetStatus]] = {}
+    for target in targets:
+        by_topic.setdefault(target.topic, []).append(target)
+    return [_as_one(by_topic[topic]) for topic in sorted(by_topic)]
+
+
+def _as_one(seen: list[TargetStatus]) -> TargetStatus:
+    is_whole = any(not target.partitions for target in seen)
+    return msgspec.structs.replace(
+        seen[0],
+        partitions=[] if is_whole else sorted({partition for target in seen for partition in target.partitions}),
+        unavailable_since=min(target.unavailable_since for target in seen),
+        waiting=sum(target.waiting for target in seen),
+        reason="; ".join(sorted({target.reason for target in seen})),
+    )

@@ -1,0 +1,50 @@
+"""Asking other workers, as one of them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Self
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from light_scheduler.access.peers import PEER_HEADER, signed
+from light_scheduler.clock import Clock
+
+from .cluster import Access
+
+SCOPE_HEADER = "Light-Scheduler-Scope"
+LOCAL_SCOPE = "local"
+
+
+class PeerClient:
+    """Signs each question. An async context manager."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self._access = access
+        self._clock = clock
+        self._session = aiohttp.ClientSession(headers={SCOPE_HEADER: LOCAL_SCOPE}, cookie_jar=aiohttp.DummyCookieJar())
+
+    def get(self, address: URL, timeout: aiohttp.ClientTimeout) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Ask a worker for its share of an answer."""
+        secret = self._access.book.peer_secret
+        headers = {}
+        if secret is not None:
+            headers[PEER_HEADER] = signed(secret, authority_of(address), address.raw_path_qs, self._clock.now())
+        return self._session.get(address, timeout=timeout, allow_redirects=False, headers=headers)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._session.close()
+
+
+PEER_CLIENT = web.AppKey("peer_client", PeerClient)
+"""Where the application keeps its client for questions to other workers."""
+
+
+def authority_of(url: URL) -> str:
+    """Return host and port of a worker, as both sides write them."""
+    return f"{url.host}:{url.port}"

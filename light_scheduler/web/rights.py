@@ -1,0 +1,68 @@
+"""What each operation needs: the one table of it. An operation that is missing here is not served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from light_scheduler.access import Right, Role
+
+OPEN = Right(None)
+"""Anybody, without a token."""
+
+_READ, _WRITE = Right(Role.READ), Right(Role.WRITE)
+"""For the tenant in the path; without one, of any tenant."""
+
+_READ_ALL, _ADMIN = Right(Role.READ, all_tenants=True), Right(Role.ADMIN, all_tenants=True)
+_METRICS = Right(Role.METRICS, all_tenants=True)
+
+RIGHTS: Mapping[str, Right] = {
+    # Probes of a supervisor, which has no token.
+    "live": OPEN,
+    "ready": OPEN,
+    # Browsers get a cookie for a token here.
+    "login": OPEN,
+    "log_in": OPEN,
+    "log_out": OPEN,
+    # One tenant's schedules.
+    "list_schedules": _READ,
+    "get_schedule": _READ,
+    "submit_schedule": _WRITE,
+    "put_schedule": _WRITE,
+    "delete_schedule": _WRITE,
+    "pause_schedule": _WRITE,
+    "resume_schedule": _WRITE,
+    "trigger_schedule": _WRITE,
+    "reschedule_schedule": _WRITE,
+    "complete_schedule": _WRITE,
+    "cancel_schedules": _WRITE,
+    "pause_schedules": _WRITE,
+    "resume_schedules": _WRITE,
+    "trigger_schedules": _WRITE,
+    "reschedule_schedules": _WRITE,
+    # Reckoning that reads no schedule; the tenants that a body names have to be visible.
+    "preview": _READ,
+    "preview_command": _READ,
+    "dry_run": _READ,
+    "openapi": _READ,
+    "index": _READ,
+    # The figures and names of all tenants.
+    "info": _READ_ALL,
+    "metrics": _METRICS,
+    "list_delays": _READ_ALL,
+    "get_delay": _READ_ALL,
+    # The read API of etf1 counts the schedules of all tenants.
+    "etf1_planned": _READ_ALL,
+    "etf1_stats": _READ_ALL,
+    "etf1_schedulers": _READ_ALL,
+    "etf1_search": _READ_ALL,
+    "etf1_get": _READ_ALL,
+    "etf1_search_live": _READ_ALL,
+    "etf1_get_live": _READ_ALL,
+    # What holds for the whole cluster.
+    "put_delay": _ADMIN,
+    "delete_delay": _ADMIN,
+    "list_tokens": _ADMIN,
+    "create_token": _ADMIN,
+    "rotate_token": _ADMIN,
+    "revoke_token": _ADMIN,
+}

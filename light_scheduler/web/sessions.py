@@ -1,0 +1,46 @@
+"""Cookies of browsers. A cookie holds a token: it is as good as the token, on every worker, until that ends.
+
+A browser sends it with what any page asks of this host. `SameSite=Strict` keeps it to pages of the same site, and a
+request that changes something has to say besides that a page of this very origin sent it.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from aiohttp import web
+
+from .problems import ProblemError
+
+COOKIE = "light-scheduler-token"
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def cookie_of(request: web.Request) -> str | None:
+    """Return the token of a request's cookie. Raises ProblemError (403) if another page may have sent the request."""
+    text = request.cookies.get(COOKIE)
+    if text and request.method not in _READING and not _is_of_own_page(request):
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            "A request that is let in by a cookie can change something only if a page of this worker sent it. Programs "
+            "send the header `Authorization: Bearer TOKEN` instead.",
+        )
+    return text or None
+
+
+def _is_of_own_page(request: web.Request) -> bool:
+    origin = request.headers.get("Origin")
+    if origin is not None:
+        return origin == f"{request.scheme}://{request.host}"
+    return request.headers.get("Sec-Fetch-Site") == "same-origin"
+
+
+def begin(response: web.Response, request: web.Request, text: str) -> None:
+    """Have a browser keep a token until it is closed."""
+    response.set_cookie(COOKIE, text, path="/", httponly=True, samesite="Strict", secure=request.secure)
+
+
+def end(response: web.Response, request: web.Request) -> None:
+    """Have a browser forget its token."""
+    response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict", secure=request.secure)

@@ -1,0 +1,164 @@
+"""Check what is shipped: dependencies (licences, bill of materials, known vulnerabilities), container and chart.
+
+Two environments in build/ are made from the lock files: `audit`, with the tools, and `runtime`, with exactly what a
+worker needs. Exit codes: 0 all is well, 1 a check failed, 2 the advisory database did not answer for every package.
+Run by `make audit`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+RUNTIME_LOCK = "requirements-runtime.lock"
+BILL = BUILD / "sbom.cdx.json"
+MANIFESTS = ROOT / "tests" / "golden" / "helm"
+KUBERNETES = ("1.27", "1.37")
+"""The oldest and the newest version whose schemas the chart is held to."""
+SCHEMAS = {"vendor.compose-spec": "docker-compose.yml", "vendor.github-workflows": ".github/workflows/*.yml"}
+"""check-jsonschema's names of schemas that it brings along, and the files that are held to them."""
+DONE, FAILED, UNKNOWN = 0, 1, 2
+
+
+class Answer(NamedTuple):
+    """How a check ended (DONE, FAILED or UNKNOWN), and what it has to say."""
+
+    status: int
+    text: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--unreachable",
+        choices=("fail", "warn"),
+        default="fail",
+        help="What follows if the advisory database does not answer: exit code 2, or only a warning. [%(default)s]",
+    )
+    options = parser.parse_args()
+    for name, lock in (("audit", "requirements-audit.lock"), ("runtime", RUNTIME_LOCK)):
+        make_environment(BUILD / name, ROOT / lock)
+    statuses = []
+    for name, check in CHECKS.items():
+        answer = check()
+        print(f"{name:<17} {answer.text}", flush=True)
+        statuses.append(answer.status)
+    sys.exit(exit_code(statuses, accepted=DONE if options.unreachable == "fail" else UNKNOWN))
+
+
+def exit_code(statuses: Sequence[int], accepted: int) -> int:
+    """Return the exit code of a run: a failure first, then what is not known, unless that is `accepted`."""
+    if FAILED in statuses:
+        return FAILED
+    return UNKNOWN if UNKNOWN in statuses and accepted != UNKNOWN else DONE
+
+
+def make_environment(folder: Path, lock: Path) -> None:
+    """Install a lock file, with its hashes, into an environment of its own, unless it is there."""
+    stamp, digest = folder / "made-from", hashlib.sha256(lock.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    print(f"Setting up {folder.relative_to(ROOT)}", flush=True)
+    venv.create(folder, clear=True, with_pip=True)
+    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    subprocess.run([*pip, "--no-deps", "--require-hashes", "--requirement", lock], check=True)  # nosec B603 # pip
+    stamp.write_text(digest)
+
+
+def tool(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a tool of the audit's environment in the project's folder."""
+    return subprocess.run(  # nosec B603 # a tool of the lock file
+        [BUILD / "audit" / "bin" / name, *arguments], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+
+
+def simple(done: str, ran: subprocess.CompletedProcess[str]) -> Answer:
+    """Return the answer of a tool whose exit code says it all."""
+    return Answer(DONE, done) if ran.returncode == 0 else Answer(FAILED, (ran.stdout + ran.stderr).strip())
+
+
+def licences() -> Answer:
+    """Compare the licence of each package with `allow-only` in pyproject.toml."""
+    return simple("all allowed", tool("pip-licenses", "--python", BUILD / "runtime" / "bin" / "python"))
+
+
+def bill() -> Answer:
+    """Write the bill of materials, CycloneDX in JSON, held to its schema."""
+    of_project = ("--pyproject", "pyproject.toml", "--mc-type", "application", "--output-reproducible")
+    ran = tool("cyclonedx-py", "environment", BUILD / "runtime", *of_project, "--validate", "--output-file", BILL)
+    return simple(str(BILL.relative_to(ROOT)), ran)
+
+
+def vulnerabilities() -> Answer:
+    """Ask the advisory database of the package index for each pinned package."""
+    of_lock = ("--requirement", RUNTIME_LOCK, "--require-hashes", "--disable-pip")
+    ran = tool("pip-audit", *of_lock, "--format", "json", "--progress-spinner", "off")
+    try:
+        packages = json.loads(ran.stdout)["dependencies"]
+    except ValueError:
+        reason = (ran.stderr.strip().splitlines() or ["no output"])[-1]
+        return Answer(UNKNOWN, f"NOT CHECKED: the advisory database cannot be reached: {reason}")
+    return judged(packages)
+
+
+def judged(packages: Sequence[Mapping[str, Any]]) -> Answer:
+    """Return what pip-audit's list of packages means: it takes a package that the database does not know for good."""
+    found = [
+        f"{package['name']} {package['version']}: {each['id']}, fixed in {', '.join(each['fix_versions']) or 'none'}"
+        for package in packages
+        for each in package.get("vulns", ())
+    ]
+    if found:
+        return Answer(FAILED, "\n".join([f"{len(found)} known", *found]))
+    unknown = [package["name"] for package in packages if "skip_reason" in package]
+    if unknown or not packages:
+        return Answer(UNKNOWN, f"NOT CHECKED: no answer for {len(unknown)} of {len(packages)} packages")
+    return Answer(DONE, f"none known in {len(packages)} packages")
+
+
+def schemas() -> Answer:
+    """Hold files that others' programs read to the schemas of those."""
+    for schema, files in SCHEMAS.items():
+        ran = tool("check-jsonschema", "--builtin-schema", schema, *sorted(ROOT.glob(files)))
+        if ran.returncode != 0:
+            return simple("", ran)
+    return Answer(DONE, "docker-compose.yml and workflows are valid")
+
+
+def dockerfile() -> Answer:
+    """Hold the Dockerfile to hadolint's rules."""
+    return simple("no findings", tool("hadolint", "Dockerfile"))
+
+
+def chart() -> Answer:
+    """Hold what the chart renders to Kubernetes' schemas."""
+    manifests = sorted(MANIFESTS.glob("*.yaml"))
+    if not manifests:
+        return Answer(FAILED, f"no manifests in {MANIFESTS.relative_to(ROOT)}")
+    for version in KUBERNETES:
+        ran = tool("kubernetes-validate", "--strict", "--kubernetes-version", f"{version}.0", *manifests)
+        if ran.returncode != 0:
+            return simple("", ran)
+    return Answer(DONE, f"valid in Kubernetes {' and '.join(KUBERNETES)}")
+
+
+CHECKS: Mapping[str, Callable[[], Answer]] = {
+    "licences": licences,
+    "bill of materials": bill,
+    "vulnerabilities": vulnerabilities,
+    "schemas": schemas,
+    "Dockerfile": dockerfile,
+    "chart": chart,
+}
+
+if __name__ == "__main__":
+    main()

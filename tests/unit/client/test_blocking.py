@@ -1,0 +1,101 @@
+"""The blocking client without a broker: how it is made, how it waits, and what it says of what was not delivered."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from light_scheduler.client import BlockingSchedulerClient, NotDelivered
+from light_scheduler.client.blocking_producer import BlockingProducer
+from light_scheduler.client.commands import CommandToSend, schedule_command
+from light_scheduler.client.deadline import Deadline
+from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def command(id: str, payload: bytes = b"") -> CommandToSend:
+    return schedule_command("default", {"id": id, "topic": "t", "payload": payload, "after": "1h"})
+
+
+def test_it_has_the_calls_of_the_asyncio_client() -> None:
+    check = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "blocking_client.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert check.returncode == 0, check.stderr
+
+
+def test_a_full_queue_waits_for_room_until_the_time_is_up(unused_tcp_port: int) -> None:
+    options: dict[str, Any] = {"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}", "queue.buffering.max.messages": 10}
+    producer = BlockingProducer(options, 1_000_000)
+    sent = [producer.send("t", command(f"id-{n}"), Deadline(5)) for n in range(10)]
+    began = time.monotonic()
+    with pytest.raises(BrokerError, match=r"default/one-more: .* wait for the broker already"):
+        producer.send("t", command("one-more"), Deadline(0.3))
+    assert time.monotonic() - began >= 0.3
+    left = producer.close(0)
+    assert [each.id for each in left] == [f"id-{n}" for n in range(10)]
+    for future in sent:
+        with pytest.raises(BrokerError, match="cannot send the command for default/id-"):
+            future.result(5)
+
+
+def test_a_command_that_no_record_can_hold_is_refused_and_not_kept(unused_tcp_port: int) -> None:
+    producer = BlockingProducer({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}, 100_000)
+    with pytest.raises(InvalidCommand, match="payload: is too large"):
+        producer.send("t", command("a", bytes(200_000)), Deadline(5))
+    assert producer.close(0) == []
+
+
+def test_nothing_is_sent_after_close(unused_tcp_port: int) -> None:
+    producer = BlockingProducer({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}, 100_000)
+    producer.close(0)
+    with pytest.raises(ClientError, match="the client was closed"):
+        producer.send("t", command("a"), Deadline(5))
+
+
+def test_closing_names_what_was_not_delivered(unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = f"127.0.0.1:{unused_tcp_port}"
+    client = BlockingSchedulerClient(server)
+    producer = client._channel._open_producer = BlockingProducer({"bootstrap.servers": server}, 100_000)
+    client._channel._known_topics["light-scheduler-commands"] = 1
+    with pytest.raises(BrokerError, match="the broker did not answer in time"):
+        client.schedule("order-1", topic="t", wait=False, timeout=0.1)
+    with pytest.raises(NotDelivered, match=r"1 commands were not acknowledged within 0 s .* default/order-1") as caught:
+        client._channel.close(0)
+    assert caught.value.commands == [("default", "order-1")]
+    assert not producer._thread.is_alive()
+    client.close()
+
+
+def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_delivered(
+    unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("light_scheduler.client.blocking_channel.BlockingChannel.close.__defaults__", (0,))
+    server = f"127.0.0.1:{unused_tcp_port}"
+    client = BlockingSchedulerClient(server)
+    producer = client._channel._open_producer = BlockingProducer({"bootstrap.servers": server}, 100_000)
+    producer.send("t", command("order-1"), Deadline(1))
+    with pytest.raises(ZeroDivisionError), client:
+        _ = 1 / 0
+    assert "default/order-1" in caplog.text
+
+
+def test_a_client_that_is_not_open_says_how_to_open_it() -> None:
+    with pytest.raises(ClientError, match="use `with BlockingSchedulerClient"):
+        BlockingSchedulerClient().schedule("a", topic="t", wait=False)
+
+
+def test_a_broker_that_is_not_there_is_an_error_in_bounded_time(unused_tcp_port: int) -> None:
+    began = time.monotonic()
+    with pytest.raises(BrokerError, match=f"cannot reach Kafka at 127.0.0.1:{unused_tcp_port}"):
+        BlockingSchedulerClient(f"kafka://127.0.0.1:{unused_tcp_port}", connect_timeout=1).start()
+    assert time.monotonic() - began < 10

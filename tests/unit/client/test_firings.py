@@ -1,0 +1,106 @@
+"""The consumer's side: records of every Kafka client, and failed messages that are sent again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from light_scheduler import Firing
+from light_scheduler.client import RetriesExhausted, attempt_of, original_due, parse_firing
+from light_scheduler.client.firings import again
+from light_scheduler.errors import FormatError, InvalidCommand
+from light_scheduler.testing import InMemoryScheduler
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+FIVE_S, HOUR = 5_000, 3_600_000
+
+
+async def delivered() -> tuple[InMemoryScheduler, Any]:
+    scheduler = InMemoryScheduler(now=START)
+    await scheduler.schedule("job", b"\xff", topic="jobs", key="k", after=0, headers={"h": b"1"})
+    return scheduler, scheduler.delivered[0]
+
+
+class Message:
+    """A record as confluent-kafka has it: methods, and None in place of no headers."""
+
+    def __init__(self, record: Any) -> None:
+        for name in ("topic", "partition", "offset", "key", "value", "headers"):
+            setattr(self, name, partial(getattr, record, name))
+        self.timestamp = lambda: (1, record.timestamp)
+
+
+async def test_records_of_every_client_are_read_alike() -> None:
+    _, record = await delivered()
+    firing = Firing.parse(record)
+    assert (firing.id, firing.key, firing.payload, firing.headers) == ("job", b"k", b"\xff", [("h", b"1")])
+    assert (firing.sequence, firing.attempt, firing.version, firing.firing_id) == (1, 1, 1, f"job@{firing.due}")
+    names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+    of_kafka_python = SimpleNamespace(**{name: getattr(record, name) for name in names})
+    assert Firing.parse(Message(record)) == Firing.parse(of_kafka_python) == parse_firing(record) == firing
+
+
+def test_a_record_of_somebody_else_is_refused() -> None:
+    with pytest.raises(FormatError, match="not a message of the scheduler"):
+        Firing.parse(Message(SimpleNamespace(
+            topic="t", partition=0, offset=0, timestamp=0, key=None, value=b"", headers=None
+        )))  # fmt: skip
+
+
+async def test_a_failed_message_comes_again_later_each_time_and_at_last_is_an_error() -> None:
+    scheduler, record = await delivered()
+    first = firing = Firing.parse(record)
+    for attempt in range(2, 51):
+        await scheduler.retry(firing, "jobs")
+        await scheduler.advance(hours=2)
+        firing = scheduler.firings[-1]
+        assert (attempt_of(firing), original_due(firing)) == (attempt, first.due)
+        assert (firing.key, firing.payload, firing.headers[0]) == (b"k", b"\xff", ("h", b"1"))
+    assert len(scheduler.delivered) == 50
+    with pytest.raises(RetriesExhausted, match="failed 50 times"):
+        await scheduler.retry(firing, "jobs")
+
+
+async def test_a_failure_that_is_reported_twice_makes_one_schedule() -> None:
+    scheduler, record = await delivered()
+    receipts = [await scheduler.retry(Firing.parse(record), "jobs") for _ in range(2)]
+    assert receipts[0].id == receipts[1].id
+    await scheduler.advance(hours=1)
+    assert len(scheduler.delivered) == 2
+
+
+async def test_delays_grow_by_the_factor_up_to_the_longest() -> None:
+    _, record = await delivered()
+    firing = Firing.parse(record)
+    delays = []
+    for _ in range(12):
+        next_try = again(firing, FIVE_S, 2.0, HOUR, 50)
+        delays.append(next_try.delay)
+        firing = Firing(**{**_fields(firing), "headers": next_try.headers})
+    assert delays == [5_000 * 2**n for n in range(10)] + [HOUR, HOUR]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"initial": "soon"}, {"longest": "-1s"}, {"factor": 0.5}, {"attempts": 0}],
+    ids=lambda each: next(iter(each)),
+)
+async def test_a_backoff_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
+    scheduler, record = await delivered()
+    with pytest.raises(InvalidCommand, match=next(iter(wrong))):
+        await scheduler.retry(Firing.parse(record), "jobs", **wrong)
+
+
+async def test_forged_headers_of_a_retry_are_refused() -> None:
+    _, record = await delivered()
+    firing = Firing(**{**_fields(Firing.parse(record)), "headers": [("retry-attempt", b"many")]})
+    with pytest.raises(InvalidCommand, match="retry-attempt: 'many' is not a number"):
+        again(firing, FIVE_S, 2.0, HOUR, 50)
+
+
+def _fields(firing: Firing) -> dict[str, Any]:
+    return {name: getattr(firing, name) for name in firing.__struct_fields__}

@@ -1,0 +1,107 @@
+"""Asking a worker over HTTP: the token, retries, and what each failure is for the caller."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from light_scheduler.client import SchedulerClient
+from light_scheduler.client.worker_api import WorkerApi
+from light_scheduler.errors import ClientError, InvalidCommand, WorkerUnreachable
+
+
+@dataclass
+class Worker:
+    """Answers one after another: status and JSON; notes the requests' paths and tokens."""
+
+    url: str
+    answers: list[tuple[int, Any]]
+    seen: list[tuple[str, str | None]] = field(default_factory=list)
+
+
+@contextmanager
+def worker(*answers: tuple[int, Any]) -> Iterator[Worker]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found.seen.append((self.path, self.headers.get("Authorization")))
+            status, document = found.answers.pop(0)
+            body = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found = Worker(f"http://127.0.0.1:{server.server_port}/", list(answers))
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield found
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_the_token_is_sent_and_an_id_reaches_the_worker_as_it_is() -> None:
+    with worker((404, {"detail": "nothing"})) as there:
+        assert await SchedulerClient(url=there.url, token="secret").get("../a b") is None
+    assert there.seen == [("/api/v1/tenants/default/schedules/..%2Fa%20b", "Bearer secret")]
+
+
+async def test_without_a_token_none_is_sent() -> None:
+    with worker((404, {"detail": "nothing"})) as there:
+        assert await SchedulerClient(url=there.url).get("a") is None
+    assert there.seen[0][1] is None
+
+
+async def test_a_busy_worker_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("light_scheduler.client.worker_api.RETRY_AFTER_S", 0.0)
+    page: dict[str, Any] = {"schedules": [], "next_cursor": None, "total": 0}
+    with worker((429, {"detail": "busy"}), (429, {"detail": "busy"}), (200, page)) as there:
+        assert [each async for each in SchedulerClient(url=there.url).list()] == []
+    assert len(there.seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "message"),
+    [
+        (401, {"detail": "This request needs a token"}, ClientError, "needs a token"),
+        (503, {"detail": "partitions are missing"}, ClientError, "partitions are missing"),
+        (400, {"detail": "sort: must be id", "parameter": "sort"}, InvalidCommand, "^sort: must be id$"),
+        (502, b"<html>", ClientError, "answered 502, and is not a worker"),
+        (200, b"<html>", ClientError, "not that of a worker"),
+    ],
+)
+async def test_a_refusal_says_what_the_worker_says(status: int, body: Any, error: type, message: str) -> None:
+    with worker((status, body)) as there, pytest.raises(error, match=message):
+        await SchedulerClient(url=there.url).get("a")
+
+
+async def test_nobody_there_is_an_error_of_its_own(unused_tcp_port: int) -> None:
+    with pytest.raises(WorkerUnreachable):
+        await SchedulerClient(url=f"http://127.0.0.1:{unused_tcp_port}").get("a")
+
+
+async def test_without_an_address_the_client_says_how_to_give_one() -> None:
+    with pytest.raises(ClientError, match="give the client url="):
+        await SchedulerClient().get("a")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:6066", "ftp://host", "http://"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidCommand, match="is not an address of a worker"):
+        WorkerApi(url)
+
+
+def test_a_token_shows_nowhere() -> None:
+    assert "secret" not in repr(vars(WorkerApi("http://a:1", "secret")))

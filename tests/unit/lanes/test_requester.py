@@ -1,0 +1,89 @@
+"""The history names who asked for a command over HTTP, and nobody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from aiokafka import ConsumerRecord
+from msgspec import UNSET
+from support.partition import AT, SECRET, Partition, command
+
+from light_scheduler.model import Requester
+from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.requester import REQUESTED_BY, requester_header
+
+HOUR = 3_600_000
+SHOP, OPS = Requester("shop", "192.0.2.7"), Requester("ops", "::1")
+
+
+@pytest.fixture
+async def partition(producer: Any) -> Partition:
+    return Partition(producer)
+
+
+def asked(members: dict[str, Any], offset: int, by: Requester | None = SHOP, secret: bytes = SECRET) -> ConsumerRecord:
+    """Return the record of a command in the JSON form; `by` None: of a Kafka producer."""
+    value = msgspec.json.encode(members)
+    headers = [(CONTENT_TYPE, JSON_COMMAND)] + ([] if by is None else [requester_header(by, value, secret)])
+    return command(*headers, value=value, offset=offset)
+
+
+def schedule(id: str) -> dict[str, Any]:
+    return {"id": id, "trigger": {"at": AT + HOUR}, "target": {"topic": "reminders"}}
+
+
+def named(partition: Partition) -> list[tuple[str, str | None, Any]]:
+    return [(event.event.value, event.id, event.by) for event in partition.history]
+
+
+async def test_each_command_has_the_name_of_who_asked_for_it(partition: Partition) -> None:
+    await partition.run(
+        asked(schedule("a"), 1),
+        asked(schedule("b"), 2, OPS),
+        asked(schedule("c"), 3, None),
+        asked({"id": "d", "trigger": {"at": "never"}}, 4),
+    )
+    assert named(partition) == [
+        ("scheduled", "a", "shop"),
+        ("scheduled", "b", "ops"),
+        ("scheduled", "c", UNSET),
+        ("rejected", "d", "shop"),
+    ]
+    assert partition.history[1].address == "::1"
+    await partition.run(now=AT + HOUR)
+    assert {event.by for event in partition.history} == {UNSET}, "nobody asked for a firing"
+
+
+@pytest.mark.parametrize("secret", [b"", b"guessed"])
+async def test_a_producer_cannot_name_somebody(partition: Partition, secret: bytes) -> None:
+    await partition.run(asked(schedule("a"), 1, secret=secret))
+    assert named(partition) == [("scheduled", "a", UNSET)]
+
+
+async def test_the_header_is_not_delivered(partition: Partition) -> None:
+    await partition.run(asked(schedule("a"), 1))
+    await partition.run(now=AT + HOUR)
+    (fired,) = partition.sent("reminders")
+    assert REQUESTED_BY not in dict(fired.headers)
+
+
+async def test_what_a_bulk_command_does_is_not_by_who_asked_for_the_command_that_comes_first(
+    partition: Partition,
+) -> None:
+    await partition.run(*(asked(schedule(id), number) for number, id in enumerate("abc", 1)))
+    partition.most_bulk = 1
+    await partition.run(asked({"command": "pause", "id": "*"}, 5, OPS))
+    await partition.run(asked({"command": "cancel", "id": "c"}, 6, SHOP))
+    assert named(partition) == [("paused", "c", UNSET), ("cancelled", "c", "shop"), ("paused", "a", UNSET)]
+
+
+async def test_what_comes_after_a_command_in_its_cycle_is_not_by_who_asked_for_it(partition: Partition) -> None:
+    plain = command(("schedule-at", b"%d" % AT), ("schedule-target-topic", b"reminders"), key=b"b", offset=2)
+    await partition.run(asked(schedule("a"), 1), plain)
+    assert named(partition) == [
+        ("scheduled", "a", "shop"),
+        ("scheduled", "b", UNSET),
+        ("fired", "b", UNSET),
+    ]

@@ -1,0 +1,253 @@
+"""What the chart, the unit and the monitoring of a deployment say: real settings, real metrics, no rights.
+
+The chart's manifests are recorded by scripts/render_chart.py, so Helm is needed for few of these.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
+from scripts.render_chart import CHART, MANIFESTS, digest, rendered
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+UNIT = DEPLOY / "systemd" / "light-scheduler.service"
+METRIC = re.compile(r"\blight_scheduler_\w+")
+DATA_DIR = "/var/lib/light-scheduler"
+
+needs_helm = pytest.mark.skipif(
+    shutil.which("helm") is None, reason="Helm is not installed: go install helm.sh/helm/v3/cmd/helm@v3.18.6"
+)
+
+
+def manifests(name: str) -> dict[str, Any]:
+    """Return the recorded manifests of a file of values, by kind; of Services the one with an address."""
+    documents = yaml.safe_load_all((MANIFESTS / f"{name}.yaml").read_text(encoding="utf-8"))
+    found = [document for document in documents if document and document["kind"] != "ServiceAccount"]
+    return {document["kind"]: document for document in found if document["spec"].get("clusterIP") != "None"}
+
+
+def containers(documents: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each pod's specification and its container."""
+    for kind in ("StatefulSet", "Job"):
+        if kind in documents:
+            pod = documents[kind]["spec"]["template"]["spec"]
+            yield pod, pod["containers"][0]
+
+
+def settings_of(container: dict[str, Any]) -> Settings:
+    """Return the settings of a container, as the program reads them."""
+    of_pod = {"metadata.name": "scheduler-0", "status.podIP": "10.0.0.7"}
+    environment = {
+        each["name"]: each["value"] if "value" in each else of_pod[each["valueFrom"]["fieldRef"]["fieldPath"]]
+        for each in container["env"]
+    }
+    return load_settings(environment=environment)
+
+
+class TestChart:
+    def test_the_recorded_manifests_are_those_of_this_chart(self) -> None:
+        recorded = sorted(MANIFESTS.glob("*.yaml"))
+        assert {path.stem for path in recorded} == {"plain", "secured"}
+        for path in recorded:
+            first = path.read_text(encoding="utf-8").partition("\n")[0]
+            assert first.endswith(digest()), f"{path} is older than the chart: run scripts/render_chart.py"
+
+    def test_it_is_the_version_of_the_project(self) -> None:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+        assert chart["appVersion"] == project["version"]
+
+    def test_workers_have_a_name_an_address_and_a_folder_of_their_own(self) -> None:
+        pod, worker = next(containers(manifests("secured")))
+        settings = settings_of(worker)
+        assert worker["args"] == ["worker"]
+        assert (settings.instance_id, settings.web_host) == ("scheduler-0", "10.0.0.7")
+        assert str(settings.data_dir) == DATA_DIR
+        assert DATA_DIR in [mount["mountPath"] for mount in worker["volumeMounts"]]
+        assert manifests("secured")["StatefulSet"]["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
+        assert "scheduler-light-scheduler.prod.svc" in settings.web_allowed_hosts
+        # A Service called light-scheduler would add variables that are unknown settings.
+        assert pod["enableServiceLinks"] is False
+
+    def test_settings_arrive_as_they_were_given(self) -> None:
+        for _, container in containers(manifests("secured")):
+            settings = settings_of(container)
+            assert settings.bootstrap_servers == "kafka-1:9093,kafka-2:9093"
+            assert (settings.max_payload_bytes, settings.session_timeout) == (5_000_000, 10_000)
+            assert [topic.name for topic in settings.inputs] == ["light-scheduler-commands", "orders-later"]
+            assert settings.security.sasl_password_file == Path("/run/secrets/light-scheduler/password")
+
+    def test_secrets_are_files_of_a_secret_and_nothing_else(self) -> None:
+        for pod, container in containers(manifests("secured")):
+            (mounted,) = (volume for volume in pod["volumes"] if "secret" in volume)
+            assert mounted["secret"]["secretName"] == "light-scheduler-kafka"
+            assert {each["name"] for each in container["env"] if "secretKeyRef" in each.get("valueFrom", {})} == set()
+        assert "Secret" not in manifests("secured")
+
+    @pytest.mark.parametrize("name", ["plain", "secured"])
+    def test_pods_have_no_rights_and_limits(self, name: str) -> None:
+        for pod, container in containers(manifests(name)):
+            assert pod["automountServiceAccountToken"] is False
+            assert pod["securityContext"]["runAsNonRoot"] is True
+            assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert container["resources"]["limits"]["memory"]
+            assert container["resources"]["requests"]
+
+    def test_a_worker_is_restarted_if_it_does_not_answer_and_left_alone_while_it_restores(self) -> None:
+        _, worker = next(containers(manifests("plain")))
+        probes = {name: worker[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")}
+        assert probes == {"startup": "/live", "liveness": "/live", "readiness": "/ready"}
+
+    def test_the_api_is_open_to_workers_and_to_those_named(self) -> None:
+        documents = manifests("secured")
+        labels = documents["StatefulSet"]["spec"]["selector"]["matchLabels"]
+        policy = documents["NetworkPolicy"]["spec"]
+        assert policy["podSelector"]["matchLabels"] == labels
+        assert policy["policyTypes"] == ["Ingress", "Egress"]
+        ((workers, *named),) = (rule["from"] for rule in policy["ingress"])
+        assert workers == {"podSelector": {"matchLabels": labels}}
+        names = [peer["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for peer in named]
+        assert names == ["shop", "monitoring"]
+        assert documents["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+
+    @pytest.mark.parametrize(("name", "insecure"), [("plain", False), ("secured", True)])
+    def test_workers_start_without_a_token_only_behind_a_network_policy(self, name: str, insecure: bool) -> None:
+        _, worker = next(containers(manifests(name)))
+        assert settings_of(worker).insecure is insecure
+        assert ("NetworkPolicy" in manifests(name)) is insecure
+
+    def test_prometheus_has_a_token(self) -> None:
+        (endpoint,) = manifests("secured")["ServiceMonitor"]["spec"]["endpoints"]
+        assert endpoint["authorization"] == {"credentials": {"name": "light-scheduler-prometheus", "key": "token"}}
+
+    def test_topics_are_created_before_workers_and_with_their_settings(self) -> None:
+        documents = manifests("secured")
+        assert documents["Job"]["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+        _, job = list(containers(documents))[1]
+        assert job["args"] == ["topics", "create"]
+        assert (settings_of(job).partitions, settings_of(job).replication_factor) == (4, 3)
+
+    @needs_helm
+    def test_the_recorded_manifests_are_what_helm_renders(self) -> None:
+        for values in (CHART / "ci").glob("*.yaml"):
+            recorded = MANIFESTS / f"{values.stem.removesuffix('-values')}.yaml"
+            assert recorded.read_text(encoding="utf-8").partition("\n")[2] == rendered(values)
+            subprocess.run(["helm", "lint", "--strict", CHART, "--values", values], check=True, capture_output=True)
+
+    @needs_helm
+    @pytest.mark.parametrize(
+        ("option", "reason"),
+        [
+            ("kafka.brokers=", "kafka.brokers is required"),
+            ("kafka.existingSecret=", "kafka.existingSecret is required"),
+            ("kafka.securityProtocol=TLS", "securityProtocol"),
+            ("settings.web_host=0.0.0.0", "web_host"),
+            ("replica=3", "replica"),
+        ],
+    )
+    def test_values_that_cannot_work_are_refused_by_name(self, option: str, reason: str) -> None:
+        with pytest.raises(subprocess.CalledProcessError) as caught:
+            rendered(CHART / "ci" / "secured-values.yaml", "--set", option)
+        assert reason in caught.value.stderr
+
+    @needs_helm
+    def test_the_dashboard_is_a_config_map_that_grafana_finds(self) -> None:
+        text = rendered(CHART / "ci" / "plain-values.yaml", "--set", "grafanaDashboard.enabled=true")
+        (found,) = (each for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap")
+        assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert json.loads(found["data"]["light-scheduler.json"])["title"] == "light-scheduler"
+
+
+class TestMonitoring:
+    documented: ClassVar = set(METRIC.findall((ROOT / "docs" / "operating.md").read_text(encoding="utf-8")))
+    """All metrics there are: a test of the documents holds that."""
+
+    @pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
+    def test_every_metric_is_one_that_workers_have(self, name: str) -> None:
+        used = {
+            re.sub("_(bucket|sum|count)$", "", each) for each in METRIC.findall((CHART / "files" / name).read_text())
+        }
+        assert used
+        assert used - self.documented == set()
+
+    def test_prometheus_accepts_configuration_and_alerts(self) -> None:
+        if shutil.which("promtool") is None:
+            pytest.skip("promtool is not installed: it comes with Prometheus (apt-get install prometheus)")
+        alerts = CHART / "files" / "alerts.yaml"
+        subprocess.run(["promtool", "check", "rules", alerts], check=True, capture_output=True)
+        tests = DEPLOY / "prometheus" / "alerts.test.yaml"
+        ran = subprocess.run(["promtool", "test", "rules", tests], check=False, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    def test_compose_scrapes_each_of_its_workers(self) -> None:
+        compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+        workers = {
+            f"{service['environment'][f'{ENVIRONMENT_PREFIX}WEB_HOST']}:6066"
+            for service in compose["services"].values()
+            if service.get("command") == ["worker"]
+        }
+        scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
+        (job,) = scraped["scrape_configs"]
+        assert set(job["static_configs"][0]["targets"]) == workers
+
+    def test_grafana_is_given_the_source_and_the_dashboard(self) -> None:
+        provisioned = DEPLOY / "grafana" / "provisioning"
+        (source,) = yaml.safe_load((provisioned / "datasources" / "prometheus.yaml").read_text())["datasources"]
+        compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+        assert source["url"] == "http://prometheus:9090"
+        assert "prometheus" in compose["services"]
+        (provider,) = yaml.safe_load((provisioned / "dashboards" / "light-scheduler.yaml").read_text())["providers"]
+        mounted = [volume.split(":")[1] for volume in compose["services"]["grafana"]["volumes"]]
+        assert any(path.startswith(provider["options"]["path"] + "/") for path in mounted)
+
+
+class TestUnit:
+    text = UNIT.read_text(encoding="utf-8")
+    service: ClassVar = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+    def test_every_variable_is_a_setting(self) -> None:
+        variables = dict(re.findall(rf"^Environment=({ENVIRONMENT_PREFIX}\w+)=(\S+)$", self.text, re.MULTILINE))
+        of_machine = {name: value.replace("%l", "machine") for name, value in variables.items()}
+        settings = load_settings(environment=of_machine)
+        assert (str(settings.data_dir), settings.instance_id) == (DATA_DIR, "machine")
+
+    def test_it_runs_without_a_user_and_without_rights(self) -> None:
+        assert self.service["DynamicUser"] == "yes"
+        assert self.service["CapabilityBoundingSet"] == ""
+        assert (self.service["ProtectSystem"], self.service["NoNewPrivileges"]) == ("strict", "yes")
+
+    def test_wrong_settings_end_it_and_all_else_starts_it_again(self) -> None:
+        assert (self.service["Restart"], self.service["RestartPreventExitStatus"]) == ("always", "2")
+
+    def test_systemd_accepts_it_and_finds_little_exposed(self, tmp_path: Path) -> None:
+        if shutil.which("systemd-analyze") is None:
+            pytest.skip("systemd-analyze is not installed: it comes with systemd")
+        unit = tmp_path / UNIT.name
+        # Its program is installed where it runs.
+        unit.write_text(UNIT.read_text().replace("/opt/light-scheduler/bin/light-scheduler", "/bin/true"))
+        verified = subprocess.run(["systemd-analyze", "verify", unit], check=False, capture_output=True, text=True)
+        assert (verified.returncode, verified.stderr) == (0, "")
+        exposed = subprocess.run(
+            ["systemd-analyze", "security", "--offline=yes", "--threshold=20", unit],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert exposed.returncode == 0, exposed.stdout

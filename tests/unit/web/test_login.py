@@ -1,0 +1,125 @@
+"""The page where browsers log in, and what their cookies are good for."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from light_scheduler.web.attempts import MOST_OF_ALL, MOST_OF_ONE, WINDOW_MS, Attempts
+from light_scheduler.web.sessions import COOKIE
+
+NOW = 1_800_000_000_000
+LIST = "/api/v1/tenants/default/schedules"
+
+
+@pytest.fixture
+async def token(cluster: Any, workers: Any) -> str:
+    text: str = await cluster.token("write", "default", name="shop")
+    return text
+
+
+async def log_in(worker: Any, text: str, **headers: str) -> Any:
+    body = urlencode({"token": text})
+    async with worker.client.post("/login", data=body, headers=headers, allow_redirects=False) as response:
+        await response.read()
+        return response
+
+
+async def ask(worker: Any, method: str, path: str, **headers: str) -> int:
+    async with worker.client.request(method, path, headers=headers) as response:
+        return int(response.status)
+
+
+async def test_a_token_becomes_a_cookie_that_every_worker_accepts(workers: Any, token: str) -> None:
+    response = await log_in(workers[0], f" {token}\n")
+    assert (response.status, response.headers["Location"]) == (303, "/")
+    header = response.headers["Set-Cookie"]
+    assert "HttpOnly" in header
+    assert "SameSite=Strict" in header
+    assert "Path=/" in header
+    assert "Max-Age" not in header, "it ends with the browser"
+    cookie = f"{COOKIE}={response.cookies[COOKIE].value}"
+    for worker in workers:
+        worker.client.session.cookie_jar.clear()
+        assert await ask(worker, "GET", LIST, Cookie=cookie) == 200
+        assert await ask(worker, "GET", "/", Cookie=cookie) == 200
+        assert await ask(worker, "GET", "/info", Cookie=cookie) == 403
+        assert await ask(worker, "GET", LIST) == 401
+    await workers[0].access.store.revoke(token.split("_")[1], by="test")
+    assert await ask(workers[0], "GET", LIST, Cookie=cookie) == 401
+
+
+async def test_a_wrong_token_sets_no_cookie_and_is_not_shown_or_logged(
+    workers: Any, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with workers[0].client.post("/login", data=urlencode({"token": token + "x"})) as response:
+        text = await response.text()
+        assert response.status == 401
+        assert "Set-Cookie" not in response.headers
+    assert "is not a token of this application" in text
+    assert token not in text + caplog.text
+    for body in (b"", b"token=", b"\xff", b"token=" + b"a" * 100_000):
+        async with workers[0].client.post("/login", data=body) as response:
+            assert response.status == 401
+
+
+async def test_a_cookie_changes_something_only_from_a_page_of_the_worker(workers: Any, token: str) -> None:
+    worker = workers[0]
+    cookie, path = f"{COOKIE}={token}", f"{LIST}/a/trigger"
+    own = f"http://{worker.client.host}:{worker.client.port}"
+    assert await ask(worker, "POST", path, Cookie=cookie) == 403
+    assert await ask(worker, "POST", path, Cookie=cookie, Origin="http://evil.example") == 403
+    assert await ask(worker, "POST", path, Cookie=cookie, Origin="null") == 403
+    assert await ask(worker, "POST", path, Cookie=cookie, Origin=own.replace("http", "https")) == 403
+    assert await ask(worker, "POST", path, Cookie=cookie, **{"Sec-Fetch-Site": "same-site"}) == 403
+    assert await ask(worker, "POST", path, Cookie=cookie, **{"Sec-Fetch-Site": "none"}) == 403
+    assert worker.commands.seen == []
+    assert await ask(worker, "POST", path, Cookie=cookie, Origin=own) == 404
+    assert await ask(worker, "POST", path, Cookie=cookie, **{"Sec-Fetch-Site": "same-origin"}) == 404
+    assert await ask(worker, "POST", path, Cookie=cookie, Authorization=f"Bearer {token}") == 404
+
+
+async def test_the_page_cannot_be_framed_runs_no_script_and_sends_its_form_here_only(workers: Any, token: str) -> None:
+    async with workers[0].client.get("/login") as response:
+        text = await response.text()
+        policy = response.headers["Content-Security-Policy"]
+        assert response.headers["Cache-Control"] == "no-store"
+    assert policy == "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    assert "<script" not in text
+    assert "Log out" not in text
+    async with workers[0].client.get("/login", headers={"Cookie": f"{COOKIE}=x"}) as response:
+        assert "Log out" in await response.text()
+
+
+async def test_logging_out_ends_the_cookie(workers: Any) -> None:
+    async with workers[0].client.post("/logout", allow_redirects=False) as response:
+        assert (response.status, response.headers["Location"]) == (303, "/login")
+        assert f'{COOKIE}=""; ' in response.headers["Set-Cookie"]
+        assert "Max-Age=0" in response.headers["Set-Cookie"]
+    headers = {"Origin": "http://evil.example"}
+    async with workers[0].client.post("/logout", headers=headers, allow_redirects=False) as response:
+        assert response.status == 403
+
+
+async def test_logins_are_limited_in_rate(cluster: Any, workers: Any, token: str) -> None:
+    for _ in range(MOST_OF_ONE):
+        assert (await log_in(workers[0], "wrong")).status == 401
+    refused = await log_in(workers[0], token)
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "60")
+    cluster.clock.advance(WINDOW_MS)
+    assert (await log_in(workers[0], token)).status == 303
+
+
+def test_many_addresses_together_have_a_limit_too() -> None:
+    attempts = Attempts()
+    assert all(attempts.allow(f"192.0.2.{number}", NOW) for number in range(MOST_OF_ALL))
+    assert not attempts.allow("198.51.100.1", NOW + WINDOW_MS - 1)
+    assert attempts.allow("198.51.100.1", NOW + WINDOW_MS)
+
+
+def test_one_address_leaves_room_for_others() -> None:
+    attempts = Attempts()
+    assert [attempts.allow("a", NOW + number) for number in range(MOST_OF_ONE + 1)] == [True] * MOST_OF_ONE + [False]
+    assert attempts.allow("b", NOW)

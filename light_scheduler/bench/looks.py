@@ -118,6 +118,8 @@ def span_of(looks: Sequence[Look], counted: Counted) -> Span:
     begin, end = looks[first if first < last else max(0, last - 1)], looks[last]
     events = counted(end) - counted(begin)
     if events == 0:
-        raise SchedulerError("the worker was not seen at work: it did nothing, or all before the first look")
+        raise SchedulerError(
+            "the worker was not seen at work: it did nothing, or all before the first look; use more --messages"
+        )
     cpu_s = None if begin.cpu_s is None or end.cpu_s is None else end.cpu_s - begin.cpu_s
     return Span(events, end.at - begin.at, cpu_s)

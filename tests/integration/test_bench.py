@@ -12,6 +12,8 @@ import pytest
 pytestmark = pytest.mark.integration
 
 MESSAGES = 2_000
+SEEN_AT_WORK = 40_000
+"""Commands that keep a worker busy for longer than it takes to look at it twice, also on a slow machine."""
 FAULTS = {"missing", "duplicate", "early"}
 SPEED = {"ceiling_per_s", "ratio_to_ceiling", "worker_cpu_us_per_event"}
 
@@ -42,14 +44,16 @@ def medians(document: dict[str, Any]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "rate", "own"),
+    ("scenario", "messages", "rate", "own"),
     [
-        pytest.param("ingest", "accepted_per_s", set[str](), marks=pytest.mark.soak),
-        ("burst", "firings_per_s", {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"}),
+        pytest.param("ingest", SEEN_AT_WORK, "accepted_per_s", set[str](), marks=pytest.mark.soak),
+        ("burst", MESSAGES, "firings_per_s", {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"}),
     ],
 )
-def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(scenario: str, rate: str, own: set[str]) -> None:
-    figures = medians(measured(scenario, "--messages", str(MESSAGES)))
+def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(
+    scenario: str, messages: int, rate: str, own: set[str]
+) -> None:
+    figures = medians(measured(scenario, "--messages", str(messages)))
     speed = SPEED if sys.platform == "linux" else SPEED - {"worker_cpu_us_per_event"}
     assert set(figures) == {rate} | speed | own | FAULTS
     assert all(figures[name] > 0 for name in {rate} | speed)

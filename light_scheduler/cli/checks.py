@@ -21,7 +21,8 @@ from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
 from light_scheduler.host.java import java_executable
 from light_scheduler.host.page import page_of
 from light_scheduler.host.ports import port_is_free
-from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts, single_copies
+from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts
+from light_scheduler.kafka.copies import FrailTopics, frail_topics
 from light_scheduler.kafka.missing_rights import MissingRight, missing_rights
 from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.kafka.topic_admin import check_topics
@@ -79,7 +80,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     yield from check_security(settings)
     yield from check_limits(settings, facts)
     try:
-        yield check_copies(facts.nodes, single_copies(settings.connection, timeout=_TIMEOUT_S))
+        yield from check_copies(facts.nodes, frail_topics(settings.connection, timeout=_TIMEOUT_S))
         missing = missing_rights(settings, timeout=_TIMEOUT_S)
         yield from check_application_topics(settings, {each.right.name for each in missing})
         yield from check_rights(settings, missing)
@@ -230,18 +231,29 @@ def check_application_topics(settings: Settings, hidden: Set[str] = frozenset())
         yield Check("topics", "ok", f"{len(topic_plan(settings))} topics of {settings.app_id}: no problem found")
 
 
-def check_copies(nodes: int, singles: Sequence[str]) -> Check:
-    """Warn of topics with one copy among several nodes: Kafka forgets transactions where there is no leader."""
-    if nodes == 1 or not singles:
-        return Check("copies", "ok", "the cluster has one node" if nodes == 1 else "every topic has more than one copy")
-    more = f" and {len(singles) - _NAMED} more" if len(singles) > _NAMED else ""
-    return Check(
-        "copies",
-        "warn",
-        f"topics with one copy: {', '.join(singles[:_NAMED])}{more}. Firings there can be lost or duplicated while its "
-        "node is down",
-        "give targets and workers' topics three copies (kafka-reassign-partitions.sh): see docs/operating.md",
-    )
+def check_copies(nodes: int, frail: FrailTopics) -> Iterator[Check]:
+    """Warn of topics that the loss of one of several nodes makes unavailable, and of what Kafka does then."""
+    if nodes == 1:
+        yield Check("copies", "ok", "the cluster has one node")
+        return
+    if frail.single:
+        yield Check(
+            "copies",
+            "warn",
+            f"topics with one copy: {_some(frail.single)}. Firings there can be lost or duplicated while its "
+            "node is down",
+            "give targets and workers' topics three copies (kafka-reassign-partitions.sh): see docs/operating.md",
+        )
+    if frail.without_spare:
+        yield Check(
+            "copies",
+            "warn",
+            f"topics with min.insync.replicas as high as their copies: {_some(frail.without_spare)}. When a node goes "
+            "down they take nothing, and Kafka may hold up everybody's transactions for its request.timeout.ms (30 s)",
+            "give them three copies and min.insync.replicas=2: see docs/operating.md",
+        )
+    if not (frail.single or frail.without_spare):
+        yield Check("copies", "ok", "every topic can lose a node and still be written to")
 
 
 def check_rights(settings: Settings, missing: Sequence[MissingRight]) -> Iterator[Check]:
@@ -298,9 +310,10 @@ def _nodes(count: int) -> str:
     return "1 node" if count == 1 else f"{count} nodes"
 
 
-def _some(partitions: Sequence[int]) -> str:
-    more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
-    return f"{', '.join(map(str, partitions[:_NAMED]))}{more}"
+def _some(many: Sequence[object]) -> str:
+    """Name the first of many."""
+    more = f" and {len(many) - _NAMED} more" if len(many) > _NAMED else ""
+    return f"{', '.join(map(str, many[:_NAMED]))}{more}"
 
 
 def _s(many: Sequence[int]) -> str:

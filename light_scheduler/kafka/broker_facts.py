@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
     ConfigResource,
     ResourceType,
@@ -53,17 +53,4 @@ def broker_facts(connection: Address, *, timeout: float = TIMEOUT_S) -> BrokerFa
         ),
         max_transaction_timeout_ms=number("transaction.max.timeout.ms", 900_000),
         knows_limits=bool(configs),
-    )
-
-
-def single_copies(connection: Address, *, timeout: float = TIMEOUT_S) -> list[str]:
-    """Return the topics, anybody's, of which some partition has one copy only."""
-    try:
-        topics = admin_client(connection).list_topics(timeout=timeout).topics
-    except KafkaException as error:
-        raise BrokerError(f"listing the topics of {connection}: {error}") from error
-    return sorted(
-        name
-        for name, topic in topics.items()
-        if any(len(partition.replicas) == 1 for partition in topic.partitions.values())
     )

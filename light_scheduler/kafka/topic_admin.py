@@ -89,7 +89,9 @@ def check_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[Topi
     admin = admin_client(settings.connection)
     existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
     plan = topic_plan(settings, existing)
-    configs = _configs(admin, [spec.name for spec in plan if spec.name in existing], timeout, skip_denied=True)
+    configs = topic_configurations(
+        admin, [spec.name for spec in plan if spec.name in existing], timeout, skip_denied=True
+    )
     return topic_findings(settings, existing, configs)
 
 
@@ -125,7 +127,7 @@ def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, adm
 
 def topic_configuration(connection: Address, topic: str, *, timeout: float = TIMEOUT_S) -> TopicConfiguration:
     """Return a topic's configurations in force: its own, else the broker's defaults."""
-    return _configs(admin_client(connection), [topic], timeout)[topic]
+    return topic_configurations(admin_client(connection), [topic], timeout)[topic]
 
 
 def admin_client(connection: Address) -> AdminClient:
@@ -201,9 +203,10 @@ def _await_leaders(admin: AdminClient, names: list[str], timeout: float) -> None
             time.sleep(_POLL_S)
 
 
-def _configs(
+def topic_configurations(
     admin: AdminClient, names: list[str], timeout: float, *, skip_denied: bool = False
 ) -> dict[str, TopicConfiguration]:
+    """Return topics' configurations in force; `skip_denied` leaves out those that there is no right to read."""
     if not names:
         return {}
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}

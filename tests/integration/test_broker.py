@@ -18,7 +18,7 @@ from light_scheduler.devkit.readiness import admin_client
 from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.errors import BrokerStartError
 from light_scheduler.host.ports import free_port
-from light_scheduler.kafka.broker_facts import single_copies
+from light_scheduler.kafka.copies import FrailTopics, frail_topics
 
 pytestmark = pytest.mark.integration
 
@@ -82,7 +82,9 @@ def test_a_cluster_goes_on_without_one_of_three_nodes_which_catches_up_when_it_i
         create_topic(address, "kept")
         wait_until(lambda: in_sync(address, "kept") == {1, 2, 3}, timeout=10, what="all nodes to know the copies")
         create_topic(address, "single", copies=1)
-        wait_until(lambda: single_copies(address) == ["single"], timeout=10, what="all nodes to know the single copy")
+        create_topic(address, "spent", copies=2)  # of which the cluster's topics need two
+        frail = FrailTopics(single=["single"], without_spare=["spent"])
+        wait_until(lambda: frail_topics(address) == frail, timeout=10, what="all nodes to know all copies")
         cluster.nodes[1].kill()
         wait_until(lambda: in_sync(address, "kept") == {1, 3}, timeout=30, what="the others to go on")
         produce(address, "kept")

@@ -9,26 +9,32 @@ import pytest
 
 from light_scheduler.cli.checks import check_certificate, check_copies, check_targets
 from light_scheduler.clock import SettableClock
+from light_scheduler.kafka.copies import FrailTopics
 from light_scheduler.lanes.status import TargetStatus
 
 
 @pytest.mark.parametrize(
-    ("nodes", "singles", "status", "named"),
+    ("nodes", "frail", "named"),
     [
-        (1, ["orders"], "ok", "the cluster has one node"),
-        (3, [], "ok", "every topic has more than one"),
-        (3, ["orders"], "warn", "topics with one copy: orders."),
-        (3, list("abcde"), "warn", "topics with one copy: a, b, c, d, e."),
-        (3, list("abcdefg"), "warn", "topics with one copy: a, b, c, d, e and 2 more."),
+        (1, FrailTopics(["orders"], ["bills"]), {"the cluster has one node": "ok"}),
+        (3, FrailTopics([], []), {"every topic can lose a node": "ok"}),
+        (3, FrailTopics(["orders"], []), {"topics with one copy: orders.": "warn"}),
+        (3, FrailTopics(list("abcde"), []), {"topics with one copy: a, b, c, d, e.": "warn"}),
+        (3, FrailTopics(list("abcdefg"), []), {"topics with one copy: a, b, c, d, e and 2 more.": "warn"}),
+        (
+            2,
+            FrailTopics(["orders"], ["bills"]),
+            {"topics with one copy": "warn", "topics with min.insync.replicas as high as their copies: bills.": "warn"},
+        ),
     ],
 )
-def test_single_copies_are_warned_of_where_there_are_several_nodes(
-    nodes: int, singles: list[str], status: str, named: str
+def test_topics_that_cannot_lose_a_node_are_warned_of_where_there_are_several(
+    nodes: int, frail: FrailTopics, named: dict[str, str]
 ) -> None:
-    check = check_copies(nodes, singles)
-    assert check.status == status
-    assert check.detail.startswith(named)
-    assert (check.fix is None) == (status == "ok")
+    for check, (detail, status) in zip(check_copies(nodes, frail), named.items(), strict=True):
+        assert check.status == status
+        assert check.detail.startswith(detail)
+        assert (check.fix is None) == (status == "ok")
 
 
 @pytest.mark.parametrize(("days", "status"), [(15, "ok"), (13, "warn"), (-1, "fail")])

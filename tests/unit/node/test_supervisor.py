@@ -130,11 +130,10 @@ async def test_a_process_that_hangs_is_killed_and_started_again(
 ) -> None:
     hanging: set[int] = set()
 
-    async def answers(member: module._Member, path: str) -> bool:
-        assert path == "/live"
+    async def is_alive(member: module._Member) -> bool:
         return member.number not in hanging
 
-    monkeypatch.setattr(module, "_answers", answers)
+    monkeypatch.setattr(module, "_is_alive", is_alive)
     monkeypatch.setattr(module, "ASK_EVERY_S", 0.01)
     node = Node(tmp_path, STOPS)
     before = await node.all_noted("listens")

@@ -43,8 +43,8 @@ NAME = "supervisor"
 READY_EVERY_S = 0.5
 KILL_WAIT_S = 5.0
 
-WORKER = (sys.executable, "-m", f"{__package__}.process")
-"""What runs as a process."""
+WORKER = (sys.executable, "-P", "-m", f"{__package__}.process")
+"""What runs as a process. As with the command itself, no module is taken from the current folder."""
 
 log = logging.getLogger("light_scheduler.node.supervisor")
 

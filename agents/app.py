@@ -44,7 +44,7 @@ from light_scheduler.wire.schemas import Schemas
 
 from .credentials import credentials_of
 from .faust_worker import PlainWorker, without_banner
-from .startup import refuse_open_door, refuse_port_in_use, wait_for_topics
+from .startup import refuse_port_in_use, wait_for_access, wait_for_topics
 from .transport import LaneConsumer, LaneTransport
 
 TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
@@ -109,8 +109,9 @@ class SchedulerApp(faust.App):
         if self.conf.web_enabled:
             refuse_port_in_use(self.conf.web_bind or settings.web_host, self.conf.web_port)
         await wait_for_topics(settings, lambda: self.should_stop, self.sleep)
-        if self.conf.web_enabled and not self.should_stop:
-            await refuse_open_door(settings, self.conf.web_bind or settings.web_host, self.clock)
+        if self.conf.web_enabled:
+            host = self.conf.web_bind or settings.web_host
+            await wait_for_access(settings, host, self.clock, lambda: self.should_stop, self.sleep)
 
 
 def create_app(

@@ -87,6 +87,28 @@ async def wait_for_topics(
         await targets.close()
 
 
+async def wait_for_access(
+    settings: Settings,
+    host: str,
+    clock: Clock,
+    should_stop: Callable[[], bool],
+    sleep: Callable[[float], Awaitable[None]],
+) -> None:
+    """Wait until Kafka says whether there are tokens, then do as `refuse_open_door`, and raise as it does."""
+    waiting = Waiting()
+    while not should_stop():
+        try:
+            await refuse_open_door(settings, host, clock)
+        except BrokerRefused:
+            raise
+        except BrokerError as error:
+            waiting.tell(f"cannot read from Kafka whether there are tokens: {error}")
+            await sleep(RETRY_S)
+        else:
+            waiting.end()
+            return
+
+
 async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
     """Raise ConfigurationError if other machines can reach an HTTP server that asks nobody who they are."""
     if settings.insecure or settings.oidc is not None or is_loopback(host):

@@ -103,7 +103,7 @@ class Rebuilding:
             log_format=self._log_format,
             log_name=self._log_name,
         )
-        arguments = ("-m", f"{__package__}.rebuild_process")
+        arguments = ("-P", "-m", f"{__package__}.rebuild_process")  # -P: no modules of the current folder
         try:
             process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
         except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -62,7 +63,8 @@ class BlockingChannel:
         self._max_request_bytes = max_request_bytes
         self._api = api
         self._open_producer: BlockingProducer | None = None
-        self._was_open = False
+        self._opened_by: int | None = None
+        """The process that it was opened in."""
         self._known_topics: dict[str, int] = {}
         self._answers: BlockingAnswers | None = None
         self._lock = Lock()
@@ -74,6 +76,7 @@ class BlockingChannel:
 
     def start(self) -> None:
         """Connect. Raises BrokerError if the broker cannot be reached."""
+        self._refuse_copy()
         with self._lock:
             if self._open_producer is not None:
                 return
@@ -87,13 +90,16 @@ class BlockingChannel:
                 if isinstance(error, KafkaException):
                     raise failure(f"cannot connect to Kafka at {self._connection}", error.args[0]) from error
                 raise
-            self._open_producer, self._was_open = producer, True
+            self._open_producer, self._opened_by = producer, os.getpid()
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError.
 
-        Raises NotDelivered if the broker has not acknowledged all commands within `timeout` seconds.
+        Does nothing in a process that was forked: nothing of the client runs there. Raises NotDelivered if the broker
+        has not acknowledged all commands within `timeout` seconds.
         """
+        if self._is_copy:
+            return
         with self._lock:
             producer, self._open_producer = self._open_producer, None
         if producer is None:
@@ -180,6 +186,7 @@ class BlockingChannel:
         return self._producer.send(topic, command, deadline)
 
     def _running_answers(self) -> BlockingAnswers:
+        self._refuse_copy()
         with self._answers_lock:
             if self._answers is None or not self._answers.running:
                 # Any of them: clients are spread evenly, and each reads no more than its part of all answers.
@@ -206,9 +213,22 @@ class BlockingChannel:
         return {**self._connection.librdkafka(), **self._kafka_options}
 
     @property
+    def _is_copy(self) -> bool:
+        """Whether this process was forked from the one that has opened the client."""
+        return self._opened_by not in (None, os.getpid())
+
+    def _refuse_copy(self) -> None:
+        """Raise ClientError in a forked process. Before any lock: it may have been forked while one was held."""
+        if self._is_copy:
+            raise ClientError(
+                "the client was opened before this process was forked: create another one in this process"
+            )
+
+    @property
     def _producer(self) -> BlockingProducer:
+        self._refuse_copy()
         producer = self._open_producer
-        if producer is None and self._was_open:
+        if producer is None and self._opened_by is not None:
             raise ClientError("the client was closed")
         if producer is None:
             raise ClientError("the client is not open: use `with BlockingSchedulerClient(...) as client`")

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, cast
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from .blocking_producer import SILENT
 from .librdkafka_errors import NO_ANSWER, failure, librdkafka_errors
@@ -14,6 +14,10 @@ from .records import ReadRecord, record_of
 
 _POLL_S = 0.1
 _BATCH = 500
+
+_PASSING = (*NO_ANSWER, KafkaError.GROUP_AUTHORIZATION_FAILED)
+"""Errors that reading goes on after. librdkafka looks the group up, though nothing is committed or joined under it: who
+reads needs no right to a group."""
 
 
 class BlockingReader:
@@ -68,7 +72,7 @@ class BlockingReader:
                 error: Any = message.error()
                 if error is None:
                     yield cast(ReadRecord, record_of(message))
-                elif not (error.retriable() or error.code() in NO_ANSWER):
+                elif not (error.retriable() or error.code() in _PASSING):
                     raise failure(f"cannot read {self._topic}", error)
 
     def stop(self) -> None:

@@ -75,9 +75,10 @@ class LaneProducer:
         not answer for `patience_s`, TransactionStuck when that is because the transactional id does not, and Overtaken
         as `continuity` does. `checks` run beside the sending, and nothing is committed when one raises.
         """
-        async with self._transaction(batches.topics), _beside(checks) as checked:
-            ends = await self._send(batches, patience_s)  # 3. every send future
-            await checked()
+        async with self._transaction(batches.topics):
+            async with _beside(checks) as checked:
+                ends = await self._send(batches, patience_s)  # 3. every send future
+                await checked()
             if offsets:
                 await self._kafka.send_offsets_to_transaction(offsets, group)  # 3. then the input offsets
             await self._commit()  # 3. then the commit
@@ -118,6 +119,11 @@ class LaneProducer:
             raise
 
     async def _commit(self) -> None:
+        """Commit. Nothing may be awaited between its answer and the owner, who takes it in.
+
+        `rests` relies on that. And a deadline that passed in between would end a transaction that counts as one that
+        failed.
+        """
         self._rests.clear()
         await self._kafka.commit_transaction()
         self._rests.set()

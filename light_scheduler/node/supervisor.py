@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 from light_scheduler import processes
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.host.alive import takes_connections
 from light_scheduler.host.listening import listening_at
 from light_scheduler.host.page import page_of
 from light_scheduler.host.restarts import Restarts, how_it_ended
@@ -42,8 +43,8 @@ NAME = "supervisor"
 READY_EVERY_S = 0.5
 KILL_WAIT_S = 5.0
 
-WORKER = (sys.executable, "-m", f"{__package__}.process")
-"""What runs as a process."""
+WORKER = (sys.executable, "-P", "-m", f"{__package__}.process")
+"""What runs as a process. As with the command itself, no module is taken from the current folder."""
 
 log = logging.getLogger("light_scheduler.node.supervisor")
 
@@ -179,7 +180,7 @@ class Supervisor:
         silence = Silence()
         while True:
             await asyncio.sleep(ASK_EVERY_S)
-            if silence.heard(answered=await _answers(member, "/live")):
+            if silence.heard(answered=await _is_alive(member)):
                 log.error("process %d has not answered for long: killing it", member.number)
                 running.kill()
                 return
@@ -215,6 +216,8 @@ class Supervisor:
             return
         for member in self._members:
             while not await _answers(member, "/ready"):
+                if self._stopping.is_set():
+                    return
                 await self._pause(READY_EVERY_S)
         self._notifications.send(READY)
 
@@ -223,6 +226,12 @@ class Supervisor:
             while True:
                 self._notifications.send(WATCHDOG)
                 await asyncio.sleep(every_s)
+
+
+async def _is_alive(member: _Member) -> bool:
+    """Tell whether a process reacts to connections. One that has too many to answer a request is not to be killed."""
+    place = member.settings.web_host, member.settings.web_port
+    return await asyncio.to_thread(takes_connections, *place, timeout=ANSWER_S)
 
 
 async def _answers(member: _Member, path: str) -> bool:

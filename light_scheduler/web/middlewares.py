@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    # With no-referrer, browsers send `Origin: null` with the forms of a page, as if another site had sent them.
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     # Everything served is a view of this moment.
     "Cache-Control": "no-store",

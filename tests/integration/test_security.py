@@ -12,7 +12,9 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 
 import aiohttp
@@ -25,13 +27,14 @@ from support.rotation import rotating
 from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
 from support.waiting import eventually
 
-from light_scheduler.client import SchedulerClient
+from light_scheduler.client import BlockingSchedulerClient, SchedulerClient
 from light_scheduler.connection import Connection, KafkaSecurity
 from light_scheduler.connection.diagnosis import fault_of, require_access
 from light_scheduler.connection.principal import principal_of
 from light_scheduler.errors import BrokerError, BrokerRefused
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.rights import Right, consumer_rights, producer_rights, worker_rights
+from light_scheduler.model import EventType, Outcome
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 
 pytestmark = pytest.mark.integration
@@ -110,6 +113,24 @@ async def test_a_schedule_goes_its_way_under_least_rights_and_no_secret_is_writt
     everything = written(application, info, processes, repr(settings), repr(settings.connection), *answer.args)
     for secret in SECRETS:
         assert secret not in everything + answer.stdout + answer.stderr
+
+
+async def test_a_blocking_client_reads_results_and_history_without_a_right_to_a_group(
+    secured: SecuredKafka, application: Application
+) -> None:
+    settings = settings_of({**secured.settings("PLAIN"), "app_id": application.settings.app_id})
+    revoke(secured.servers, secured.principal("PLAIN"))
+    grant(secured.servers, secured.principal("PLAIN"), producer_rights(settings))
+    await application.start_worker()
+
+    def use() -> list[EventType]:
+        with BlockingSchedulerClient(settings.connection, app_id=settings.app_id) as client:
+            outcomes = [client.schedule("a", topic=application.target, after="1h").outcome, client.cancel("a").outcome]
+            assert outcomes == [Outcome.SCHEDULED, Outcome.CANCELLED]
+            with closing(client.watch(from_beginning=True)) as events:
+                return [event.event for event in islice(events, 2)]
+
+    assert await asyncio.to_thread(use) == [EventType.SCHEDULED, EventType.CANCELLED]
 
 
 async def test_a_wrong_password_ends_commands_and_workers_at_once_with_plain_words(

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from light_scheduler.agents.startup import REMIND_S, Waiting
+from light_scheduler.agents import startup
+from light_scheduler.agents.startup import REMIND_S, Waiting, wait_for_access
+from light_scheduler.clock import SystemClock
+from light_scheduler.errors import BrokerError, BrokerRefused, ConfigurationError
 from light_scheduler.host.ports import free_port
-from light_scheduler.settings import ENVIRONMENT_PREFIX
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 
 WORKER = [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"]
 
@@ -48,6 +51,33 @@ def test_what_is_waited_for_is_told_once_then_when_it_changes_and_once_a_minute(
         "waiting: topics",
         "the broker and the topics are available",
     ]
+
+
+@pytest.mark.parametrize(
+    "end", [None, BrokerRefused("kafka-1:9092", "a wrong password"), ConfigurationError("web_host", "")]
+)
+async def test_a_worker_waits_until_kafka_says_whether_there_are_tokens(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, end: Exception | None
+) -> None:
+    answers: list[Exception | None] = [BrokerError("reading tenants: no leader"), BrokerError("no leader"), end]
+    slept: list[float] = []
+
+    async def refuse(*_: object) -> None:
+        if (error := answers.pop(0)) is not None:
+            raise error
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(startup, "refuse_open_door", refuse)
+    waiting = wait_for_access(Settings(), "node-1", SystemClock(), lambda: False, sleep)
+    if end is None:
+        await waiting
+    else:
+        with pytest.raises(type(end)):
+            await waiting
+    assert len(slept) == 2
+    assert "waiting: cannot read from Kafka whether there are tokens: reading tenants: no leader" in caplog.messages
 
 
 def test_without_a_broker_a_worker_writes_nothing_but_json_lines_until_it_is_stopped(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -87,6 +88,27 @@ def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_delivered(
     with pytest.raises(ZeroDivisionError), client:
         _ = 1 / 0
     assert "default/order-1" in caplog.text
+
+
+def test_in_a_forked_process_it_refuses_calls_and_closing_waits_for_nothing(
+    unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = f"127.0.0.1:{unused_tcp_port}"
+    client = BlockingSchedulerClient(server)
+    producer = client._channel._open_producer = BlockingProducer({"bootstrap.servers": server}, 100_000)
+    client._channel._opened_by = os.getpid()
+    producer.send("t", command("order-1"), Deadline(1))
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        for call in (client.start, lambda: client.schedule("a", topic="t"), lambda: next(client.watch())):
+            with pytest.raises(
+                ClientError, match="opened before this process was forked: create another one in this process"
+            ):
+                call()
+        began = time.monotonic()
+        client.close()
+        assert time.monotonic() - began < 10
+    assert [each.id for each in producer.close(0)] == ["order-1"]
 
 
 def test_a_client_that_is_not_open_says_how_to_open_it() -> None:

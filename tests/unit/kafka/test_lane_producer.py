@@ -127,6 +127,24 @@ async def test_nothing_is_committed_against_a_check_which_runs_beside_the_sendin
     assert not producer.is_committing
 
 
+async def test_nobody_sees_that_a_commit_was_answered_before_its_owner_does(
+    producer: LaneProducer, kafka: Transactions
+) -> None:
+    ends: list[Any] = []
+
+    async def agree() -> None:
+        await asyncio.sleep(0)
+
+    async def own() -> None:
+        ends.append(await producer.commit(batches(), "g", INPUT, checks=[agree]))
+
+    owner = asyncio.create_task(own())
+    while not owner.done():
+        assert "commit" not in kafka.steps or ends or producer.is_committing
+        await asyncio.sleep(0)
+    assert ends == [{PLACE: 1}]
+
+
 @pytest.mark.parametrize(("is_blocked", "error"), [(False, TargetsStalledError), (True, TransactionStuck)])
 async def test_the_target_is_not_blamed_if_the_transactional_id_begins_nothing(
     producer: LaneProducer, kafka: Transactions, is_blocked: bool, error: type[Exception]

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -130,11 +131,10 @@ async def test_a_process_that_hangs_is_killed_and_started_again(
 ) -> None:
     hanging: set[int] = set()
 
-    async def answers(member: module._Member, path: str) -> bool:
-        assert path == "/live"
+    async def is_alive(member: module._Member) -> bool:
         return member.number not in hanging
 
-    monkeypatch.setattr(module, "_answers", answers)
+    monkeypatch.setattr(module, "_is_alive", is_alive)
     monkeypatch.setattr(module, "ASK_EVERY_S", 0.01)
     node = Node(tmp_path, STOPS)
     before = await node.all_noted("listens")
@@ -145,6 +145,13 @@ async def test_a_process_that_hangs_is_killed_and_started_again(
     assert [number for number, pid in after if (number, pid) not in before] == [1]
     os.kill(os.getpid(), signal.SIGTERM)
     assert await node.task == 0
+
+
+def test_a_process_takes_no_module_from_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('not the library')")
+    ended = subprocess.run(module.WORKER, cwd=tmp_path, input="", capture_output=True, text=True, check=False)
+    assert "Input data was truncated" in ended.stderr, "of the job, which there is none of"
+    assert "not the library" not in ended.stderr
 
 
 def test_a_port_in_use_is_said_before_anything_is_started(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from support.waiting import eventually
 
 from light_scheduler.access import AccessBook, Token
 from light_scheduler.clock import SettableClock
+from light_scheduler.host.alive import takes_connections
 from light_scheduler.settings import Settings
 from light_scheduler.web import Worker, bodies, connection, install, listener
 from light_scheduler.web.listener import LimitedSite
@@ -249,8 +250,10 @@ async def test_beyond_the_most_connections_a_newcomer_is_refused(
                 status, headers, document = await refused.answer()
                 assert (status, headers["Retry-After"], document["status"]) == (503, "1", 503)
                 assert document["type"] == "urn:light-scheduler:problem:too-many-connections"
+        assert await asyncio.to_thread(takes_connections, *server.runner.addresses[0][:2], timeout=30)
         assert server.connections == most
     await eventually(lambda: server.connections == 0)
+    assert await asyncio.to_thread(takes_connections, *server.runner.addresses[0][:2], timeout=30)
     async with server.connect(LIVE) as client:
         assert (await client.answer())[0] == 200
     assert [record.getMessage() for record in caplog.records] == ["3 HTTP connections are open: no more are taken"]

@@ -78,6 +78,8 @@ async def test_a_cookie_changes_something_only_from_a_page_of_the_worker(workers
     assert worker.commands.seen == []
     assert await ask(worker, "POST", path, Cookie=cookie, Origin=own) == 404
     assert await ask(worker, "POST", path, Cookie=cookie, **{"Sec-Fetch-Site": "same-origin"}) == 404
+    behind_proxy = {"Origin": own.replace("http", "https"), "Sec-Fetch-Site": "same-origin"}
+    assert await ask(worker, "POST", path, Cookie=cookie, **behind_proxy) == 404
     assert await ask(worker, "POST", path, Cookie=cookie, Authorization=f"Bearer {token}") == 404
 
 
@@ -86,6 +88,7 @@ async def test_the_page_cannot_be_framed_runs_no_script_and_sends_its_form_here_
         text = await response.text()
         policy = response.headers["Content-Security-Policy"]
         assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["Referrer-Policy"] == "same-origin", "else browsers send its form with `Origin: null`"
     assert policy == "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     assert "<script" not in text
     assert "Log out" not in text

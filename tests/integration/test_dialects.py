@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,10 @@ async def delivered(application: Application, count: int) -> list[Record]:
     return await read_until(application.bootstrap_servers, [application.target], lambda records: len(records) >= count)
 
 
+Send = Callable[..., Awaitable[Any]]
+"""(topic, key, value, headers) -> where the record is."""
+
+
 async def test_topics_of_all_dialects_at_once_and_nothing_twice_after_a_kill(
     application: Application, topics: Topics, producer: AIOKafkaProducer
 ) -> None:
@@ -99,55 +104,21 @@ async def test_topics_of_all_dialects_at_once_and_nothing_twice_after_a_kill(
     await send(topics.native, b"a", b"from native", in_native)
     in_json = b'{"trigger": {"at": %d}, "target": {"topic": "%s"}, "payload": {"text": "from json"}}'
     await send(topics.json, b"a", in_json % (due, target.encode()))
-
-    # What is moved to a later day, cancelled, or told to be over, is not delivered.
-    for key, headers in ((b"moved", etf1_headers(due + DAY, target)), (b"gone", None)):
-        await send(topics.etf1, key, b"never", etf1_headers(due, target))
-        await send(topics.etf1, key, b"never" if headers else None, headers or [])
-        await send(topics.karafka, key, b"never", karafka_headers(due, topic=target))
-        kind = "schedule" if headers else "cancel"
-        await send(topics.karafka, key, b"never" if headers else None, karafka_headers(due + DAY, kind, target))
-        await send(topics.skyuk, key, skyuk_json(due, b"never", topic=target))
-        await send(topics.skyuk, key, skyuk_json(due + DAY, b"never", topic=target) if headers else None)
-    # What cannot be understood stops nothing.
-    await send(topics.etf1, b"bad", b"x", etf1_headers(due, target)[1:])
-    await send(topics.karafka, b"bad", b"x", karafka_headers(due, "schedul", target))
-    await send(topics.skyuk, b"bad", b"neither")
-    await send(topics.light4j, b"bad", None)
+    await send_what_is_not_delivered(send, topics, due, target)
 
     worker.kill()
     worker.start()
     await worker.ready()
     records = await delivered(application, 7)
+    assert all(record.timestamp >= due for record in records)
     by_value = {record.value: record for record in records}
-    sent_at = b"%d" % (in_etf1.timestamp // 1_000)
-    message = by_value[b"from etf1"]
-    assert (message.key, list(message.headers)) == (
-        b"target-key",
-        [
-            *etf1_headers(due, target),
-            ("scheduler-timestamp", sent_at),
-            ("scheduler-key", b"a"),
-            ("scheduler-topic", topics.etf1.encode()),
-        ],
-    )
-    message = by_value[b"from karafka"]
-    assert (message.key, list(message.headers)) == (
-        b"target-key",
-        [
-            *karafka_headers(due, topic=target),
-            ("schedule_source_topic", topics.karafka.encode()),
-            ("schedule_source_partition", b"%d" % in_karafka.partition),
-            ("schedule_source_offset", b"%d" % in_karafka.offset),
-            ("schedule_source_key", b"a"),
-        ],
-    )
+    check_etf1(by_value[b"from etf1"], in_etf1, due, target)
+    check_karafka(by_value[b"from karafka"], in_karafka, due, target)
     for value in (b"from skyuk, JSON", b"from skyuk, Avro"):
         assert (by_value[value].key, list(by_value[value].headers)) == (b"target-key", [("x", b"\xff")])
     message = by_value[task(due, frequency={"timeUnit": "SECONDS", "time": 1_000}, start=due + 1_000, topic=target)]
     assert (message.key, list(message.headers)) == (task_key(), [])
     assert {b"from native", b"from json"} <= by_value.keys()
-    assert all(record.timestamp >= due for record in records)
 
     letters = [
         decode_dead_letter(each)
@@ -159,16 +130,57 @@ async def test_topics_of_all_dialects_at_once_and_nothing_twice_after_a_kill(
         (topics.skyuk, "record value"),
         (topics.light4j, "record key"),
     }
-
-    # HTTP sees and cancels what any dialect has scheduled.
-    path = "/api/v1/tenants/default/schedules/moved"
-    async with aiohttp.ClientSession() as session:
-        for _ in (topics.etf1, topics.karafka, topics.skyuk):
-            async with session.delete(worker.url + path) as response:
-                assert response.status == 200, await response.text()
-        async with session.get(worker.url + path) as response:
-            assert response.status == 404
+    await check_http_cancels(f"{worker.url}/api/v1/tenants/default/schedules/moved", times=3)
     assert len(await read_all(application.bootstrap_servers, target)) == 7
+
+
+async def send_what_is_not_delivered(send: Send, topics: Topics, due: int, target: str) -> None:
+    """Send what is moved to a later day, cancelled, or told to be over, and what cannot be understood."""
+    for key, headers in ((b"moved", etf1_headers(due + DAY, target)), (b"gone", None)):
+        await send(topics.etf1, key, b"never", etf1_headers(due, target))
+        await send(topics.etf1, key, b"never" if headers else None, headers or [])
+        await send(topics.karafka, key, b"never", karafka_headers(due, topic=target))
+        kind = "schedule" if headers else "cancel"
+        await send(topics.karafka, key, b"never" if headers else None, karafka_headers(due + DAY, kind, target))
+        await send(topics.skyuk, key, skyuk_json(due, b"never", topic=target))
+        await send(topics.skyuk, key, skyuk_json(due + DAY, b"never", topic=target) if headers else None)
+    await send(topics.etf1, b"bad", b"x", etf1_headers(due, target)[1:])
+    await send(topics.karafka, b"bad", b"x", karafka_headers(due, "schedul", target))
+    await send(topics.skyuk, b"bad", b"neither")
+    await send(topics.light4j, b"bad", None)
+
+
+def check_etf1(message: Record, sent: Any, due: int, target: str) -> None:
+    """A message looks like etf1's own, of a command that was sent there."""
+    assert message.key == b"target-key"
+    assert list(message.headers) == [
+        *etf1_headers(due, target),
+        ("scheduler-timestamp", b"%d" % (sent.timestamp // 1_000)),
+        ("scheduler-key", b"a"),
+        ("scheduler-topic", sent.topic.encode()),
+    ]
+
+
+def check_karafka(message: Record, sent: Any, due: int, target: str) -> None:
+    """A message looks like Karafka's own, of a command that was sent there."""
+    assert message.key == b"target-key"
+    assert list(message.headers) == [
+        *karafka_headers(due, topic=target),
+        ("schedule_source_topic", sent.topic.encode()),
+        ("schedule_source_partition", b"%d" % sent.partition),
+        ("schedule_source_offset", b"%d" % sent.offset),
+        ("schedule_source_key", b"a"),
+    ]
+
+
+async def check_http_cancels(url: str, times: int) -> None:
+    """HTTP sees and cancels what any dialect has scheduled under an id, one after the other."""
+    async with aiohttp.ClientSession() as session:
+        for _ in range(times):
+            async with session.delete(url) as response:
+                assert response.status == 200, await response.text()
+        async with session.get(url) as response:
+            assert response.status == 404
 
 
 async def test_a_registry_that_is_down_holds_its_topic_and_nothing_else(

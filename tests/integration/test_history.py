@@ -95,10 +95,14 @@ async def test_history_tells_every_decision(application: Application) -> None:
         application.bootstrap_servers, [topics.dead_letters], lambda records: len(records) >= len(DEAD_LETTERS)
     )
 
-    events = [decode_history(record.value) for record in records]
+    check_events([decode_history(record.value) for record in records], start)
+    assert {header(letter, "dead-letter-id"): header(letter, "dead-letter-cause") for letter in letters} == DEAD_LETTERS
+
+
+def check_events(events: list[HistoryEvent], start: int) -> None:
+    """They are what is expected, with reasons where there are any, and none before it is due."""
     assert {id: [line(event, start) for event in events if event.id == id] for id in EXPECTED} == EXPECTED
     assert len(events) == sum(map(len, EXPECTED.values()))
-    assert {header(letter, "dead-letter-id"): header(letter, "dead-letter-cause") for letter in letters} == DEAD_LETTERS
     assert all(event.reason for event in events if event.event.value in WITH_A_REASON)
     assert all(event.at >= (event.due or 0) for event in events if event.event is EventType.FIRED)
     asked_for = [event.due for event in events if event.id == "asked for" and event.event is not EventType.SCHEDULED]

@@ -121,14 +121,21 @@ async def test_what_its_target_refuses_is_tried_again_in_the_next_minute_and_hol
     assert all(header(record, "schedule-attempt") == "1" for record in came)
     assert [record.value for record in await read_all(application.bootstrap_servers, compacted)] == [b"keyed"]
     assert [record.value for record in await read_all(application.bootstrap_servers, small)] == [b"fits"]
+    check_tries(await application.history(), reasons, due, again_at)
+    info = await worker.get("/info")
+    assert all((lane["state"], lane["restarts"]) == ("running", 0) for lane in info["lanes"]), (
+        "all was known beforehand"
+    )
 
-    history = await application.history()
-    for id in poison:
+
+def check_tries(history: list[HistoryEvent], reasons: dict[str, str], due: int, again_at: int) -> None:
+    """What was refused for these reasons was tried again in the next minute, and only then given up."""
+    for id, reason in reasons.items():
         first, last = of(history, id)
         assert (first.event, last.event) == (EventType.RETRIED, EventType.DEAD_LETTERED)
         assert first.due == last.due == due <= first.at < again_at <= last.at
         assert last.at - again_at < 5_000
-        assert first.reason == last.reason == reasons[id]
+        assert first.reason == last.reason == reason
     assert [event.event for event in of(history, "made in time")] == [EventType.RETRIED, EventType.FIRED]
     assert [(event.event, event.due) for event in of(history, "series")] == [
         (EventType.RETRIED, due),
@@ -137,10 +144,6 @@ async def test_what_its_target_refuses_is_tried_again_in_the_next_minute_and_hol
         (EventType.FIRED, due + 4_000),
         (EventType.FINISHED, due + 4_000),
     ]
-    info = await worker.get("/info")
-    assert all((lane["state"], lane["restarts"]) == ("running", 0) for lane in info["lanes"]), (
-        "all was known beforehand"
-    )
 
 
 def allow(topic: str, operation: AclOperation) -> AclBinding:

@@ -19,7 +19,6 @@ from light_scheduler.connection.principal import principal_of
 from light_scheduler.delays.checks import delay_problems
 from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
 from light_scheduler.host.java import java_executable
-from light_scheduler.host.page import page_of
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts
 from light_scheduler.kafka.copies import FrailTopics, frail_topics
@@ -30,6 +29,7 @@ from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.settings import Settings
 from light_scheduler.web.worker_http import bearer
 from light_scheduler.wire.instants import format_instant
+from light_scheduler.worker_page import page_of_worker
 
 Status = Literal["ok", "warn", "fail"]
 Info = Mapping[str, Any]
@@ -126,7 +126,7 @@ def check_web_port(settings: Settings) -> Check:
     address = f"{settings.web_host}:{settings.web_port}"
     if port_is_free(settings.web_port, settings.web_host):
         return Check("web port", "ok", f"{address} is free")
-    if page_of(settings.web_host, settings.web_port, "/live", timeout=_ANSWER_SECONDS) is not None:
+    if page_of_worker(settings, "/live", timeout=_ANSWER_SECONDS) is not None:
         return Check("web port", "ok", f"a worker answers on {address}")
     return Check("web port", "fail", f"{address} is in use by another program", "choose another port with --web-port")
 
@@ -134,7 +134,7 @@ def check_web_port(settings: Settings) -> Check:
 def info_of_worker(settings: Settings) -> Info:
     """Return what the worker on the web port answers at `/info`; empty if none answers."""
     headers = bearer(settings.web_token)
-    page = page_of(settings.web_host, settings.web_port, "/info", timeout=_ANSWER_SECONDS, headers=headers)
+    page = page_of_worker(settings, "/info", timeout=_ANSWER_SECONDS, headers=headers)
     try:
         info = json.loads(page or b"{}")
     except ValueError:

@@ -50,7 +50,7 @@ USER 10001:10001
 
 # Ready is a worker whose partitions are restored. Other commands should run with --no-healthcheck.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request as web; web.urlopen('http://%s:%s/ready' % (os.environ.get('LIGHT_SCHEDULER_WEB_HOST', '127.0.0.1'), os.environ.get('LIGHT_SCHEDULER_WEB_PORT', '6066')), timeout=4)"]
+    CMD ["python", "-m", "light_scheduler.worker_page", "/ready"]
 # A worker closes its lanes on SIGTERM; what it does not finish in time, its successor takes from the last commit.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["light-scheduler"]

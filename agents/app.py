@@ -106,6 +106,8 @@ class SchedulerApp(faust.App):
             settings.web_url,
             settings.data_dir.absolute(),
         )
+        if settings.http_security.serves_tls:  # Faust puts it together as one of HTTP
+            self.conf.canonical_url = self.conf.canonical_url.with_scheme("https")
         if self.conf.web_enabled:
             refuse_port_in_use(self.conf.web_bind or settings.web_host, self.conf.web_port)
         await wait_for_topics(settings, lambda: self.should_stop, self.sleep)

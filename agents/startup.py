@@ -111,7 +111,8 @@ async def wait_for_access(
 
 async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
     """Raise ConfigurationError if other machines can reach an HTTP server that asks nobody who they are."""
-    if settings.insecure or settings.oidc is not None or is_loopback(host):
+    wants_certificates = settings.web_ssl_client_auth == "required"
+    if settings.insecure or settings.oidc is not None or wants_certificates or is_loopback(host):
         return
     async with opened_store(settings.connection, settings.topics.tenants, clock, READ_TIMEOUT_S) as store:
         if store.book.is_set_up:
@@ -119,7 +120,8 @@ async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
     raise ConfigurationError(
         "web_host",
         f"other machines can reach {host}, and there is no token yet, so anybody there could change every schedule: "
-        f"create a token with `light-scheduler tokens create`, set oidc_issuer, or set insecure (--insecure true, "
+        f"create a token with `light-scheduler tokens create`, set oidc_issuer, set web_ssl_client_auth to required "
+        f"(with web_ssl_certificate and web_ssl_client_ca), or set insecure (--insecure true, "
         f"{ENVIRONMENT_PREFIX}INSECURE=true) to accept that",
     )
 

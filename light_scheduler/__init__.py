@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from light_scheduler.agents.app import SchedulerApp
     from light_scheduler.client import BlockingSchedulerClient, Firing, SchedulerClient
-    from light_scheduler.connection import KafkaSecurity
+    from light_scheduler.connection import HttpSecurity, KafkaSecurity
     from light_scheduler.model import Outcome, Result
 
     app: SchedulerApp
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BlockingSchedulerClient",
     "Firing",
+    "HttpSecurity",
     "KafkaSecurity",
     "Outcome",
     "Result",
@@ -32,6 +33,7 @@ __all__ = [
 _HOMES = {
     "BlockingSchedulerClient": "light_scheduler.client",
     "Firing": "light_scheduler.client",
+    "HttpSecurity": "light_scheduler.connection",
     "KafkaSecurity": "light_scheduler.connection",
     "Outcome": "light_scheduler.model",
     "Result": "light_scheduler.model",

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from light_scheduler.connection import Connection, KafkaSecurity, Secret
+from light_scheduler.connection import Connection, HttpSecurity, KafkaSecurity, Secret
+from light_scheduler.connection.http_security import CLIENT_AUTH
 from light_scheduler.connection.identity_provider import ROLES, IdentityProvider
 from light_scheduler.connection.logins import secret_of
 from light_scheduler.connection.registry import RegistryAccess
@@ -339,6 +340,9 @@ KAFKA_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_
 SECURITY_SETTINGS = tuple(setting.name for setting in fields(KafkaSecurity))
 """The settings that say how Kafka is logged in to."""
 
+HTTP_SECURITY_SETTINGS = tuple(setting.name for setting in fields(HttpSecurity))
+"""The settings of TLS between workers and those who ask them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -439,6 +443,45 @@ class Settings:
         "More host names to answer requests for, such as the name of a proxy or a Kubernetes service. The server "
         "always answers requests for web_host, for localhost, and for the address at which they arrive.",
         "HOST,...",
+    )
+    web_ssl_certificate: Path | None = _setting(
+        None,
+        _optional(_path),
+        "PEM file with the certificate of the HTTP server, followed by those of intermediate authorities. With it, the "
+        "server speaks HTTPS only. Workers and the command line show it to servers that want a client certificate.",
+        "PATH",
+    )
+    web_ssl_key: Path | None = _setting(
+        None,
+        _optional(_path),
+        "PEM file with the key of `web_ssl_certificate`. Needed if the certificate file does not hold the key.",
+        "PATH",
+    )
+    web_ssl_key_password: Secret | None = _setting(
+        None, _optional(_secret), "Password of the key of `web_ssl_certificate`.", SECRET
+    )
+    web_ssl_key_password_file: Path | None = _setting(
+        None, _optional(_path), "File that holds the password of the key of `web_ssl_certificate`.", "PATH"
+    )
+    web_ssl_ca: Path | None = _setting(
+        None,
+        _optional(_path),
+        "PEM file with the certificates of the authorities that sign the certificates of HTTP servers, for workers and "
+        "the command line. Default: the authorities that the system trusts.",
+        "PATH",
+    )
+    web_ssl_client_ca: Path | None = _setting(
+        None,
+        _optional(_path),
+        "PEM file with the certificates of the authorities that sign the certificates of clients of the HTTP server.",
+        "PATH",
+    )
+    web_ssl_client_auth: Literal["none", "requested", "required"] = _setting(
+        "none",
+        _choice(*CLIENT_AUTH),
+        "Whether clients of the HTTP server must show a certificate (mutual TLS). requested: it is checked if there is "
+        "one.",
+        "|".join(CLIENT_AUTH),
     )
     insecure: bool = _setting(
         False,
@@ -648,10 +691,15 @@ class Settings:
         return None
 
     @property
+    def http_security(self) -> HttpSecurity:
+        """TLS between workers and those who ask them. Raises ConfigurationError if its settings do not fit together."""
+        return HttpSecurity(**{name: getattr(self, name) for name in HTTP_SECURITY_SETTINGS})
+
+    @property
     def web_url(self) -> str:
-        """The address of the HTTP server: `http://host:port`, with brackets around an IPv6 address."""
+        """The address of the HTTP server: `http[s]://host:port`, with brackets around an IPv6 address."""
         host = f"[{self.web_host}]" if ":" in self.web_host else self.web_host
-        return f"http://{host}:{self.web_port}"
+        return f"{'http' if self.web_ssl_certificate is None else 'https'}://{host}:{self.web_port}"
 
     @property
     def oidc(self) -> IdentityProvider | None:
@@ -740,7 +788,8 @@ def load_settings(
         if value is not None:
             values[name] = _parse(known, name, value, origin=option_name(name))
     settings = Settings(**values)
-    _ = settings.security, settings.registry, settings.oidc  # their errors name the setting at fault
+    # Their errors name the setting at fault.
+    _ = settings.security, settings.http_security, settings.registry, settings.oidc
     if settings.token is not None and settings.token_file is not None:
         raise ConfigurationError("token", "is set, and so is token_file: remove one of them")
     for source in settings.inputs:

@@ -23,6 +23,8 @@ NOTE_EVERY_MS = 300_000
 """A use is written at most so often for each token, by each worker."""
 
 RETRY_S = 1.0
+LONGEST_RETRY_S = 30.0
+"""A write that fails is tried again after one second, then after twice as long each time, up to this."""
 
 log = logging.getLogger(__name__)
 
@@ -74,21 +76,29 @@ class AccessService(Service):
 
     async def _note(self) -> None:
         """Write what is to be written: the workers' secret if there is none, and uses of tokens."""
+        pause_s, told = RETRY_S, ""
         while not self.should_stop:
-            await self.sleep(RETRY_S)
+            await self.sleep(pause_s)
             if not self.is_loaded:
                 continue
-            uses, self._uses = self._uses, {}
             try:
-                await self.store.make_peer_secret()
-                if uses:
-                    self._noted |= uses
-                    await self.store.note_used(uses)
+                await self._write()
+                pause_s, told = RETRY_S, ""
             except SchedulerError as error:
                 if self._is_ending():  # the write was cut short
                     return
-                log.warning("the topic of the tokens cannot be written: %s; trying again later", error)
-                await self.sleep(NOTE_EVERY_MS / 1_000)
+                pause_s = min(2 * pause_s, LONGEST_RETRY_S)
+                if told != (told := str(error)):
+                    log.warning("the topic of the tokens cannot be written: %s; trying again and again", error)
+
+    async def _write(self) -> None:
+        """Write what is to be written now; what was not stays to be written."""
+        await self.store.make_peer_secret()
+        uses = dict(self._uses)
+        if uses:
+            await self.store.note_used(uses)
+            self._noted |= uses
+            self._uses = {id: at for id, at in self._uses.items() if id not in uses}
 
     def _is_ending(self) -> bool:
         return bool(self.should_stop)

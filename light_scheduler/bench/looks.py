@@ -10,9 +10,9 @@ import msgspec
 
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
-from light_scheduler.host.page import page_of
 from light_scheduler.model import Outcome
 from light_scheduler.web.documents import InfoDocument
+from light_scheduler.worker_page import page_of_worker
 
 from .footprint import cpu_seconds
 from .progress import Progress
@@ -63,7 +63,7 @@ class Span:
 
 def info_of(worker: WorkerProcess) -> InfoDocument | None:
     """Ask a worker for its /info; None if it does not answer (yet)."""
-    page = page_of(worker.settings.web_host, worker.settings.web_port, "/info", timeout=_ANSWER_S)
+    page = page_of_worker(worker.settings, "/info", timeout=_ANSWER_S)
     return None if page is None else _decode(page)
 
 

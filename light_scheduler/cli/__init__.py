@@ -34,7 +34,7 @@ COMMANDS = {
     "delays": ("delays", "List, add or remove delay rules."),
     "tokens": ("tokens", "Create, list, rotate or revoke tokens of the HTTP API."),
     "watch": ("watch", "Show events of schedules as they happen."),
-    "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
+    "doctor": ("doctor", "Check broker, topics, rights, access, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),
     "pipeline": ("pipeline", "Run jobs on Spark: load, export, import, archive, audit, forecast, report."),
 }

@@ -9,17 +9,15 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.clock import SystemClock
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.principal import principal_of
 from light_scheduler.delays.checks import delay_problems
 from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
 from light_scheduler.host.java import java_executable
-from light_scheduler.host.page import page_of
 from light_scheduler.host.ports import port_is_free
 from light_scheduler.kafka.broker_facts import BrokerFacts, broker_facts
 from light_scheduler.kafka.copies import FrailTopics, frail_topics
@@ -30,8 +28,11 @@ from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.settings import Settings
 from light_scheduler.web.worker_http import bearer
 from light_scheduler.wire.instants import format_instant
+from light_scheduler.worker_page import page_of_worker
 
-Status = Literal["ok", "warn", "fail"]
+from .access_checks import check_access, check_web_certificates
+from .check import Check, Status, check_certificate
+
 Info = Mapping[str, Any]
 """The document that a worker answers at `/info`; empty: no worker answers."""
 
@@ -41,7 +42,6 @@ _NO_DISK = 100 * _MIB
 _ANSWER_SECONDS = 2.0
 _NAMED = 5
 _TIMEOUT_S = 5.0
-_RENEW_MS = 14 * 86_400_000
 
 _UNSYNCHRONISED = 0x0040  # STA_UNSYNC of linux/timex.h
 _TIMEX_BYTES = 256  # struct timex has 208
@@ -49,21 +49,15 @@ _TIMEX_MAXERROR_OFFSET = 24
 _TIMEX_STATUS_OFFSET = 40
 
 
-@dataclass(frozen=True)
-class Check:
-    """One line of the report; `fix` says what to do unless the status is ok."""
-
-    name: str
-    status: Status
-    detail: str
-    fix: str | None = None
-
-
 def run_checks(settings: Settings) -> Iterator[Check]:
     """Yield what is found, as it is found."""
     yield check_python()
     yield check_java()
     yield from check_disk(settings.data_dir)
+    certificates = list(check_web_certificates(settings))
+    yield from certificates
+    if any(check.status == "fail" for check in certificates):
+        return
     yield check_web_port(settings)
     info = info_of_worker(settings)
     yield from check_lanes(info)
@@ -82,8 +76,12 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     try:
         yield from check_copies(facts.nodes, frail_topics(settings.connection, timeout=_TIMEOUT_S))
         missing = missing_rights(settings, timeout=_TIMEOUT_S)
-        yield from check_application_topics(settings, {each.right.name for each in missing})
+        denied = {each.right.name for each in missing}
+        topics = list(check_application_topics(settings, denied))
+        yield from topics
         yield from check_rights(settings, missing)
+        if settings.topics.tenants not in denied and not any(settings.topics.tenants in each.detail for each in topics):
+            yield from check_access(settings, SystemClock())
         yield from check_delays(settings)
     except BrokerError as error:
         yield Check("topics", "fail", str(error), "look at the broker's log")
@@ -126,7 +124,7 @@ def check_web_port(settings: Settings) -> Check:
     address = f"{settings.web_host}:{settings.web_port}"
     if port_is_free(settings.web_port, settings.web_host):
         return Check("web port", "ok", f"{address} is free")
-    if page_of(settings.web_host, settings.web_port, "/live", timeout=_ANSWER_SECONDS) is not None:
+    if page_of_worker(settings, "/live", timeout=_ANSWER_SECONDS) is not None:
         return Check("web port", "ok", f"a worker answers on {address}")
     return Check("web port", "fail", f"{address} is in use by another program", "choose another port with --web-port")
 
@@ -134,7 +132,7 @@ def check_web_port(settings: Settings) -> Check:
 def info_of_worker(settings: Settings) -> Info:
     """Return what the worker on the web port answers at `/info`; empty if none answers."""
     headers = bearer(settings.web_token)
-    page = page_of(settings.web_host, settings.web_port, "/info", timeout=_ANSWER_SECONDS, headers=headers)
+    page = page_of_worker(settings, "/info", timeout=_ANSWER_SECONDS, headers=headers)
     try:
         info = json.loads(page or b"{}")
     except ValueError:
@@ -277,20 +275,6 @@ def check_security(settings: Settings) -> Iterator[Check]:
     if security.security_protocol == "SASL_PLAINTEXT":
         detail = "security_protocol SASL_PLAINTEXT: data and password are not encrypted on their way to Kafka"
         yield Check("security", "warn", detail, "set up a listener with TLS, and set security_protocol to SASL_SSL")
-
-
-def check_certificate(setting: str, path: Path, end: int, clock: Clock | None = None) -> Check:
-    """Warn of a certificate that ends soon; `end` is in UTC epoch ms."""
-    left = end - (clock or SystemClock()).now()
-    detail = f"{setting} {path} is valid until {format_instant(end)}"
-    if left > _RENEW_MS:
-        return Check("certificate", "ok", detail)
-    return Check(
-        "certificate",
-        "warn" if left > 0 else "fail",
-        detail,
-        f"renew {path}. Workers use the new file without a restart",
-    )
 
 
 def _acl_line(settings: Settings, right: Right) -> str:

@@ -84,7 +84,7 @@ def _ask(settings: Settings, url: str | None, question: Callable[[DelayClient], 
     from light_scheduler.web.delay_client import DelayClient
 
     async def answer() -> T:
-        async with DelayClient(url or settings.web_url, settings.web_token) as client:
+        async with DelayClient(url or settings.web_url, settings.web_token, settings.http_security) as client:
             return await question(client)
 
     return asyncio.run(answer())

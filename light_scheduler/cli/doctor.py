@@ -27,6 +27,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     "data_dir",
     "web_host",
     "web_port",
+    "insecure",
     "partitions",
     "commands_topics",
     "delays",
@@ -35,7 +36,10 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 )
 @json_option
 def command(settings: Settings, as_json: bool) -> None:
-    """Check broker, topics, rights, clock and disk, and print what to do. Exit code 1: a worker could not run here."""
+    """Check broker, topics, rights, access, clock and disk, and print what to do.
+
+    Exit code 1: a worker could not run here.
+    """
     from .checks import run_checks
 
     with Console(stderr=True).status("Checking"):

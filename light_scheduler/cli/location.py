@@ -35,7 +35,7 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
     """
     from light_scheduler.web.reader import ScheduleReader
 
-    async with ScheduleReader(url, settings.web_token) as reader:
+    async with ScheduleReader(url, settings.web_token, settings.http_security) as reader:
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):
                 info = _info(reader.url, await reader.ask("GET", "/info"))

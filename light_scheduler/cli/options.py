@@ -13,6 +13,7 @@ import click
 
 from light_scheduler.settings import (
     ENVIRONMENT_PREFIX,
+    HTTP_SECURITY_SETTINGS,
     SECURITY_SETTINGS,
     Settings,
     default_text,
@@ -26,18 +27,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WORD = re.compile(
     r"DEBUG|INFO|WARNING|ERROR|(SASL_)?(PLAINTEXT|SSL)|PLAIN|SCRAM-SHA-\d+|OAUTHBEARER|[a-z]{2,}(-[a-z]+)*"
 )
+_OF_WORKERS = ("token_file", *HTTP_SECURITY_SETTINGS)
 _DECLARED = {setting.name: setting for setting in fields(Settings)}
 
 
 def settings_options(*names: str) -> Callable[[F], F]:
     """Add `--config` and an option for each named setting; the command receives `settings: Settings`.
 
-    Whoever is given `broker` can be told how to log in to it, too, and whoever is given `web_host` which token to send:
-    `--help` does not list that unless it is named.
+    Whoever is given `broker` can be told how to log in to it, too, and whoever is given `web_host` which token to send
+    and whom to trust: `--help` does not list that unless it is named.
     Secrets have no options.
     """
     hidden = [name for name in SECURITY_SETTINGS if "broker" in names and name not in names]
-    hidden += [name for name in ("token_file",) if "web_host" in names and name not in names]
+    hidden += [name for name in _OF_WORKERS if "web_host" in names and name not in names]
     offered = [name for name in (*names, *hidden) if not is_secret(_DECLARED[name])]
 
     def decorate(function: F) -> F:

@@ -26,7 +26,11 @@ T = TypeVar("T")
 _ANY_WIDTH = 100_000
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 
-url_option = click.option("--url", help="Address of any worker. Default: http://WEB_HOST:WEB_PORT.")
+url_option = click.option(
+    "--url",
+    help="Address of any worker. Default: http://WEB_HOST:WEB_PORT, with https if web_ssl_certificate is set. With "
+    "https, --web-ssl-ca names the authority to trust.",
+)
 tenant_option = click.option("--tenant", default="default", show_default=True, help="Tenant of the schedules.")
 
 
@@ -35,7 +39,7 @@ def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader]
     from light_scheduler.web.reader import ScheduleReader
 
     async def answer() -> T:
-        async with ScheduleReader(url or settings.web_url, settings.web_token) as reader:
+        async with ScheduleReader(url or settings.web_url, settings.web_token, settings.http_security) as reader:
             return await question(reader)
 
     try:

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack, overload
 
 from light_scheduler.clock import Clock, SystemClock
-from light_scheduler.connection import Connection, KafkaSecurity, Secret
+from light_scheduler.connection import Connection, HttpSecurity, KafkaSecurity, Secret
+from light_scheduler.connection.http_security import NO_TLS
 from light_scheduler.connection.security import PLAINTEXT
 from light_scheduler.errors import ClientError, FormatError, InvalidCommand
 from light_scheduler.kafka.connection import broker_errors, connection_of
@@ -100,6 +101,7 @@ class SchedulerClient:
         kafka_options: Mapping[str, Any] | None = None,
         url: str | None = None,
         token: str | Secret | None = None,
+        http_security: HttpSecurity = NO_TLS,
         clock: Clock | None = None,
     ) -> None:
         """Create a client. It connects in `start` or `async with`.
@@ -108,7 +110,8 @@ class SchedulerClient:
         `load_settings().connection`, which includes them. `kafka_options` are passed to every aiokafka client.
 
         `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list` and `preview`, and
-        `token` a token of its HTTP API.
+        `token` a token of its HTTP API. With `https://`, `http_security` says which authority to trust
+        (`HttpSecurity(web_ssl_ca="ca.pem")`; default: those of the system), and has the certificate for mutual TLS.
         """
         names = TopicNames(app_id)
         self.tenant = tenant
@@ -120,7 +123,7 @@ class SchedulerClient:
             commands_topic=self.commands_topic,
             results_topic=names.results,
             connect_timeout=connect_timeout,
-            api=api_of(url, token),
+            api=api_of(url, token, http_security),
         )
 
     async def __aenter__(self) -> Self:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
-from light_scheduler.connection import Secret
-from light_scheduler.errors import ClientError, InvalidCommand, WorkerUnreachable
+from light_scheduler.connection import HttpSecurity, Secret
+from light_scheduler.connection.http_security import NO_TLS
+from light_scheduler.connection.worker_connection import failed, new_connection, open_connection
+from light_scheduler.errors import ClientError, InvalidCommand
 
 from .questions import Question
 
@@ -32,16 +34,18 @@ class _Problem(msgspec.Struct):
 class WorkerApi:
     """A worker at `url` (`http[s]://host:port`), which answers for the whole cluster. Safe in threads.
 
-    `token` is sent as `Authorization: Bearer`. Raises InvalidCommand if `url` is none.
+    `token` is sent as `Authorization: Bearer`, and `security` says whom to trust with https. Raises InvalidCommand if
+    `url` is none.
     """
 
-    def __init__(self, url: str, token: str | Secret | None = None) -> None:
+    def __init__(self, url: str, token: str | Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
         place = urlsplit(url)
         if place.scheme not in ("http", "https") or not place.hostname:
-            raise InvalidCommand("url", f"{url!r} is not an address of a worker: use http://HOST:PORT")
+            raise InvalidCommand("url", f"{url!r} is not an address of a worker: use http[s]://HOST:PORT")
         self._url = url.rstrip("/")
         self._place = place
         self._token = Secret(token) if isinstance(token, str) else token
+        self._security = security
 
     def asked(self, question: Question[T]) -> T | None:
         """Return the answer; None if there is nothing of that name.
@@ -69,13 +73,9 @@ class WorkerApi:
 
     def _asked(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         place = self._place
-        kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.reveal()}"}
-        with closing(kind(place.hostname or "", place.port, timeout=TIMEOUT_S)) as connection:
-            try:
-                connection.connect()
-            except OSError as error:
-                raise WorkerUnreachable(self._url) from error
+        with closing(new_connection(place, TIMEOUT_S, self._security)) as connection:
+            open_connection(connection, self._url)
             try:
                 connection.request(method, place.path.rstrip("/") + path, body, headers)
                 answer = connection.getresponse()
@@ -83,12 +83,12 @@ class WorkerApi:
             except TimeoutError:
                 raise ClientError(f"{self._url} did not answer within {TIMEOUT_S:g} s") from None
             except (HTTPException, OSError) as error:
-                raise ClientError(f"cannot ask the worker at {self._url}: {error or type(error).__name__}") from error
+                raise failed(self._url, error) from error
 
 
-def api_of(url: str | None, token: str | Secret | None) -> WorkerApi | None:
+def api_of(url: str | None, token: str | Secret | None, security: HttpSecurity) -> WorkerApi | None:
     """Return the API at an address, if there is one."""
-    return None if url is None else WorkerApi(url, token)
+    return None if url is None else WorkerApi(url, token, security)
 
 
 def required(api: WorkerApi | None) -> WorkerApi:

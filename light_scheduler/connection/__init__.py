@@ -4,6 +4,8 @@ secret        a value that shows nowhere
 security      the settings, and whether they fit together
 files         secrets and certificates in files, read again when they change
 tls           an SSL context that takes renewed files for its new connections
+http_security the settings of the workers' TLS, and whether they fit together
+http_tls      both sides of HTTPS: SSL contexts, and why a connection fails
 certificates  until when a certificate is valid, and whom it names
 logins        the secrets of a login, from settings or files
 tokens        OAUTHBEARER: tokens for client credentials
@@ -16,7 +18,8 @@ redaction     what the clients may not log
 """
 
 from .arguments import Address, Connection, connection_to
+from .http_security import HttpSecurity
 from .secret import Secret
 from .security import KafkaSecurity
 
-__all__ = ["Address", "Connection", "KafkaSecurity", "Secret", "connection_to"]
+__all__ = ["Address", "Connection", "HttpSecurity", "KafkaSecurity", "Secret", "connection_to"]

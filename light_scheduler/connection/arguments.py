@@ -81,9 +81,9 @@ def connection_to(address: Address) -> Connection:
 
 @lru_cache
 def _tls(security: KafkaSecurity) -> ssl.SSLContext:
-    from .tls import RenewedContext
+    from .tls import kafka_context
 
-    return RenewedContext(security)
+    return kafka_context(security)
 
 
 @lru_cache

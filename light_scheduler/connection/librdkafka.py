@@ -7,7 +7,7 @@ from typing import Any
 
 from .logins import client_secret, password
 from .security import KafkaSecurity
-from .tls import key_password, tls_context
+from .tls import key_password, own_certificate, tls_context
 
 
 def configuration(bootstrap_servers: str, security: KafkaSecurity) -> dict[str, Any]:
@@ -24,10 +24,10 @@ def _secured(security: KafkaSecurity) -> Iterator[tuple[str, str]]:
         tls_context(security)  # its errors name the setting; librdkafka's do not
         if security.ssl_ca is not None:
             yield "ssl.ca.location", str(security.ssl_ca)
-        if security.ssl_certificate is not None:
-            yield "ssl.certificate.location", str(security.ssl_certificate)
-            yield "ssl.key.location", str(security.ssl_key or security.ssl_certificate)
-            if of_key := key_password(security):
+        if (own := own_certificate(security)) is not None:
+            yield "ssl.certificate.location", str(own.certificate)
+            yield "ssl.key.location", str(own.key or own.certificate)
+            if of_key := key_password(own):
                 yield "ssl.key.password", of_key
         if not security.ssl_check_hostname:
             yield "ssl.endpoint.identification.algorithm", "none"

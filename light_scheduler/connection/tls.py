@@ -7,38 +7,53 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import ConfigurationError
 
 from .certificates import read_certificates, require_valid
 from .files import SecretFile, require_readable, stamps
+from .secret import Secret
 from .security import KafkaSecurity
 
 log = logging.getLogger(__name__)
 
 
+class OwnCertificate(NamedTuple):
+    """A certificate and its key; `settings` is what the names of the settings that name them begin with."""
+
+    settings: str
+    certificate: Path
+    key: Path | None
+    password: Secret | None
+    password_file: Path | None
+
+
 class RenewedContext(ssl.SSLContext):
-    """Stands for the context that the files make at the moment of a connection.
+    """Stands for the context that `files` make at the moment of a connection; `what` they are for is in the log.
 
     Files that are wrong after a change, such as a certificate whose key is not there yet, are reported, and the last
     context that worked is used until they change again.
     """
 
-    _security: KafkaSecurity
+    _make: Callable[[], ssl.SSLContext]
+    _files: tuple[Path, ...]
+    _what: str
     _made: ssl.SSLContext
     _stamps: tuple[Any, ...]
 
-    def __new__(cls, security: KafkaSecurity) -> Self:  # noqa: ARG004 - the base class makes itself of a protocol
+    def __new__(cls, make: Callable[[], ssl.SSLContext], files: tuple[Path, ...], what: str) -> Self:  # noqa: ARG004
+        """Make the base class of a protocol; what it would do itself is not used."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
 
-    def __init__(self, security: KafkaSecurity) -> None:
-        """Raises ConfigurationError naming the setting at fault."""
-        self._security = security
-        self._stamps = stamps(watched_files(security))
-        self._made = tls_context(security)
+    def __init__(self, make: Callable[[], ssl.SSLContext], files: tuple[Path, ...], what: str) -> None:
+        """`make` raises ConfigurationError naming the setting at fault; so does this."""
+        self._make, self._files, self._what = make, files, what
+        self._stamps = stamps(files)
+        self._made = make()
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
         """Begin a connection, as asyncio does it."""
@@ -49,53 +64,80 @@ class RenewedContext(ssl.SSLContext):
         return self._current().wrap_socket(*args, **kwargs)
 
     def _current(self) -> ssl.SSLContext:
-        found = stamps(watched_files(self._security))
+        found = stamps(self._files)
         if found != self._stamps:
             self._stamps = found
             try:
-                self._made = tls_context(self._security)
-                log.info("the certificates for Kafka have changed: new connections use them")
+                self._made = self._make()
+                log.info("the certificates for %s have changed: new connections use them", self._what)
             except ConfigurationError as error:
-                log.warning("the certificate files for Kafka have changed, but the old ones stay in use: %s", error)
+                log.warning(
+                    "the certificate files for %s have changed, but the old ones stay in use: %s", self._what, error
+                )
         return self._made
 
 
-def watched_files(security: KafkaSecurity) -> tuple[Path, ...]:
-    """Return the files that a context is made from."""
+def kafka_context(security: KafkaSecurity) -> RenewedContext:
+    """Return the context of Kafka clients. Raises ConfigurationError naming the setting at fault."""
     files = (security.ssl_ca, security.ssl_certificate, security.ssl_key, security.ssl_key_password_file)
+    return RenewedContext(lambda: tls_context(security), given(*files), "Kafka")
+
+
+def given(*files: Path | None) -> tuple[Path, ...]:
+    """Return the files that are."""
     return tuple(path for path in files if path is not None)
 
 
 def tls_context(security: KafkaSecurity) -> ssl.SSLContext:
     """Return a context as the files are now. Raises ConfigurationError naming the setting at fault."""
-    if security.ssl_ca is not None:
-        read_certificates("ssl_ca", security.ssl_ca)
-    context = ssl.create_default_context(cafile=None if security.ssl_ca is None else str(security.ssl_ca))
+    context = trusting("ssl_ca", security.ssl_ca)
     context.check_hostname = security.ssl_check_hostname
-    if security.ssl_certificate is not None:
-        _load_own(context, security, security.ssl_certificate)
+    if (own := own_certificate(security)) is not None:
+        load_own(context, own)
     return context
 
 
-def _load_own(context: ssl.SSLContext, security: KafkaSecurity, certificate: Path) -> None:
-    require_valid("ssl_certificate", certificate, read_certificates("ssl_certificate", certificate), SystemClock())
-    key = security.ssl_key or certificate
-    setting = "ssl_certificate" if security.ssl_key is None else "ssl_key"
+def own_certificate(security: KafkaSecurity) -> OwnCertificate | None:
+    """Return what a Kafka client shows, if it shows a certificate."""
+    if security.ssl_certificate is None:
+        return None
+    password = security.ssl_key_password, security.ssl_key_password_file
+    return OwnCertificate("ssl_", security.ssl_certificate, security.ssl_key, *password)
+
+
+def trusting(setting: str, authorities: Path | None) -> ssl.SSLContext:
+    """Return a client's context that trusts the authorities in a file, by default those of the system.
+
+    Raises ConfigurationError naming the setting of the file.
+    """
+    if authorities is not None:
+        read_certificates(setting, authorities)
+    return ssl.create_default_context(cafile=None if authorities is None else str(authorities))
+
+
+def load_own(context: ssl.SSLContext, own: OwnCertificate) -> None:
+    """Have a context show a certificate. Raises ConfigurationError naming the setting at fault."""
+    certificate = own.certificate
+    setting = f"{own.settings}certificate"
+    require_valid(setting, certificate, read_certificates(setting, certificate), SystemClock())
+    key = own.key or certificate
+    setting = setting if own.key is None else f"{own.settings}key"
     require_readable(setting, key)
     is_asked_for = False
 
     def password() -> str:
         nonlocal is_asked_for
         is_asked_for = True
-        return key_password(security)
+        return key_password(own)
 
     try:
         context.load_cert_chain(certificate, key, password)
     except ssl.SSLError as error:
         if is_asked_for:
-            given = security.ssl_key_password is not None or security.ssl_key_password_file is not None
-            reason = "does not open" if given else "is not set, and a password protects"
-            raise ConfigurationError("ssl_key_password", f"{reason} {key}: give the password of the key") from None
+            is_given = own.password is not None or own.password_file is not None
+            reason = "does not open" if is_given else "is not set, and a password protects"
+            setting = f"{own.settings}key_password"
+            raise ConfigurationError(setting, f"{reason} {key}: give the password of the key") from None
         if error.reason == "KEY_VALUES_MISMATCH":
             reason = f"{key} is not the key of the certificate in {certificate}: name the files of one pair"
         else:
@@ -103,8 +145,8 @@ def _load_own(context: ssl.SSLContext, security: KafkaSecurity, certificate: Pat
         raise ConfigurationError(setting, reason) from None
 
 
-def key_password(security: KafkaSecurity) -> str:
+def key_password(own: OwnCertificate) -> str:
     """Return what opens the key; empty if no password is set. Raises ConfigurationError."""
-    if security.ssl_key_password_file is not None:
-        return SecretFile("ssl_key_password_file", security.ssl_key_password_file).read().reveal()
-    return "" if security.ssl_key_password is None else security.ssl_key_password.reveal()
+    if own.password_file is not None:
+        return SecretFile(f"{own.settings}key_password_file", own.password_file).read().reveal()
+    return "" if own.password is None else own.password.reveal()

@@ -14,9 +14,9 @@ from typing import Any
 from light_scheduler.connection import Secret
 from light_scheduler.durations import format_duration
 from light_scheduler.errors import SchedulerError
-from light_scheduler.host.page import page_of
 from light_scheduler.model import DelayRule
 from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
+from light_scheduler.worker_page import page_of_worker
 
 from .leash import Leash, WhenOrphaned
 
@@ -86,8 +86,7 @@ class WorkerProcess:
 
     def is_ready(self) -> bool:
         """Say whether every partition that the worker was given is served."""
-        place = self.settings.web_host, self.settings.web_port
-        return page_of(*place, "/ready", timeout=_ANSWER_SECONDS) is not None
+        return page_of_worker(self.settings, "/ready", timeout=_ANSWER_SECONDS) is not None
 
     def wait_ready(self, timeout: float = 60.0) -> None:
         """Wait until the worker serves what it was given.

@@ -24,14 +24,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from light_scheduler import processes
+from light_scheduler.connection.http_tls import client_context
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.alive import takes_connections
 from light_scheduler.host.listening import listening_at
-from light_scheduler.host.page import page_of
 from light_scheduler.host.restarts import Restarts, how_it_ended
 from light_scheduler.host.systemd import READY, STOPPING, WATCHDOG, Notifications
 from light_scheduler.logs import logging_config
 from light_scheduler.settings import Settings
+from light_scheduler.worker_page import page_of_worker
 
 from .ends import Again, exit_code, what_follows
 from .job import STOP_TIMEOUT_S, Job, encoded
@@ -52,9 +53,12 @@ log = logging.getLogger("light_scheduler.node.supervisor")
 def run(settings: Settings, count: int) -> int:
     """Run a node of `count` processes until SIGTERM or Ctrl-C; return the exit code.
 
-    Raises ConfigurationError if its port is in use, or if there is no room for what each process needs.
+    Raises ConfigurationError if its port is in use, if there is no room for what each process needs, or if its
+    certificate cannot be used.
     """
     each = processes.settings_of_each(settings, count)
+    if settings.http_security.serves_tls:
+        client_context(settings.http_security)
     try:
         sockets = listening_at(settings.web_host, settings.web_port)
     except OSError as error:
@@ -235,5 +239,4 @@ async def _is_alive(member: _Member) -> bool:
 
 
 async def _answers(member: _Member, path: str) -> bool:
-    place = member.settings.web_host, member.settings.web_port
-    return await asyncio.to_thread(page_of, *place, path, timeout=ANSWER_S) is not None
+    return await asyncio.to_thread(page_of_worker, member.settings, path, timeout=ANSWER_S) is not None

@@ -10,6 +10,7 @@ from aiohttp import web
 from yarl import URL
 
 from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.connection.http_tls import client_context, server_context
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, reachable_host
@@ -60,15 +61,17 @@ def attach(
     """Serve the API, and nothing else, from a Faust app. To be called before its web server starts.
 
     `process` says which one of a node's processes this is, and `shared` are the listening sockets that they share.
+    Raises ConfigurationError if the server's certificate cannot be used.
     """
     from faust.web.base import BlueprintManager
 
     # Faust's pages show tables, routing and statistics to anyone, and one of them holds "/".
     server = cast("Web", app.web)
     server.blueprints = BlueprintManager()
+    tls = server_context(settings.http_security)
     server._transport_handlers = {
         **server._transport_handlers,
-        "tcp": lambda: LimitedSite(server._runner, app.conf.web_bind, app.conf.web_port, shared),
+        "tcp": lambda: LimitedSite(server._runner, app.conf.web_bind, app.conf.web_port, shared, tls),
     }
     commands = CommandChannel(settings)
     install(server.web_app, Worker(lanes, delays, commands, peers, settings, clock or SystemClock(), access, process))
@@ -99,7 +102,7 @@ def install(application: web.Application, worker: Worker) -> None:
     application.on_cleanup.append(handlers.close)
 
     async def peer_client(application: web.Application) -> AsyncIterator[None]:
-        async with PeerClient(worker.access, worker.clock) as client:
+        async with PeerClient(worker.access, worker.clock, client_context(settings.http_security)) as client:
             application[PEER_CLIENT] = client
             yield
 

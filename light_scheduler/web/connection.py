@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_request import BaseRequest
 
-from .middlewares import SECURITY_HEADERS
+from .middlewares import headers_for
 from .problems import RETRY_AFTER_S, Problem, ProblemError, problem_response
 
 IDLE_S = 20.0
@@ -109,9 +109,13 @@ class Connection(web.RequestHandler):
             return super().handle_error(request, status, exc, message)
         reason = " ".join((message or "").split())[:_SHOWN]
         detail = f"The request is not valid HTTP: {reason}"
-        response = _problem(ProblemError(HTTPStatus.BAD_REQUEST, detail))
+        response = self._problem(ProblemError(HTTPStatus.BAD_REQUEST, detail))
         response.force_close()
         return response
+
+    def _problem(self, error: ProblemError) -> web.Response:
+        is_secure = self._opened is not None and self._opened.get_extra_info("sslcontext") is not None
+        return problem_response(error.problem, {**headers_for(is_secure=is_secure), **error.headers})
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log what is the worker's own fault, and not what clients send, or that they leave."""
@@ -129,7 +133,7 @@ class Connection(web.RequestHandler):
             resp = problem_response(Problem(title=resp.reason, status=resp.status, detail=resp.reason))
         size = resp.content_length or 0
         if size > SMALL_ANSWER_BYTES and self._answers.unsent + size > MOST_UNSENT_BYTES:
-            resp, size = _problem(_TOO_MUCH_UNSENT), 0
+            resp, size = self._problem(_TOO_MUCH_UNSENT), 0
         self._answers.unsent += size
         try:
             async with asyncio.timeout(SEND_S):
@@ -148,7 +152,3 @@ _TOO_MUCH_UNSENT = ProblemError(
     "Too many responses of this worker wait for clients to read them. Try again later.",
     retry_after_s=RETRY_AFTER_S,
 )
-
-
-def _problem(error: ProblemError) -> web.Response:
-    return problem_response(error.problem, {**SECURITY_HEADERS, **error.headers})

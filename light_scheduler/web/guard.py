@@ -19,7 +19,7 @@ from .cluster import Access, Peers
 from .peer_client import authority_of
 from .problems import RETRY_AFTER_S, ProblemError
 from .scatter import is_local
-from .sessions import cookie_of
+from .sessions import LOGIN_PATH, cookie_of
 
 IDENTITY = web.RequestKey("identity", Identity)
 """Who asks, of every request that needs a right."""
@@ -40,7 +40,12 @@ def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler,
         match = request.match_info
         right = rights.get(match.handler, _UNLISTED if match.http_exception is None else _NO_SUCH_PATH)
         if right.role is not None:
-            identity = await _identified(request, access, peers, clock)
+            try:
+                identity = await _identified(request, access, peers, clock)
+            except ProblemError as error:
+                if error.problem.status == HTTPStatus.UNAUTHORIZED and _is_of_browser(request):
+                    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": LOGIN_PATH})
+                raise
             _judge(identity, right, match.get("tenant"))
             request[IDENTITY] = identity
         return await handler(request)
@@ -99,6 +104,13 @@ async def _identified(request: web.Request, access: Access, peers: Peers, clock:
     except KeysUnavailable as error:
         detail = f"{error}. Try again later."
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail, retry_after_s=RETRY_AFTER_S) from None
+
+
+def _is_of_browser(request: web.Request) -> bool:
+    """Tell whether somebody wants to see a page: programs, and scripts of pages, do not ask for HTML by name."""
+    is_reading = request.method in ("GET", "HEAD") and "Authorization" not in request.headers
+    navigates = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    return is_reading and navigates and "text/html" in request.headers.get("Accept", "")
 
 
 async def holder_of(text: str, access: Access, now: int) -> Identity:

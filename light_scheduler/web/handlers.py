@@ -14,7 +14,6 @@ from light_scheduler.access import Right
 from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from . import login
 from .answers import schedule_path
 from .caught_up import caught_up
 from .commands import CommandHandlers
@@ -25,6 +24,7 @@ from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.operations import with_etf1
 from .idempotency import Idempotency
+from .login import LoginHandlers
 from .metrics import registry_of
 from .node import Node
 from .openapi import openapi_document
@@ -37,6 +37,7 @@ from .problems import ProblemError
 from .readiness import why_not_ready
 from .rights import RIGHTS
 from .scatter import Scatter, is_local, share_response
+from .sessions import LOG_OUT_PATH, LOGIN_PATH
 from .tokens import TokenHandlers
 from .turns import Turns
 from .worker import Worker
@@ -83,11 +84,11 @@ class Handlers:
             TokenHandlers(worker.access, worker.clock),
         )
         self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}
-        logins = login.LoginHandlers(worker.access, worker.clock)
+        logins = LoginHandlers(worker.access, worker.clock)
         self._pages = (
-            ("GET", login.PATH, "login", logins.login),
-            ("POST", login.PATH, "log_in", logins.log_in),
-            ("POST", login.LOG_OUT_PATH, "log_out", logins.log_out),
+            ("GET", LOGIN_PATH, "login", logins.login),
+            ("POST", LOGIN_PATH, "log_in", logins.log_in),
+            ("POST", LOG_OUT_PATH, "log_out", logins.log_out),
         )
         self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)
         self._node = None if worker.process is None else Node(worker.process, self._registry)

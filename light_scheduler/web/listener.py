@@ -9,6 +9,7 @@ import asyncio
 import logging
 import resource
 import socket
+import ssl
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -25,6 +26,12 @@ MOST_CONNECTIONS = 1_000
 DESCRIPTORS_SHARE = 4
 """Connections may have a quarter of the process's descriptors: state and Kafka need them too."""
 
+HANDSHAKE_S = 5.0
+"""How long a client may take to set up TLS."""
+
+CLOSE_NOTIFY_S = 2.0
+"""How long a client may take to end TLS."""
+
 IDLE_LEAST_S = 1.0
 """Where there is no room, the connection that has been idle for the longest gives way, if it has been for this long."""
 
@@ -33,6 +40,8 @@ _REFUSAL_PAUSE_S = 0.005
 _RETRY_S = 0.5
 _SWEEP_S = 2.0
 _WARN_EVERY_S = 10.0
+
+_TLS_TIMEOUTS = {"ssl_handshake_timeout": HANDSHAKE_S, "ssl_shutdown_timeout": CLOSE_NOTIFY_S}
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +53,19 @@ def most_connections() -> int:
 
 
 class Listener:
-    """Listens on `sockets`, and holds up to `most` connections of `server`. `close` it in the end."""
+    """Listens on `sockets`, and holds up to `most` connections of `server`. With `tls`, they are over TLS.
 
-    def __init__(self, sockets: Sequence[socket.socket], server: web.Server, most: int) -> None:
+    `close` it in the end.
+    """
+
+    def __init__(
+        self, sockets: Sequence[socket.socket], server: web.Server, most: int, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.sockets = sockets
         self._server = server
         self._most = most
+        self._tls = tls
+        self._timed = {} if tls is None else _TLS_TIMEOUTS
         self._loop = asyncio.get_running_loop()
         self._answers = Answers()
         self._opening: set[asyncio.Task[None]] = set()
@@ -91,7 +107,9 @@ class Listener:
             accepted.setblocking(False)
             if len(self._server.connections) + len(self._opening) >= self._most and not self._make_room():
                 self._warn(f"{self._most} HTTP connections are open: no more are taken")
-                _refuse(accepted)
+                if self._tls is None:
+                    _refuse(accepted)
+                accepted.close()
                 self._pause(_REFUSAL_PAUSE_S)
                 return
             opening = self._loop.create_task(self._open(accepted))
@@ -101,7 +119,7 @@ class Listener:
     async def _open(self, accepted: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(
-                lambda: Connection(self._server, self._answers, self._loop), accepted
+                lambda: Connection(self._server, self._answers, self._loop), accepted, ssl=self._tls, **self._timed
             )
         except OSError as error:
             accepted.close()
@@ -136,11 +154,18 @@ class Listener:
 class LimitedSite(web.BaseSite):
     """Serves an application at a host and a port, through a `Listener`.
 
-    So it does on the sockets in `shared`, on which other processes listen too.
+    So it does on the sockets in `shared`, on which other processes listen too. With `tls`, it speaks HTTPS.
     """
 
-    def __init__(self, runner: web.BaseRunner, host: str, port: int, shared: Sequence[socket.socket] = ()) -> None:
-        super().__init__(runner)
+    def __init__(
+        self,
+        runner: web.BaseRunner,
+        host: str,
+        port: int,
+        shared: Sequence[socket.socket] = (),
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(runner, ssl_context=tls)
         self._host = host
         self._port = port
         self._shared = shared
@@ -157,17 +182,16 @@ class LimitedSite(web.BaseSite):
         sockets = [*listening_on(found), *self._shared]
         server = self._runner.server
         assert server is not None
-        listener: Any = Listener(sockets, server, most_connections())
+        listener: Any = Listener(sockets, server, most_connections(), self._ssl_context)
         self._server = listener  # its runner needs no more of a server than `sockets` and `close`
 
 
 def _refuse(accepted: socket.socket) -> None:
-    """Say why, without a wait, and close."""
-    with accepted:
-        try:
-            accepted.send(_REFUSAL)
-        except OSError as error:
-            log.debug("a refused connection was closed by its client: %s", error)
+    """Say why, without a wait."""
+    try:
+        accepted.send(_REFUSAL)
+    except OSError as error:
+        log.debug("a refused connection was closed by its client: %s", error)
 
 
 _PROBLEM = msgspec.json.encode(

@@ -18,9 +18,7 @@ from . import sessions
 from .attempts import WINDOW_MS, Attempts
 from .cluster import Access
 from .guard import holder_of
-
-PATH = "/login"
-LOG_OUT_PATH = "/logout"
+from .sessions import LOG_OUT_PATH, LOGIN_PATH
 
 LONGEST_FORM = 32 << 10
 
@@ -59,7 +57,7 @@ class LoginHandlers:
         return response
 
     async def log_out(self, request: web.Request) -> web.Response:
-        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": PATH})
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": LOGIN_PATH})
         sessions.end(response, request)
         return response
 
@@ -87,7 +85,7 @@ def _page(
 <head><meta charset="utf-8"><title>light-scheduler: log in</title></head>
 <body>
 <h1>light-scheduler</h1>
-{told}<form method="post" action="{PATH}">
+{told}<form method="post" action="{LOGIN_PATH}">
 <p><label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
 <button>Log in</button></p>
 </form>

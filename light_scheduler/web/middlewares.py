@@ -6,6 +6,7 @@ Faust hands middlewares on by keyword: their second parameter has to be called `
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from aiohttp import web
@@ -27,14 +28,22 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 
+TLS_HEADERS = {"Strict-Transport-Security": f"max-age={365 * 24 * 3_600}"}
+"""Browsers ask this host over TLS only from then on; addresses are not hosts to them."""
+
 
 @web.middleware
 async def security_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Add the headers that keep browsers from guessing, framing, caching and running what is served."""
     response = await handler(request)
-    for name, value in SECURITY_HEADERS.items():
+    for name, value in headers_for(is_secure=request.secure).items():
         response.headers.setdefault(name, value)
     return response
+
+
+def headers_for(*, is_secure: bool) -> Mapping[str, str]:
+    """Return the headers of every answer; `is_secure` says whether it is sent over TLS."""
+    return SECURITY_HEADERS | TLS_HEADERS if is_secure else SECURITY_HEADERS
 
 
 @web.middleware

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from contextlib import AbstractAsyncContextManager
 from typing import Self
 
@@ -19,12 +20,16 @@ LOCAL_SCOPE = "local"
 
 
 class PeerClient:
-    """Signs each question. An async context manager."""
+    """Signs each question; `tls` is for workers at https addresses. An async context manager."""
 
-    def __init__(self, access: Access, clock: Clock) -> None:
+    def __init__(self, access: Access, clock: Clock, tls: ssl.SSLContext) -> None:
         self._access = access
         self._clock = clock
-        self._session = aiohttp.ClientSession(headers={SCOPE_HEADER: LOCAL_SCOPE}, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=tls),
+            headers={SCOPE_HEADER: LOCAL_SCOPE},
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
 
     def get(self, address: URL, timeout: aiohttp.ClientTimeout) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """Ask a worker for its share of an answer."""

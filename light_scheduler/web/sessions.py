@@ -14,6 +14,9 @@ from .problems import ProblemError
 
 COOKIE = "light-scheduler-token"
 
+LOGIN_PATH = "/login"
+LOG_OUT_PATH = "/logout"
+
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from threading import Thread
 from typing import Self, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from light_scheduler.connection import Secret
-from light_scheduler.errors import ClientError, WorkerUnreachable
+from light_scheduler.connection import HttpSecurity, Secret
+from light_scheduler.connection.http_security import NO_TLS
+from light_scheduler.connection.worker_connection import failed, new_connection, open_connection
+from light_scheduler.errors import ClientError
 
 T = TypeVar("T")
 
@@ -26,9 +28,10 @@ Parameters = Mapping[str, str | Sequence[str]]
 class WorkerHttp:
     """Asks any worker at `url`, with a token if it is given one. An async context manager."""
 
-    def __init__(self, url: str, token: Secret | None = None) -> None:
+    def __init__(self, url: str, token: Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
         self.url = url.rstrip("/")
         self._token = token
+        self._security = security
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,21 +50,17 @@ class WorkerHttp:
         try:
             place = urlsplit(self.url)
             if place.scheme not in ("http", "https") or not place.hostname:
-                raise ValueError("the address must be http://HOST:PORT")
+                raise ValueError("the address must be http[s]://HOST:PORT")
             async with asyncio.timeout(TIMEOUT_S):
                 return await _in_thread(lambda: self._asked(place, method, place.path + path + query, body))
         except TimeoutError:
             raise ClientError(f"{self.url} did not answer within {TIMEOUT_S:g} s") from None
         except (HTTPException, OSError, ValueError) as error:
-            raise ClientError(f"cannot ask the worker at {self.url}: {error or type(error).__name__}") from error
+            raise failed(self.url, error) from error
 
     def _asked(self, place: SplitResult, method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
-        kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
-        with closing(kind(place.hostname or "", place.port, timeout=TIMEOUT_S)) as connection:
-            try:
-                connection.connect()
-            except OSError as error:
-                raise WorkerUnreachable(self.url) from error
+        with closing(new_connection(place, TIMEOUT_S, self._security)) as connection:
+            open_connection(connection, self.url)
             connection.request(method, target, body, bearer(self._token))
             answer = connection.getresponse()
             return answer.status, answer.read()

@@ -1,4 +1,4 @@
-"""Tokens on real workers: in force everywhere within two seconds, and written nowhere."""
+"""Access on real workers: a node of two processes behind mutual TLS, whose tokens are in force within two seconds."""
 
 from __future__ import annotations
 
@@ -8,44 +8,97 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
 import pytest
-from support.application import Application, WorkerProcess
+from support.application import Application, WorkerProcess, port_with_room
+from support.authority import Authority
 from support.waiting import eventually
 
 from light_scheduler.agents.startup import refuse_open_door
 from light_scheduler.clock import SystemClock
+from light_scheduler.connection import HttpSecurity
+from light_scheduler.connection.http_tls import client_context
 from light_scheduler.devkit.worker_process import worker_environment
+from light_scheduler.settings import HTTP_SECURITY_SETTINGS, Settings
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
 
 PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
 LIST = "/api/v1/tenants/shop/schedules"
+TOKENS = "/api/v1/tokens"
+IN_FORCE_S = 2.0
+"""How soon a change of tokens is in force on every worker."""
+
+KEY_PASSWORD = "web-key-password-that-shows-nowhere"
 
 
-@pytest.fixture
-async def application(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application]:
-    application = await Application.create(kafka.bootstrap_servers, tmp_path)
-    yield application
-    application.close()
+@dataclass
+class SecuredNode:
+    """A node of two processes that want a client certificate, and an admin's token. `urls` are of the processes."""
+
+    application: Application
+    worker: WorkerProcess
+    authority: Authority
+    client: HttpSecurity
+    ops: str
+    urls: list[str]
+
+    def session(self, token: str | None = None) -> aiohttp.ClientSession:
+        """Return a client with a certificate, and with a token if one is given."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        connector = aiohttp.TCPConnector(ssl=client_context(self.client))
+        return aiohttp.ClientSession(connector=connector, headers=headers)
+
+    def run(self, *words: str, token: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the command line as a user with a certificate."""
+        own = {name: getattr(self.client, name) for name in HTTP_SECURITY_SETTINGS}
+        return run(replace(self.worker.settings, **own), *words, LIGHT_SCHEDULER_TOKEN=token or "")
 
 
-def run(application: Application, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line with the application's settings."""
-    environment = {**worker_environment(application.settings), **variables}
+def run(settings: Settings, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line with settings in its environment."""
+    environment = {**worker_environment(settings), **variables}
     return subprocess.run([*PROGRAM, *words], check=False, env=environment, capture_output=True, text=True, timeout=60)
 
 
 def made(application: Application, *words: str) -> Any:
-    answer = run(application, "tokens", *words, "--json")
+    answer = run(application.settings, "tokens", *words, "--json")
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)
+
+
+@pytest.fixture(scope="module")
+def node(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredNode]:
+    folder = tmp_path_factory.mktemp("access")
+    authority = Authority(folder)
+    pair = authority.sign("node", password=KEY_PASSWORD)
+    application = asyncio.run(Application.create(kafka.bootstrap_servers, folder))
+    ops = made(application, "create", "ops", "--role", "admin", "--all-tenants")["token"]
+    port = port_with_room(2)
+    worker = application.new_worker(
+        processes="2",
+        web_port=str(port),
+        log_level="DEBUG",
+        web_ssl_certificate=str(pair.certificate),
+        web_ssl_key=str(pair.key),
+        web_ssl_key_password=KEY_PASSWORD,
+        web_ssl_ca=str(authority.path),
+        web_ssl_client_ca=str(authority.path),
+        web_ssl_client_auth="required",
+    )
+    client = HttpSecurity(web_ssl_ca=authority.path, web_ssl_certificate=authority.sign("client").together)
+    try:
+        worker.start()
+        worker.wait_ready()
+        urls = [f"https://127.0.0.1:{port + 1 + number}" for number in range(2)]
+        yield SecuredNode(application, worker, authority, client, ops, urls)
+    finally:
+        application.close()
 
 
 async def test_a_worker_that_others_can_reach_starts_only_with_a_token_or_when_told_so(
@@ -57,57 +110,75 @@ async def test_a_worker_that_others_can_reach_starts_only_with_a_token_or_when_t
     assert await refused.ended() != 0
     log = refused.log.read_text()
     assert f"other machines can reach {name}, and there is no token yet" in log
-    assert "light-scheduler tokens create" in log
-    await refuse_open_door(replace(refused.settings, insecure=True), name, SystemClock())
+    for way in ("light-scheduler tokens create", "oidc_issuer", "web_ssl_client_auth", "insecure"):
+        assert way in log
+    with_certificates = replace(refused.settings, web_ssl_client_auth="required")
+    for settings in (replace(refused.settings, insecure=True), with_certificates):
+        await refuse_open_door(settings, name, SystemClock())
     await refuse_open_door(application.settings, "127.0.0.1", SystemClock())
     made(application, "create", "ops", "--role", "admin", "--all-tenants")
     await refuse_open_door(refused.settings, name, SystemClock())
 
 
-async def status_of(session: aiohttp.ClientSession, worker: WorkerProcess, path: str, token: str | None) -> int:
+async def status_of(session: aiohttp.ClientSession, url: str, token: str | None) -> int:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    async with session.get(worker.url + path, headers=headers) as response:
+    async with session.get(url, headers=headers) as response:
         await response.read()
         return response.status
 
 
-async def test_tokens_are_in_force_on_every_worker_within_two_seconds_and_written_nowhere(
-    application: Application,
-) -> None:
-    workers = [application.new_worker(log_level="DEBUG") for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        await worker.ready()
-    async with aiohttp.ClientSession() as session:
+async def seconds_until(is_so: Callable[[], Any]) -> float:
+    began = time.monotonic()
+    await eventually(is_so, every=0.02)
+    return time.monotonic() - began
 
-        async def both(path: str, token: str | None, status: int) -> bool:
-            found = [await status_of(session, worker, path, token) for worker in workers]
-            return found == [status, status]
 
-        assert await both(LIST, None, 200)
-        ops = made(application, "create", "ops", "--role", "admin", "--all-tenants")["token"]
-        began = time.monotonic()
-        await eventually(lambda: both(LIST, None, 401), every=0.05)
-        await eventually(lambda: both(LIST, ops, 200), every=0.05, what="a list over both workers")
-        assert time.monotonic() - began < 10  # two seconds, with room for a busy machine
+async def test_a_token_is_in_force_and_ends_on_another_worker_within_two_seconds(node: SecuredNode) -> None:
+    here, elsewhere = node.urls
+    delays: list[float] = []
+    async with node.session() as session:
+        headers = {"Authorization": f"Bearer {node.ops}"}
+        for _ in range(4):
+            body = {"name": "brief", "role": "read", "tenants": ["shop"]}
+            async with session.post(here + TOKENS, headers=headers, json=body) as response:
+                assert response.status == 201, await response.text()
+                made = await response.json()
 
-        shop = made(application, "create", "shop", "--role", "write", "--tenant", "shop")
-        await eventually(lambda: both(LIST, shop["token"], 200), every=0.05)
-        assert await both("/api/v1/tenants/other/schedules", shop["token"], 404)
-        assert await both("/info", shop["token"], 403)
+            async def has(status: int, token: str = made["token"]) -> bool:
+                return await status_of(session, elsewhere + LIST, token) == status
 
-        def used() -> Any:
-            listed = made(application, "list")["tokens"]
-            return [token for token in listed if token["name"] == "shop" and token["last_used_at"]]
+            delays.append(await seconds_until(lambda: has(200)))
+            async with session.delete(f"{here}{TOKENS}/{made['about']['id']}", headers=headers) as response:
+                assert response.status == 200, await response.text()
+            delays.append(await seconds_until(lambda: has(401)))
+    *_, second_worst, _worst = sorted(delays)
+    assert second_worst < IN_FORCE_S, delays  # a busy machine may hold one of them up
 
-        await eventually(lambda: asyncio.to_thread(used), every=0.2, what="the last use of the token")
-        made(application, "revoke", shop["about"]["id"])
-        await eventually(lambda: both(LIST, shop["token"], 401), every=0.05)
-        assert await both(LIST, ops, 200)
-    answer = run(application, "list", "--url", workers[0].url, LIGHT_SCHEDULER_TOKEN=ops)
-    assert answer.returncode == 0, answer.stderr
-    processes = await asyncio.to_thread(subprocess.check_output, ["ps", "-eo", "args"], text=True)
-    logs = "".join(worker.log.read_text() for worker in workers)
-    for secret in (ops, shop["token"]):
-        assert secret.rpartition("_")[2] not in logs + processes + answer.stdout + answer.stderr
+
+async def test_the_front_and_the_workers_behind_it_speak_mutual_tls(node: SecuredNode) -> None:
+    async with node.session(node.ops) as session:
+        for url in (node.worker.url, *node.urls):
+            async with session.get(url + LIST) as response:  # asks the other process for its partitions
+                assert response.status == 200, await response.text()
+                assert "max-age" in response.headers["Strict-Transport-Security"]
+        async with session.get(node.worker.url + "/info") as response:
+            info = await response.json()
+    assert [process["answers"] for process in info["processes"]] == [True, True]
+    stranger = client_context(HttpSecurity(web_ssl_ca=node.authority.path))
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=stranger)) as session:
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(node.worker.url + "/live")
+
+
+async def test_the_command_line_asks_over_mutual_tls(node: SecuredNode) -> None:
+    body = ("--key", "a", "--after", "1h", "--target-topic", node.application.target)
+    sent = await asyncio.to_thread(node.run, "schedule", "--tenant", "shop", "--id", "a-1", *body, token=node.ops)
+    assert sent.returncode == 0, sent.stderr
+    for url in ((), ("--url", node.urls[1])):
+        answer = await asyncio.to_thread(node.run, "list", "--tenant", "shop", "--json", *url, token=node.ops)
+        assert answer.returncode == 0, answer.stderr
+        assert [each["id"] for each in json.loads(answer.stdout)["schedules"]] == ["a-1"]
+    plain = node.worker.url.replace("https", "http")
+    answer = await asyncio.to_thread(node.run, "list", "--url", plain, token=node.ops)
+    assert answer.returncode == 1
+    assert "If it speaks TLS, use https://" in answer.stderr

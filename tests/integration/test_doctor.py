@@ -70,6 +70,7 @@ def test_all_is_well_when_the_topics_are_there(doctor: Doctor) -> None:
     assert exit_code == 0
     for name in ("python", "java", "data folder", "web port", "broker", "time-outs", "topics", "rights"):
         assert [check["status"] for check in checks[name]] == ["ok"], checks[name]
+    assert [check["status"] for name in ("access", "tokens") for check in checks[name]] == ["ok", "ok"]
     table = CliRunner().invoke(cli, ["doctor", *doctor.words()])
     assert table.exit_code == 0
     assert f"topics of {doctor.options['app-id']}: no problem found" in table.stdout

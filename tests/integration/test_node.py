@@ -12,23 +12,16 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.application import Application, WorkerProcess
+from support.application import Application, WorkerProcess, port_with_room
 from support.processes import process_runs
 from support.reading import header, read_all, read_until
 from support.waiting import eventually
-
-from light_scheduler.host.ports import free_port, port_is_free
 
 pytestmark = pytest.mark.integration
 
 COUNT = 3_000
 STEP_MS = 3
 STARTED = re.compile(r"process (\d) is (\d+)")
-
-
-def port_with_room() -> int:
-    """Return a free port with two free ones after it."""
-    return next(port for port in iter(free_port, None) if port_is_free(port + 1) and port_is_free(port + 2))
 
 
 def lines(worker: WorkerProcess) -> list[dict[str, Any]]:
@@ -75,7 +68,7 @@ class Poller:
 async def test_a_node_loses_and_doubles_nothing_when_a_process_is_killed_and_answers_throughout(
     application: Application,
 ) -> None:
-    port = str(port_with_room())
+    port = str(port_with_room(2))
     node = await application.start_worker(processes="2", web_port=port, log_format="json", session_timeout="10s")
     await node.shows(lambda info: Counter(lane["state"] for lane in info["lanes"]) == {"running": 4})
     poller = Poller(node)
@@ -109,7 +102,7 @@ async def test_a_node_loses_and_doubles_nothing_when_a_process_is_killed_and_ans
 
 
 async def test_processes_end_in_order_when_their_supervisor_is_killed(application: Application) -> None:
-    node = application.new_worker(processes="2", web_port=str(port_with_room()), log_format="json")
+    node = application.new_worker(processes="2", web_port=str(port_with_room(2)), log_format="json")
     node.start()
     found = await eventually(lambda: each if len(each := pids(node)) == 2 else None)
     await node.ready()
@@ -122,7 +115,7 @@ async def test_processes_end_in_order_when_their_supervisor_is_killed(applicatio
 
 
 async def test_settings_that_no_process_can_run_with_end_the_node_at_once(application: Application) -> None:
-    port = port_with_room()
+    port = port_with_room(2)
     taken = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", port + 2)
     async with taken:
         node = application.new_worker(processes="2", web_port=str(port), log_format="json")

@@ -18,7 +18,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from light_scheduler.client import SchedulerClient
 from light_scheduler.devkit import worker_process as devkit
-from light_scheduler.host.ports import free_port
+from light_scheduler.host.ports import free_port, port_is_free
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.model import HistoryEvent
 from light_scheduler.settings import Settings, load_settings
@@ -33,6 +33,13 @@ TESTS = Path(__file__).parents[1]
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 ASK_EVERY_S = 0.05
+
+
+def port_with_room(processes: int) -> int:
+    """Return a free port for a node, with a free one for each of its processes after it."""
+    return next(
+        port for port in iter(free_port, None) if all(port_is_free(port + 1 + number) for number in range(processes))
+    )
 
 
 class WorkerProcess(devkit.WorkerProcess):

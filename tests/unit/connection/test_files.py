@@ -15,7 +15,7 @@ from light_scheduler.connection import KafkaSecurity
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.files import SecretFile
 from light_scheduler.connection.redaction import WithoutLogins
-from light_scheduler.connection.tls import RenewedContext, tls_context
+from light_scheduler.connection.tls import kafka_context, tls_context
 from light_scheduler.errors import ConfigurationError
 
 
@@ -111,7 +111,7 @@ def test_new_connections_use_renewed_files_and_wrong_ones_leave_the_old_in_use(
     caplog.set_level(logging.INFO)
     pair = authority.sign("user")
     settings = {"ssl_ca": authority.path, "ssl_certificate": pair.certificate, "ssl_key": pair.key}
-    context = RenewedContext(KafkaSecurity(security_protocol="SSL", **settings))  # type: ignore[arg-type]
+    context = kafka_context(KafkaSecurity(security_protocol="SSL", **settings))  # type: ignore[arg-type]
 
     def made() -> ssl.SSLContext:
         return context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="kafka").context

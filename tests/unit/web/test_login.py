@@ -126,3 +126,30 @@ def test_one_address_leaves_room_for_others() -> None:
     attempts = Attempts()
     assert [attempts.allow("a", NOW + number) for number in range(MOST_OF_ONE + 1)] == [True] * MOST_OF_ONE + [False]
     assert attempts.allow("b", NOW)
+
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("path", ["/", "/info", LIST, "/nowhere"])
+async def test_a_browser_without_a_valid_token_is_sent_to_the_page(workers: Any, token: str, path: str) -> None:
+    for headers in (HTML, {**HTML, "Sec-Fetch-Mode": "navigate"}, {**HTML, "Cookie": f"{COOKIE}={token}x"}):
+        async with workers[0].client.get(path, headers=headers, allow_redirects=False) as response:
+            assert (response.status, response.headers["Location"]) == (303, "/login")
+            assert response.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Accept": "*/*"}, {**HTML, "Authorization": "Bearer x"}, {**HTML, "Sec-Fetch-Mode": "cors"}],
+)
+async def test_programs_and_scripts_without_a_valid_token_get_a_problem(
+    workers: Any, token: str, headers: dict[str, str]
+) -> None:
+    async with workers[0].client.get("/", headers=headers, allow_redirects=False) as response:
+        assert (response.status, response.content_type) == (401, "application/problem+json")
+
+
+async def test_a_browser_that_may_not_do_something_is_told_so(workers: Any, token: str) -> None:
+    assert await ask(workers[0], "GET", "/info", Cookie=f"{COOKIE}={token}", **HTML) == 403
+    assert await ask(workers[0], "POST", f"{LIST}/a/trigger", **HTML) == 401

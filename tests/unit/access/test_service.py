@@ -1,0 +1,88 @@
+"""What a worker writes of access by itself: the workers' secret, and when tokens were used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+
+import pytest
+from support.waiting import eventually
+
+from light_scheduler.access import Role, service
+from light_scheduler.access.service import AccessService
+from light_scheduler.access.store import TokenStore
+from light_scheduler.clock import SettableClock
+from light_scheduler.errors import BrokerError
+
+NOW = 1_800_000_000_000
+
+
+class Topic:
+    """The tenants topic, whose first writes fail."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.entries: dict[bytes, bytes] = {}
+        self.is_loaded = True
+        self.failures = failures
+        self.writes: list[list[bytes]] = []
+        self._changed: Callable[[], None] = lambda: None
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        changed()
+        await asyncio.Event().wait()
+
+    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise BrokerError("the broker is away")
+        records = list(records)
+        self.writes.append([key for key, _ in records])
+        self.entries |= dict(records)
+        self._changed()
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock(NOW)
+
+
+@pytest.fixture
+async def access(clock: SettableClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AccessService]:
+    monkeypatch.setattr(service, "RETRY_S", 0.005)
+    monkeypatch.setattr(service, "LONGEST_RETRY_S", 0.02)
+    access = AccessService("127.0.0.1:1", "tenants", clock)
+    yield access
+    await access.stop()
+
+
+async def test_a_write_that_fails_is_tried_again_soon_and_told_once(
+    access: AccessService, clock: SettableClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    topic = Topic(failures=5)
+    access.store = TokenStore(topic, clock)
+    await access.start()
+    await eventually(lambda: access.book.peer_secret, within=10)
+    assert topic.failures == 0
+    assert caplog.text.count("the broker is away") == 1
+
+
+async def test_a_use_is_not_lost_by_a_write_that_fails_and_is_written_once(
+    access: AccessService, clock: SettableClock
+) -> None:
+    topic = Topic()
+    access.store = TokenStore(topic, clock)
+    await access.start()
+    await eventually(lambda: access.book.peer_secret, within=10)
+    token, _ = await access.store.create("shop", Role.READ, ["shop"], by="test", lifetime=None)
+    topic.failures = 3
+    access.used(token)
+    await eventually(lambda: access.book.used.get(token.id) == NOW, within=10)
+    assert topic.failures == 0
+    access.used(token)
+    clock.advance(service.NOTE_EVERY_MS)
+    access.used(token)
+    await eventually(lambda: access.book.used[token.id] == NOW + service.NOTE_EVERY_MS, within=10)
+    assert len([keys for keys in topic.writes if keys[0].endswith(b"/used")]) == 2

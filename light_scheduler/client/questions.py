@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 from urllib.parse import quote, urlencode
@@ -10,11 +10,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from light_scheduler.errors import ClientError, InvalidCommand
+from light_scheduler.model import EventType
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 
 from .commands import refuse_unknown, time_rule_headers
 from .options import Instant, TimeRule
-from .views import Page, PendingScheduleDetail, Preview
+from .views import HistoryPage, Page, PendingScheduleDetail, Preview
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -46,7 +47,7 @@ class ListOptions(TypedDict, total=False):
 class Question(Generic[T]):
     """A request to a worker; `answer` is the type of its JSON."""
 
-    kind: Literal["get", "list", "preview"]
+    kind: Literal["get", "list", "preview", "history"]
     answer: type[T]
     tenant: str
     id: str = ""
@@ -63,8 +64,10 @@ class Question(Generic[T]):
         path = "/api/v1/preview"
         if self.kind != "preview":
             path = f"/api/v1/tenants/{quote(self.tenant, safe='')}/schedules"
-        if self.kind == "get":
+        if self.kind in ("get", "history"):
             path += f"/{quote(self.id, safe='')}"
+        if self.kind == "history":
+            path += "/history"
         return f"{path}?{urlencode(self.parameters)}" if self.parameters else path
 
     def read(self, body: bytes) -> T:
@@ -117,6 +120,24 @@ def preview_question(
         ((_, instant),) = time_rule_headers({"at": accepted})
         parameters["from"] = (instant or b"").decode()
     return Question("preview", Preview, tenant, parameters=parameters, body=msgspec.json.encode(command))
+
+
+def history_question(
+    tenant: str, id: str, since: Instant | None, events: Collection[EventType], cursor: str | None
+) -> Question[HistoryPage]:
+    """Ask for a page of the history of an id. Raises InvalidCommand for a wrong instant."""
+    parameters = {"limit": str(PAGE_SIZE)}
+    if since is not None:
+        try:
+            ((_, instant),) = time_rule_headers({"at": since})
+        except InvalidCommand as error:
+            raise InvalidCommand("since", error.reason) from None
+        parameters["since"] = (instant or b"").decode()
+    if events:
+        parameters["event"] = ",".join(sorted(EventType(event).value for event in events))
+    if cursor is not None:
+        parameters["cursor"] = cursor
+    return Question("history", HistoryPage, tenant, id, parameters)
 
 
 def _text(name: str, value: object) -> str:

@@ -56,7 +56,7 @@ from .options import (
     UserHeaders,
     When,
 )
-from .questions import ListOptions, get_question, list_question, preview_question
+from .questions import ListOptions, get_question, history_question, list_question, preview_question
 from .receipt import Receipt, Unanswered
 from .views import PendingSchedule, PendingScheduleDetail
 from .worker_api import api_of
@@ -107,8 +107,8 @@ class SchedulerClient:
         `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
         `load_settings().connection`, which includes them. `kafka_options` are passed to every aiokafka client.
 
-        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list` and `preview`, and
-        `token` a token of its HTTP API.
+        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list`, `history_of` and
+        `preview`, and `token` a token of its HTTP API.
         """
         names = TopicNames(app_id)
         self.tenant = tenant
@@ -444,8 +444,8 @@ class SchedulerClient:
     async def get(self, id: str) -> PendingScheduleDetail | None:
         """Return a pending schedule with its payload; None if there is none, or if it has been delivered or cancelled.
 
-        This, `list` and `preview` ask the worker at `url`. They raise WorkerUnreachable, InvalidCommand for a wrong
-        argument, and ClientError if the worker refuses, or cannot ask all others.
+        This, `list`, `history_of` and `preview` ask the worker at `url`. They raise WorkerUnreachable, InvalidCommand
+        for a wrong argument, and ClientError if the worker refuses, or cannot ask all others.
         """
         return await self._channel.asked(get_question(self.tenant, id))
 
@@ -461,6 +461,24 @@ class SchedulerClient:
                 raise ClientError("the address of `url` is not that of a worker")
             for schedule in page.schedules:
                 yield schedule
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def history_of(
+        self, id: str, *, since: Instant | None = None, events: Collection[EventType] = ()
+    ) -> AsyncGenerator[HistoryEvent, None]:
+        """Yield what happened to a schedule, pending or not, the newest first: since an instant, by default of a day.
+
+        `events` are those to yield; by default all. The history has no index, so workers read all of it back to
+        `since`: stop when you have what you need. Raises as `get`.
+        """
+        cursor: str | None = None
+        while True:
+            page = await self._channel.asked(history_question(self.tenant, id, since, events, cursor))
+            if page is None:
+                raise ClientError("the address of `url` is not that of a worker")
+            for event in page.events:
+                yield event
             if (cursor := page.next_cursor) is None:
                 return
 

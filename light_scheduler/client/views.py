@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from light_scheduler.model import Headers
+from light_scheduler.model import Headers, HistoryEvent
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -81,6 +81,14 @@ class Page(msgspec.Struct, frozen=True):
     """A page of a list."""
 
     schedules: list[PendingSchedule]
+    next_cursor: str | None
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """A page of a history, the newest event first. All events since `searched_from` have been looked at."""
+
+    events: list[HistoryEvent]
+    searched_from: int
     next_cursor: str | None
 
 

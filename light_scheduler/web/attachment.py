@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
@@ -11,6 +12,7 @@ from yarl import URL
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.kafka.log_reader import LogReader
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, reachable_host
 
@@ -71,7 +73,18 @@ def attach(
         "tcp": lambda: LimitedSite(server._runner, app.conf.web_bind, app.conf.web_port, shared),
     }
     commands = CommandChannel(settings)
-    install(server.web_app, Worker(lanes, delays, commands, peers, settings, clock or SystemClock(), access, process))
+    worker = Worker(
+        lanes,
+        delays,
+        commands,
+        peers,
+        settings,
+        clock or SystemClock(),
+        access,
+        partial(LogReader, settings.connection),
+        process,
+    )
+    install(server.web_app, worker)
 
     async def check(_: web.Application) -> None:
         # The options of `faust worker` are known only by then.

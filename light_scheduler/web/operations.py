@@ -26,6 +26,8 @@ from .documents import (
 )
 from .dry_run import DryRunParameters
 from .dry_run_document import DryRunDocument
+from .history import HistoryParameters
+from .history_page import HistoryPage
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
@@ -117,6 +119,15 @@ OPERATIONS = (
         SchedulePage,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=ListParameters,
+    ),
+    # Before the path of the id, which takes all of the rest.
+    Operation(
+        "/api/v1/tenants/{tenant}/schedules/{id}/history",
+        "schedule_history",
+        "Show what happened to one schedule, pending or not, the newest first.",
+        HistoryPage,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
+        parameters=HistoryParameters,
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",

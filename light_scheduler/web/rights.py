@@ -26,6 +26,7 @@ RIGHTS: Mapping[str, Right] = {
     # One tenant's schedules.
     "list_schedules": _READ,
     "get_schedule": _READ,
+    "schedule_history": _READ,
     "submit_schedule": _WRITE,
     "put_schedule": _WRITE,
     "delete_schedule": _WRITE,

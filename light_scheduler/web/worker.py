@@ -10,6 +10,7 @@ from light_scheduler.settings import Settings
 
 from .cluster import Access, Delays, Lanes, Peers
 from .command_channel import Commands
+from .looking_back import OpenLog
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Worker:
     settings: Settings
     clock: Clock
     access: Access
+    logs: OpenLog
     process: Process | None = None
 
     @property

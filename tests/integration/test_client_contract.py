@@ -231,6 +231,25 @@ async def test_a_preview_is_computed_by_the_engine(subject: Subject) -> None:
         await client.preview(cron="61 * * * *")
 
 
+async def test_the_history_of_an_id_is_told_backwards(subject: Subject) -> None:
+    client, id = subject.client, subject.id()
+    begun = await client.schedule(id, topic=subject.topic, at="2100-01-01T00:00:00Z")
+    await client.schedule(f"{id}-other", topic=subject.topic, at="2100-01-01T00:00:00Z")
+    await client.reschedule(id, at="2100-01-02T00:00:00Z")
+    await client.cancel(id)
+    told = [event async for event in client.history_of(id)]
+    assert [event.event.value for event in told] == ["cancelled", "updated", "scheduled"]
+    assert {event.id for event in told} == {begun.id}
+    versions = client.history_of(id, events=[EventType.SCHEDULED, EventType.UPDATED])
+    assert [event.version async for event in versions] == [2, 1]
+    since = told[0].at
+    assert {event.at for event in told if event.at >= since} == {
+        event.at async for event in client.history_of(id, since=str(since))
+    }
+    with pytest.raises(InvalidCommand, match="since"):
+        _ = [event async for event in client.history_of(id, since="yesterday")]
+
+
 async def test_history_is_followed(subject: Subject) -> None:
     client, id = subject.client, subject.id()
     await client.schedule(id, topic=subject.topic, after="1h")

@@ -23,6 +23,8 @@ from light_scheduler.wire import decode_history, history_key
 from light_scheduler.wire.instants import parse_instant
 from light_scheduler.wire.json_form import json_name
 
+from .dead_letters import detail_of, page_of, redriven
+
 _ALL = 2**62
 
 
@@ -34,6 +36,12 @@ def answer_to(question: Question[Any], scheduler: MemoryScheduler) -> bytes | No
         return _page(question, scheduler)
     if question.kind == "history":
         return _history(question, scheduler)
+    if question.kind == "dead-letters":
+        return page_of(question, scheduler)
+    if question.kind == "dead-letter":
+        return detail_of(question, scheduler)
+    if question.kind == "redrive":
+        return redriven(question, scheduler)
     if question.kind == "preview":
         return _preview(question, scheduler)
     assert_never(question.kind)

@@ -12,13 +12,14 @@ from yarl import URL
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.kafka.atomic_writer import AtomicWriter
 from light_scheduler.kafka.log_reader import LogReader
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, reachable_host
 
 from .bodies import Bodies
 from .cluster import Access, Delays, Lanes, Peers
-from .command_channel import CommandChannel, largest_body
+from .command_channel import CommandChannel, largest_body, largest_record
 from .guard import guarded
 from .handlers import Handlers
 from .hosts import known_hosts
@@ -82,6 +83,9 @@ def attach(
         clock or SystemClock(),
         access,
         partial(LogReader, settings.connection),
+        AtomicWriter(
+            settings.connection, lambda: f"{settings.app_id}-redrive/{peers.own_url}", largest_record(settings)
+        ),
         process,
     )
     install(server.web_app, worker)

@@ -18,6 +18,7 @@ from . import login
 from .answers import schedule_path
 from .caught_up import caught_up
 from .commands import CommandHandlers
+from .dead_letters import DeadLetterHandlers
 from .delays import DelayHandlers
 from .dispatch import Dispatch
 from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
@@ -36,6 +37,7 @@ from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers
 from .problems import ProblemError
 from .readiness import why_not_ready
+from .redrive import Redrive
 from .rights import RIGHTS
 from .scatter import Scatter, is_local, share_response
 from .tokens import TokenHandlers
@@ -84,6 +86,9 @@ class Handlers:
                 worker.settings.reserved_topics,
             ),
             HistoryHandlers(worker.logs, worker.settings.topics.history, searches, worker.clock),
+            DeadLetterHandlers(
+                worker.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
+            ),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers),

@@ -76,13 +76,13 @@ class ScheduleReader(WorkerHttp):
     def _list_path(self, tenant: str) -> str:
         return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules"
 
-    async def _answer(self, path: str, parameters: Parameters, kind: type[T]) -> T | None:
-        status, body = await self.ask("GET", path, parameters)
+    async def _answer(self, path: str, parameters: Parameters, kind: type[T], method: str = "GET") -> T | None:
+        status, body = await self.ask(method, path, parameters)
         for _ in range(MOST_RETRIES):
             if status != HTTPStatus.TOO_MANY_REQUESTS:
                 break
             await asyncio.sleep(RETRY_AFTER_S)
-            status, body = await self.ask("GET", path, parameters)
+            status, body = await self.ask(method, path, parameters)
         if status == HTTPStatus.OK:
             try:
                 return msgspec.json.decode(body, type=kind)

@@ -25,6 +25,7 @@ from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigura
 from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.engine.progress import standing
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import (
@@ -44,6 +45,7 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.model.delay import check_rule
+from light_scheduler.model.place import Place
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -246,6 +248,16 @@ class MemoryTopics:
         records = self.records.setdefault(topic, [[], []])[partition]
         records.append(UnsentRecord(key, value, headers or [], at, partition, len(records)))
         return len(records) - 1
+
+    async def write(self, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
+        if self.failure is not None:
+            raise self.failure
+        written: list[tuple[Place, int]] = []
+        for each in records:
+            partition = each.partition_of(2)
+            offset = self.add(each.topic, each.key, each.value, each.headers, partition=partition)
+            written.append(((each.topic, partition), offset))
+        return written
 
     @asynccontextmanager
     async def open(self, topic: str) -> AsyncIterator[MemoryTopics.Log]:
@@ -475,7 +487,16 @@ class MemoryCluster:
             access = MemoryAccess(self.tenants, self.clock)
             await access.store.follow(lambda: None)
             worker = Worker(
-                lanes, delays, commands, peers, self.settings, self.clock, access, self.topics.open, process
+                lanes,
+                delays,
+                commands,
+                peers,
+                self.settings,
+                self.clock,
+                access,
+                self.topics.open,
+                self.topics.write,
+                process,
             )
             install(application, worker)
             client: Client = TestClient(TestServer(application))

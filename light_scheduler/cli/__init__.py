@@ -31,6 +31,8 @@ COMMANDS = {
     "complete": ("complete", "Report a firing as completed or failed."),
     "get": ("get", "Show one schedule."),
     "list": ("list_schedules", "List schedules."),
+    "history": ("history", "Show what happened to one schedule."),
+    "dead-letters": ("dead_letters", "List, show or redrive dead letters."),
     "delays": ("delays", "List, add or remove delay rules."),
     "tokens": ("tokens", "Create, list, rotate or revoke tokens of the HTTP API."),
     "watch": ("watch", "Show events of schedules as they happen."),

@@ -17,10 +17,20 @@ from light_scheduler.settings import Settings
 
 from .examples import examples
 from .options import json_option, settings_options
-from .schedule_output import ask, bounds_text, instant_text, relative, shown, tenant_option, trigger_text, url_option
+from .schedule_output import (
+    ask,
+    bounds_text,
+    content_text,
+    instant_text,
+    relative,
+    shown,
+    tenant_option,
+    trigger_text,
+    url_option,
+)
 
 if TYPE_CHECKING:
-    from light_scheduler.web.documents import AcknowledgementView, AwaitedView, Content, ScheduleDetail
+    from light_scheduler.web.documents import AcknowledgementView, AwaitedView, ScheduleDetail
 
 
 @click.command("get", epilog=examples("get order-1", "get order-1 --json --url http://node-1:6066"))
@@ -66,8 +76,8 @@ def _show(schedule: ScheduleDetail) -> None:
         "ttl": "none" if schedule.ttl is None else format_duration(schedule.ttl),
         "accepted": instant_text(schedule.accepted_at, now),
         "command": f"{source.topic}[{source.partition}] offset {source.offset}",
-        "headers": "\n".join(f"{header.name}: {_content(header.value)}" for header in schedule.headers),
-        "payload": _content(schedule.payload),
+        "headers": "\n".join(f"{header.name}: {content_text(header.value)}" for header in schedule.headers),
+        "payload": content_text(schedule.payload),
     }
     table = Table.grid(padding=(0, 2))
     for name, value in lines.items():
@@ -85,9 +95,3 @@ def _completion(asked: AcknowledgementView | None) -> str:
 def _awaited(firing: AwaitedView, now: int) -> str:
     again = "" if firing.until is None else f", again {relative(firing.until - now)}"
     return f"{firing.firing_id} attempt {firing.attempt}{again}"
-
-
-def _content(content: Content | None) -> str:
-    if content is None:
-        return "(null)"
-    return f"{content.base64} (base64)" if content.text is UNSET else content.text

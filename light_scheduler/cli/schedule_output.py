@@ -18,10 +18,12 @@ from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.instants import format_instant
 
 if TYPE_CHECKING:
-    from light_scheduler.web.documents import TriggerView
+    from light_scheduler.web.documents import Content, TriggerView
     from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.worker_http import WorkerHttp
 
 T = TypeVar("T")
+R = TypeVar("R", bound="WorkerHttp")
 
 _ANY_WIDTH = 100_000
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
@@ -38,8 +40,14 @@ def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader]
     """Put a question to a worker. What it refuses is wrong use of the command."""
     from light_scheduler.web.reader import ScheduleReader
 
+    return ask_of(ScheduleReader, settings, url, question)
+
+
+def ask_of(kind: type[R], settings: Settings, url: str | None, question: Callable[[R], Awaitable[T]]) -> T:
+    """Put a question to a worker, by a reader of a kind, as `ask` does."""
+
     async def answer() -> T:
-        async with ScheduleReader(url or settings.web_url, settings.web_token, settings.http_security) as reader:
+        async with kind(url or settings.web_url, settings.web_token, settings.http_security) as reader:
             return await question(reader)
 
     try:
@@ -76,6 +84,13 @@ def distance(ms: int) -> str:
 def shown(text: str) -> Text:
     """Show text of others: no markup, and nothing in it that a terminal would obey."""
     return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
+
+
+def content_text(content: Content | None) -> str:
+    """Show bytes: as text, as base64, or as null."""
+    if content is None:
+        return "(null)"
+    return f"{content.base64} (base64)" if content.text is UNSET else content.text
 
 
 def print_whole(table: Table) -> None:

@@ -8,11 +8,12 @@ from contextlib import aclosing
 import click
 
 from light_scheduler.client import SchedulerClient
-from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.model import EventType
 from light_scheduler.settings import Settings
-from light_scheduler.wire import encode_history, format_instant
+from light_scheduler.wire import encode_history
 
 from .answers import CONNECT_TIMEOUT_S, quiet_kafka_client
+from .event_output import event_line
 from .examples import examples
 from .options import json_option, settings_options
 
@@ -61,7 +62,7 @@ def command(
             )
             async with aclosing(history):
                 async for event in history:
-                    click.echo(encode_history(event) if as_json else _line(event))
+                    click.echo(encode_history(event) if as_json else event_line(event))
                     shown += 1
                     if shown == limit:
                         return
@@ -70,18 +71,3 @@ def command(
         asyncio.run(follow())
     except KeyboardInterrupt:
         return
-
-
-def _line(event: HistoryEvent) -> str:
-    parts = [format_instant(event.at), f"{event.event.value:<13}", f"{event.tenant}/{event.id or '?'}"]
-    if event.version is not None:
-        parts.append(f"v{event.version}")
-    if event.due is not None:
-        parts.append(f"due {format_instant(event.due)}")
-    if event.event is EventType.FIRED and event.due is not None:
-        parts.append(f"(+{event.at - event.due} ms)")
-    if event.target_topic:
-        parts.append(f"-> {event.target_topic}")
-    if event.reason:
-        parts.append(f"({event.reason})")
-    return " ".join(parts)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .questions import ListOptions
     from .receipt import Receipt, Unanswered
     from .scheduler_client import SchedulerClient
-    from .views import PendingSchedule, PendingScheduleDetail
+    from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven
 
 __all__ = [
     "FROM_CONTENT",
@@ -39,6 +39,8 @@ __all__ = [
     "CommandOptions",
     "CommandRefused",
     "Cron",
+    "DeadLetterDetail",
+    "DeadLetterSummary",
     "Firing",
     "FixedDelay",
     "FixedRate",
@@ -50,6 +52,7 @@ __all__ = [
     "PendingScheduleDetail",
     "Receipt",
     "Record",
+    "Redriven",
     "RescheduleManyOptions",
     "ResultTimeout",
     "RetriesExhausted",
@@ -87,6 +90,6 @@ __getattr__ = lazy_names(
         "receipt": ("Receipt", "Unanswered"),
         "questions": ("ListOptions",),
         "scheduler_client": ("SchedulerClient",),
-        "views": ("PendingSchedule", "PendingScheduleDetail"),
+        "views": ("DeadLetterDetail", "DeadLetterSummary", "PendingSchedule", "PendingScheduleDetail", "Redriven"),
     },
 )

@@ -18,6 +18,7 @@ from light_scheduler.kafka.connection import broker_errors, connection_of
 from light_scheduler.model import (
     DEFAULT_TENANT,
     ControlName,
+    DeadLetterCause,
     EventType,
     Firing,
     HistoryEvent,
@@ -60,9 +61,18 @@ from .options import (
     UserHeaders,
     When,
 )
-from .questions import ListOptions, get_question, list_question, preview_question
+from .questions import (
+    ListOptions,
+    dead_letter_question,
+    dead_letters_question,
+    get_question,
+    history_question,
+    list_question,
+    preview_question,
+    redrive_question,
+)
 from .receipt import Receipt, Unanswered
-from .views import PendingSchedule, PendingScheduleDetail
+from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven
 from .worker_api import api_of
 
 log = logging.getLogger(__name__)
@@ -112,9 +122,10 @@ class BlockingSchedulerClient:
         `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
         `load_settings().connection`, which includes them. `kafka_options` are passed to every confluent-kafka client.
 
-        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list` and `preview`, and
-        `token` a token of its HTTP API. With `https://`, `http_security` says which authority to trust
-        (`HttpSecurity(web_ssl_ca="ca.pem")`; default: those of the system), and has the certificate for mutual TLS.
+        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list`, `history_of`,
+        dead letters and `preview`, and `token` a token of its HTTP API. With `https://`, `http_security` says which
+        authority to trust (`HttpSecurity(web_ssl_ca="ca.pem")`; default: those of the system), and has the certificate
+        for mutual TLS.
         """
         names = TopicNames(app_id)
         self.tenant = tenant
@@ -452,8 +463,8 @@ class BlockingSchedulerClient:
     def get(self, id: str) -> PendingScheduleDetail | None:
         """Return a pending schedule with its payload; None if there is none, or if it has been delivered or cancelled.
 
-        This, `list` and `preview` ask the worker at `url`. They raise WorkerUnreachable, InvalidCommand for a wrong
-        argument, and ClientError if the worker refuses, or cannot ask all others.
+        This and the calls below, down to `preview`, ask the worker at `url`. They raise WorkerUnreachable,
+        InvalidCommand for a wrong argument, and ClientError if the worker refuses, or cannot ask all others.
         """
         return self._channel.asked(get_question(self.tenant, id))
 
@@ -470,6 +481,53 @@ class BlockingSchedulerClient:
             yield from page.schedules
             if (cursor := page.next_cursor) is None:
                 return
+
+    def history_of(
+        self, id: str, *, since: Instant | None = None, events: Collection[EventType] = ()
+    ) -> Generator[HistoryEvent, None, None]:
+        """Yield what happened to a schedule, pending or not, the newest first: since an instant, by default of a day.
+
+        `events` are those to yield; by default all. The history has no index, so workers read all of it back to
+        `since`: stop when you have what you need. Raises as `get`.
+        """
+        cursor: str | None = None
+        while True:
+            page = self._channel.asked(history_question(self.tenant, id, since, events, cursor))
+            if page is None:
+                raise ClientError("the address of `url` is not that of a worker")
+            yield from page.events
+            if (cursor := page.next_cursor) is None:
+                return
+
+    def list_dead_letters(
+        self, *, id: str | None = None, cause: DeadLetterCause | None = None, since: Instant | None = None
+    ) -> Generator[DeadLetterSummary, None, None]:
+        """Yield the dead letters of the tenant, the newest first: rejected commands, and firings that were set aside.
+
+        Raises as `get`.
+        """
+        cursor: str | None = None
+        while True:
+            page = self._channel.asked(dead_letters_question(self.tenant, id, cause, since, cursor))
+            if page is None:
+                raise ClientError("the address of `url` is not that of a worker")
+            yield from page.dead_letters
+            if (cursor := page.next_cursor) is None:
+                return
+
+    def get_dead_letter(self, letter: str) -> DeadLetterDetail | None:
+        """Return a dead letter with its bytes, by its name (`letter`), such as "2-15". Raises as `get`."""
+        return self._channel.asked(dead_letter_question(self.tenant, letter))
+
+    def redrive(self, letter: str) -> Redriven:
+        """Send a dead letter again: a command to its commands topic, a firing to its target.
+
+        Each call sends it once more. Raises as `get`, and ClientError if there is no such letter.
+        """
+        sent = self._channel.asked(redrive_question(self.tenant, letter))
+        if sent is None:
+            raise ClientError(f"there is no dead letter {letter}")
+        return sent
 
     def preview(
         self, *, count: int = 10, accepted: Instant | None = None, id: str | None = None, **rule: Unpack[TimeRule]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 from urllib.parse import quote, urlencode
@@ -10,11 +10,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from light_scheduler.errors import ClientError, InvalidCommand
+from light_scheduler.model import DeadLetterCause, EventType
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 
 from .commands import refuse_unknown, time_rule_headers
 from .options import Instant, TimeRule
-from .views import Page, PendingScheduleDetail, Preview
+from .views import DeadLetterDetail, DeadLetterPage, HistoryPage, Page, PendingScheduleDetail, Preview, Redriven
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -46,7 +47,7 @@ class ListOptions(TypedDict, total=False):
 class Question(Generic[T]):
     """A request to a worker; `answer` is the type of its JSON."""
 
-    kind: Literal["get", "list", "preview"]
+    kind: Literal["get", "list", "preview", "history", "dead-letters", "dead-letter", "redrive"]
     answer: type[T]
     tenant: str
     id: str = ""
@@ -60,11 +61,17 @@ class Question(Generic[T]):
     @property
     def path(self) -> str:
         """The path and the query."""
-        path = "/api/v1/preview"
-        if self.kind != "preview":
+        path = f"/api/v1/{self.kind}"
+        if self.kind in ("dead-letter", "redrive"):
+            path = f"/api/v1/dead-letters/{quote(self.id, safe='')}"
+        if self.kind == "redrive":
+            path += "/redrive"
+        if self.kind in ("get", "list", "history"):
             path = f"/api/v1/tenants/{quote(self.tenant, safe='')}/schedules"
-        if self.kind == "get":
+        if self.kind in ("get", "history"):
             path += f"/{quote(self.id, safe='')}"
+        if self.kind == "history":
+            path += "/history"
         return f"{path}?{urlencode(self.parameters)}" if self.parameters else path
 
     def read(self, body: bytes) -> T:
@@ -117,6 +124,46 @@ def preview_question(
         ((_, instant),) = time_rule_headers({"at": accepted})
         parameters["from"] = (instant or b"").decode()
     return Question("preview", Preview, tenant, parameters=parameters, body=msgspec.json.encode(command))
+
+
+def history_question(
+    tenant: str, id: str, since: Instant | None, events: Collection[EventType], cursor: str | None
+) -> Question[HistoryPage]:
+    """Ask for a page of the history of an id. Raises InvalidCommand for a wrong instant."""
+    parameters = {"limit": str(PAGE_SIZE), **_since(since)}
+    if events:
+        parameters["event"] = ",".join(sorted(EventType(event).value for event in events))
+    if cursor is not None:
+        parameters["cursor"] = cursor
+    return Question("history", HistoryPage, tenant, id, parameters)
+
+
+def dead_letters_question(
+    tenant: str, id: str | None, cause: DeadLetterCause | None, since: Instant | None, cursor: str | None
+) -> Question[DeadLetterPage]:
+    """Ask for a page of dead letters. Raises InvalidCommand for a wrong instant."""
+    parameters = {"limit": str(PAGE_SIZE), "tenant": tenant, **_since(since)}
+    given = {"id": id, "cause": cause, "cursor": cursor}
+    parameters |= {name: str(value) for name, value in given.items() if value is not None}
+    return Question("dead-letters", DeadLetterPage, tenant, parameters=parameters)
+
+
+def dead_letter_question(tenant: str, letter: str) -> Question[DeadLetterDetail]:
+    return Question("dead-letter", DeadLetterDetail, tenant, letter)
+
+
+def redrive_question(tenant: str, letter: str) -> Question[Redriven]:
+    return Question("redrive", Redriven, tenant, letter, body=b"")
+
+
+def _since(since: Instant | None) -> dict[str, str]:
+    if since is None:
+        return {}
+    try:
+        ((_, instant),) = time_rule_headers({"at": since})
+    except InvalidCommand as error:
+        raise InvalidCommand("since", error.reason) from None
+    return {"since": (instant or b"").decode()}
 
 
 def _text(name: str, value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from light_scheduler.model import Headers
+from light_scheduler.model import DeadLetterCause, Headers, HistoryEvent
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -82,6 +82,81 @@ class Page(msgspec.Struct, frozen=True):
 
     schedules: list[PendingSchedule]
     next_cursor: str | None
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """A page of a history, the newest event first. All events since `searched_from` have been looked at."""
+
+    events: list[HistoryEvent]
+    searched_from: int
+    next_cursor: str | None
+
+
+class Source(msgspec.Struct, frozen=True):
+    """The command record that something comes from."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A dead letter in a list; `letter` names it. `due`, `firing_id` and `target_topic` are those of a firing."""
+
+    letter: str
+    kind: Literal["command", "firing"]
+    cause: DeadLetterCause
+    reason: str
+    field: str | None
+    tenant: str
+    id: str | None
+    at: int
+    due: int | None
+    firing_id: str | None
+    target_topic: str | None
+    source: Source
+    key_content: Content | None = msgspec.field(name="key")
+    payload_bytes: int | None
+    dropped: bool
+
+    @property
+    def key(self) -> bytes | None:
+        """The key of the record that is sent again."""
+        return None if self.key_content is None else self.key_content.data
+
+
+class DeadLetterDetail(DeadLetterSummary, frozen=True, kw_only=True):
+    """A dead letter with its bytes."""
+
+    content: Content | None = msgspec.field(name="payload")
+    shown_headers: list[PendingHeader] = msgspec.field(name="headers")
+
+    @property
+    def payload(self) -> bytes | None:
+        """The value of the record that is sent again."""
+        return None if self.content is None else self.content.data
+
+    @property
+    def headers(self) -> Headers:
+        """Its headers, in order."""
+        return [(header.name, None if header.value is None else header.value.data) for header in self.shown_headers]
+
+
+class DeadLetterPage(msgspec.Struct, frozen=True):
+    """A page of dead letters, the newest first."""
+
+    dead_letters: list[DeadLetterSummary]
+    next_cursor: str | None
+
+
+class Redriven(msgspec.Struct, frozen=True):
+    """Where a dead letter was sent again."""
+
+    letter: str
+    kind: Literal["command", "firing"]
+    topic: str
+    partition: int
+    offset: int
 
 
 class Preview(msgspec.Struct, frozen=True):

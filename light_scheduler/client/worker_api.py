@@ -94,5 +94,5 @@ def api_of(url: str | None, token: str | Secret | None, security: HttpSecurity) 
 def required(api: WorkerApi | None) -> WorkerApi:
     """Return the API. Raises ClientError if the client was given none."""
     if api is None:
-        raise ClientError("get, list and preview ask a worker over HTTP: give the client url='http://HOST:PORT'")
+        raise ClientError("this call asks a worker over HTTP: give the client url='http://HOST:PORT'")
     return api

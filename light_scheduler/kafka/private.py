@@ -27,7 +27,7 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     },
     "aiokafka.consumer.consumer:AIOKafkaConsumer": {
         "_auto_offset_reset": "commands: a place that the log does not have is told, not passed over",
-        "_client": "told when metadata are doubted; closed when `stop` hangs",
+        "_client": "asked for the partitions of a topic; told when metadata are doubted; closed when `stop` hangs",
         "_closed": "a fetch after the end raises as aiokafka's own",
         "_coordinator": "heartbeats of our own, before a lane fences",
         "_fetch_max_wait_ms": "how late a command arrives",

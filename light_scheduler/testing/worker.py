@@ -12,13 +12,18 @@ from light_scheduler.client.questions import Question
 from light_scheduler.engine import first_due_times
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
-from light_scheduler.model import ScheduleCommand
+from light_scheduler.model import EventType, ScheduleCommand
 from light_scheduler.tables.views import QueryError, encode_cursor, scan
 from light_scheduler.web.documents import PreviewDocument, SchedulePage, detail, summary
+from light_scheduler.web.history import DAY_MS
+from light_scheduler.web.history_page import HistoryPage
 from light_scheduler.web.parameters import list_query
 from light_scheduler.web.preview import command_of
+from light_scheduler.wire import decode_history, history_key
 from light_scheduler.wire.instants import parse_instant
 from light_scheduler.wire.json_form import json_name
+
+from .dead_letters import detail_of, page_of, redriven
 
 _ALL = 2**62
 
@@ -29,6 +34,14 @@ def answer_to(question: Question[Any], scheduler: MemoryScheduler) -> bytes | No
         return _detail(question, scheduler)
     if question.kind == "list":
         return _page(question, scheduler)
+    if question.kind == "history":
+        return _history(question, scheduler)
+    if question.kind == "dead-letters":
+        return page_of(question, scheduler)
+    if question.kind == "dead-letter":
+        return detail_of(question, scheduler)
+    if question.kind == "redrive":
+        return redriven(question, scheduler)
     if question.kind == "preview":
         return _preview(question, scheduler)
     assert_never(question.kind)
@@ -53,6 +66,23 @@ def _page(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
             total=None,
         )
     )
+
+
+def _history(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
+    now = scheduler.clock.now()
+    try:
+        since = parse_instant(question.parameters.get("since", str(now - DAY_MS)))
+    except ValueError as error:
+        raise InvalidCommand("since", str(error)) from None
+    wanted = set(filter(None, question.parameters.get("event", "").split(","))) or set(EventType)
+    key = history_key(question.tenant, question.id)
+    events = [
+        decode_history(record.value)
+        for record in scheduler.broker.records
+        if record.topic == scheduler.names.history and record.key == key and record.timestamp >= since
+    ]
+    found = [event for event in reversed(events) if event.event in wanted]
+    return msgspec.json.encode(HistoryPage(events=found, searched_from=since, next_cursor=None))
 
 
 def _preview(question: Question[Any], scheduler: MemoryScheduler) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
@@ -12,12 +13,14 @@ from yarl import URL
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.connection.http_tls import client_context, server_context
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.kafka.atomic_writer import AtomicWriter
+from light_scheduler.kafka.log_reader import LogReader
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, reachable_host
 
 from .bodies import Bodies
 from .cluster import Access, Delays, Lanes, Peers
-from .command_channel import CommandChannel, largest_body
+from .command_channel import CommandChannel, largest_body, largest_record
 from .guard import guarded
 from .handlers import Handlers
 from .hosts import known_hosts
@@ -74,7 +77,21 @@ def attach(
         "tcp": lambda: LimitedSite(server._runner, app.conf.web_bind, app.conf.web_port, shared, tls),
     }
     commands = CommandChannel(settings)
-    install(server.web_app, Worker(lanes, delays, commands, peers, settings, clock or SystemClock(), access, process))
+    worker = Worker(
+        lanes,
+        delays,
+        commands,
+        peers,
+        settings,
+        clock or SystemClock(),
+        access,
+        partial(LogReader, settings.connection),
+        AtomicWriter(
+            settings.connection, lambda: f"{settings.app_id}-redrive/{peers.own_url}", largest_record(settings)
+        ),
+        process,
+    )
+    install(server.web_app, worker)
 
     async def check(_: web.Application) -> None:
         # The options of `faust worker` are known only by then.

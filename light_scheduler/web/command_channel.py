@@ -132,7 +132,7 @@ class CommandChannel:
                     self._settings.connection.aiokafka(),
                     commands_topic=self._topic(),
                     results_topic=self._settings.topics.results,
-                    max_request_bytes=largest_body(self._settings) + _RECORD_EXTRA_BYTES,
+                    max_request_bytes=largest_record(self._settings),
                 )
                 self._opened = await self._exit.enter_async_context(channel)
             return self._opened
@@ -141,6 +141,11 @@ class CommandChannel:
         """Return where commands go whose schedule is pending nowhere; every dialect takes them in the JSON form."""
         inputs = self._settings.inputs
         return next((source.name for source in inputs if source.dialect in OWN_DIALECTS), inputs[0].name)
+
+
+def largest_record(settings: Settings) -> int:
+    """Return how many bytes a record may have that a request makes."""
+    return largest_body(settings) + _RECORD_EXTRA_BYTES
 
 
 def largest_body(settings: Settings) -> int:

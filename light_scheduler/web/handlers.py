@@ -17,12 +17,14 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 from .answers import schedule_path
 from .caught_up import caught_up
 from .commands import CommandHandlers
+from .dead_letters import DeadLetterHandlers
 from .delays import DelayHandlers
 from .dispatch import Dispatch
 from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.operations import with_etf1
+from .history import HistoryHandlers
 from .idempotency import Idempotency
 from .login import LoginHandlers
 from .metrics import registry_of
@@ -35,6 +37,7 @@ from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers
 from .problems import ProblemError
 from .readiness import why_not_ready
+from .redrive import Redrive
 from .rights import RIGHTS
 from .scatter import Scatter, is_local, share_response
 from .sessions import LOG_OUT_PATH, LOGIN_PATH
@@ -53,6 +56,10 @@ LISTS_WAITING = 16
 WORK_WAITING = 32
 """Reads of this worker's own tables, previews and dry runs that wait for their turn: there is one at a time."""
 
+SEARCHES = 2
+SEARCHES_WAITING = 8
+"""Searches in topics, for the history of an id, at a time; and those that wait for one of them to end."""
+
 PATIENCE_S = 2.0
 """How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
 
@@ -65,6 +72,7 @@ class Handlers:
         # Two queues: were a list to keep its turn while it waits for other workers, they could wait for each other.
         self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
         self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
+        searches = Turns("searches", at_work=SEARCHES, waiting=SEARCHES_WAITING, patience_s=PATIENCE_S)
         self._idempotency = Idempotency(worker.commands, worker.settings.topics.idempotency, worker.clock)
         self._etf1 = Etf1Handlers(worker, self._lists, self._work)
         self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
@@ -77,6 +85,10 @@ class Handlers:
                 worker.clock,
                 worker.access,
                 worker.settings.reserved_topics,
+            ),
+            HistoryHandlers(worker.logs, worker.settings.topics.history, searches, worker.clock),
+            DeadLetterHandlers(
+                worker.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
             ),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),

@@ -24,6 +24,7 @@ _PATH_PARAMETERS = {
     "tenant": "Tenant of the schedules.",
     "name": "Name of the delay rule, or of the scheduler.",
     "token": "Id of the token.",
+    "letter": "Partition and offset of the dead letter, such as 2-15.",
     "id": "Id of the schedule, percent-encoded. It can hold any character, slashes included.",
 }
 

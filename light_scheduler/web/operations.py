@@ -14,6 +14,8 @@ from light_scheduler.delays import DelayView
 from light_scheduler.model import Result
 
 from .answers import IDEMPOTENCY_KEY
+from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
+from .dead_letters import DeadLetterParameters
 from .documents import (
     DelayBody,
     DelayList,
@@ -26,6 +28,8 @@ from .documents import (
 )
 from .dry_run import DryRunParameters
 from .dry_run_document import DryRunDocument
+from .history import HistoryParameters
+from .history_page import HistoryPage
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
@@ -118,6 +122,15 @@ OPERATIONS = (
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=ListParameters,
     ),
+    # Before the path of the id, which takes all of the rest.
+    Operation(
+        "/api/v1/tenants/{tenant}/schedules/{id}/history",
+        "schedule_history",
+        "Show what happened to one schedule, pending or not, the newest first.",
+        HistoryPage,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
+        parameters=HistoryParameters,
+    ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
         "get_schedule",
@@ -170,6 +183,40 @@ OPERATIONS = (
     _action_on_many("resume", "Resume all selected schedules."),
     _action_on_many("trigger", "Fire all selected schedules now."),
     _action_on_many("reschedule", "Change when all selected schedules fire."),
+    Operation(
+        "/api/v1/dead-letters",
+        "list_dead_letters",
+        "List rejected commands and firings that were set aside, the newest first.",
+        DeadLetterPage,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
+        parameters=DeadLetterParameters,
+    ),
+    Operation(
+        "/api/v1/dead-letters/{letter}",
+        "get_dead_letter",
+        "Show one dead letter, with its bytes.",
+        DeadLetterDetail,
+        problems=(
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.NOT_FOUND,
+            HTTPStatus.TOO_MANY_REQUESTS,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ),
+    ),
+    Operation(
+        "/api/v1/dead-letters/{letter}/redrive",
+        "redrive_dead_letter",
+        "Send a dead letter again: a command to its commands topic, a firing to its target.",
+        RedriveDocument,
+        problems=(
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.NOT_FOUND,
+            HTTPStatus.CONFLICT,
+            HTTPStatus.TOO_MANY_REQUESTS,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ),
+        method="post",
+    ),
     Operation(
         "/api/v1/preview",
         "preview",

@@ -38,6 +38,7 @@ class ProblemType(StrEnum):
     METHOD_NOT_ALLOWED = _URN + "method-not-allowed"
     REQUEST_TIMEOUT = _URN + "request-timeout"
     CONFLICT = _URN + "conflict"
+    NOT_REDRIVABLE = _URN + "not-redrivable"
     IDEMPOTENCY_KEY_IN_USE = _URN + "idempotency-key-in-use"
     DELAY_RULE_IN_CONFIGURATION = _URN + "delay-rule-in-configuration"
     BODY_TOO_LARGE = _URN + "body-too-large"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from light_scheduler.errors import ClientError
 from light_scheduler.tables.views import MAX_LIMIT, QueryError
 
 from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
+from .history_page import HistoryPage
 from .problems import RETRY_AFTER_S, Problem
 from .worker_http import Parameters, WorkerHttp
 
@@ -51,16 +53,36 @@ class ScheduleReader(WorkerHttp):
                 )
             given["cursor"] = page.next_cursor
 
+    async def history(
+        self, tenant: str, id: str, parameters: Parameters, limit: int | None
+    ) -> AsyncIterator[HistoryPage]:
+        """Yield the pages of an id's history, the newest events first, up to `limit` events in all (None: no limit).
+
+        `parameters` are those of the API.
+        """
+        path = f"{self._list_path(tenant)}/{quote(id, safe='')}/history"
+        given, found = dict(parameters), 0
+        while True:
+            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - found))
+            page = await self._answer(path, given, HistoryPage)
+            if page is None:
+                raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
+            yield page
+            found += len(page.events)
+            if page.next_cursor is None or found == limit:
+                return
+            given["cursor"] = page.next_cursor
+
     def _list_path(self, tenant: str) -> str:
         return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules"
 
-    async def _answer(self, path: str, parameters: Parameters, kind: type[T]) -> T | None:
-        status, body = await self.ask("GET", path, parameters)
+    async def _answer(self, path: str, parameters: Parameters, kind: type[T], method: str = "GET") -> T | None:
+        status, body = await self.ask(method, path, parameters)
         for _ in range(MOST_RETRIES):
             if status != HTTPStatus.TOO_MANY_REQUESTS:
                 break
             await asyncio.sleep(RETRY_AFTER_S)
-            status, body = await self.ask("GET", path, parameters)
+            status, body = await self.ask(method, path, parameters)
         if status == HTTPStatus.OK:
             try:
                 return msgspec.json.decode(body, type=kind)

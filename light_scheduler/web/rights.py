@@ -26,6 +26,7 @@ RIGHTS: Mapping[str, Right] = {
     # One tenant's schedules.
     "list_schedules": _READ,
     "get_schedule": _READ,
+    "schedule_history": _READ,
     "submit_schedule": _WRITE,
     "put_schedule": _WRITE,
     "delete_schedule": _WRITE,
@@ -39,6 +40,10 @@ RIGHTS: Mapping[str, Right] = {
     "resume_schedules": _WRITE,
     "trigger_schedules": _WRITE,
     "reschedule_schedules": _WRITE,
+    # Of the tenants of the token: a letter of another one looks as if it were not there.
+    "list_dead_letters": _READ,
+    "get_dead_letter": _READ,
+    "redrive_dead_letter": _WRITE,
     # Reckoning that reads no schedule; the tenants that a body names have to be visible.
     "preview": _READ,
     "preview_command": _READ,

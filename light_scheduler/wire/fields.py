@@ -334,7 +334,7 @@ RULES: dict[str, FieldRule] = {
 
 ON_FIRINGS = frozenset(
     {"due", "fired-at", "sequence", "version", "source-topic", "source-partition", "source-offset", "original-due"}
-    | {"delivery-id"}
+    | {"delivery-id", "redriven-from"}
 )
 """Fields that only firings have."""
 

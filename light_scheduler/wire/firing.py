@@ -4,7 +4,8 @@
     schedule-attempt  schedule-version  schedule-source-topic  schedule-source-partition  schedule-source-offset
     schedule-delivery-id
 
-Those of a backoff series also have `schedule-original-due`, when its first attempt was due. All are UTF-8 text,
+Those of a backoff series also have `schedule-original-due`, when its first attempt was due; those of dead letters
+that were sent again `schedule-redriven-from` (see `redrive`). All are UTF-8 text,
 numbers in decimal; due times and `fired-at` are UTC epoch ms.
 """
 
@@ -30,6 +31,7 @@ _NAMES = (
     "source-offset",
     "delivery-id",
     "original-due",
+    "redriven-from",
 )
 _HEADERS = frozenset(CONTROL_PREFIX + name for name in _NAMES)
 

@@ -28,7 +28,7 @@ from light_scheduler.client import (
 from light_scheduler.client.blocking_producer import BlockingProducer
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.client.deadline import Deadline
-from light_scheduler.errors import InvalidCommand
+from light_scheduler.errors import ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.testing import InMemoryScheduler, Kafka
 from light_scheduler.wire import parse_firing, partition_for
@@ -229,6 +229,49 @@ async def test_a_preview_is_computed_by_the_engine(subject: Subject) -> None:
     assert again == [1_774_598_700_000]
     with pytest.raises(InvalidCommand, match=r"trigger\.cron"):
         await client.preview(cron="61 * * * *")
+
+
+async def test_the_history_of_an_id_is_told_backwards(subject: Subject) -> None:
+    client, id = subject.client, subject.id()
+    begun = await client.schedule(id, topic=subject.topic, at="2100-01-01T00:00:00Z")
+    await client.schedule(f"{id}-other", topic=subject.topic, at="2100-01-01T00:00:00Z")
+    await client.reschedule(id, at="2100-01-02T00:00:00Z")
+    await client.cancel(id)
+    told = [event async for event in client.history_of(id)]
+    assert [event.event.value for event in told] == ["cancelled", "updated", "scheduled"]
+    assert {event.id for event in told} == {begun.id}
+    versions = client.history_of(id, events=[EventType.SCHEDULED, EventType.UPDATED])
+    assert [event.version async for event in versions] == [2, 1]
+    since = told[0].at
+    assert {event.at for event in told if event.at >= since} == {
+        event.at async for event in client.history_of(id, since=str(since))
+    }
+    with pytest.raises(InvalidCommand, match="since"):
+        _ = [event async for event in client.history_of(id, since="yesterday")]
+
+
+async def test_dead_letters_are_listed_shown_and_sent_again(subject: Subject) -> None:
+    client, id = subject.client, subject.id()
+    past = {"at": "2020-01-01T00:00:00Z", "on_past": "reject"}
+    await client.schedule(id, b"x", topic=subject.topic, headers={"h": b"1"}, wait=False, **past)
+
+    async def letters(count: int) -> list[Any] | None:
+        found = [each async for each in client.list_dead_letters(id=id, cause="rejected")]
+        return found if len(found) == count else None
+
+    found = await eventually(lambda: letters(1), every=0.1)
+    shown = await client.get_dead_letter(found[0].letter)
+    assert (shown.kind, shown.cause, shown.id, shown.payload) == ("command", "rejected", id, b"x")
+    assert ("h", b"1") in shown.headers
+    sent = await client.redrive(shown.letter)
+    assert (sent.topic, sent.partition) == (shown.source.topic, shown.source.partition)
+    again = await eventually(lambda: letters(2), every=0.1)
+    assert again[1].letter == shown.letter
+    assert await client.get_dead_letter("0-999999999") is None
+    with pytest.raises(ClientError, match="no dead letter"):
+        await client.redrive("0-999999999")
+    with pytest.raises(InvalidCommand, match="since"):
+        _ = [each async for each in client.list_dead_letters(since="yesterday")]
 
 
 async def test_history_is_followed(subject: Subject) -> None:

@@ -230,3 +230,37 @@ async def test_http_schedules_series_and_controls_them(served: Application) -> N
         for id, status in (("a%2Fb", 200), ("a%2Fb", 404), ("keyed", 404), (first["id"], 200)):
             await ask("DELETE", f"{schedules}/{id}", status)
     assert await other.end() == 0
+
+
+async def test_a_firing_that_its_target_refused_is_redriven_once_the_target_is_there(impatient: Application) -> None:
+    topic, id = f"{impatient.target}-later", "redriven"
+    worker = impatient.workers[0].url
+    async with impatient.client(url=worker) as client:
+        await client.schedule(id, b"\xff", topic=topic, headers={"h": b"1"}, target_key="k")
+
+        async def letters() -> Any:
+            return [each async for each in client.list_dead_letters(id=id)]
+
+        (found,) = await eventually(letters, every=0.2)
+        await impatient.create_topic(topic)
+        arguments = ("dead-letters", "redrive", found.letter, "--url", worker, "--json")
+        result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
+        assert result.exit_code == 0, result.output
+        async with (
+            asyncio.timeout(30),
+            AIOKafkaConsumer(
+                topic,
+                bootstrap_servers=impatient.bootstrap_servers,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+            ) as consumer,
+        ):
+            record = await consumer.getone()
+        assert (record.partition, record.offset) == (json.loads(result.stdout)["partition"], 0)
+        firing = parse_firing(record)
+        assert (firing.id, firing.firing_id, firing.key, firing.payload) == (id, found.firing_id, b"k", b"\xff")
+        assert firing.headers == [("h", b"1")]
+        told = [event async for event in client.history_of(id)]
+        assert [event.event.value for event in told] == ["fired", "dead_lettered", "scheduled"]
+        assert told[0].reason == f"redriven from dead letter {found.letter}"
+        assert (firing.version, firing.sequence, firing.attempt) == (told[1].version, told[1].sequence, told[1].attempt)

@@ -29,7 +29,7 @@ class InThreads:
             return method
 
         def call(*arguments: Any, **options: Any) -> Any:
-            if name in ("watch", "schedule_each", "list"):
+            if name in ("watch", "schedule_each", "list", "history_of", "list_dead_letters"):
                 return _streamed(method(*arguments, **options))
             return asyncio.to_thread(method, *arguments, **options)
 

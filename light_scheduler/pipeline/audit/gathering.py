@@ -16,6 +16,7 @@ from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_t
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.redrive import REDRIVEN, REDRIVEN_FROM
 from light_scheduler.wire.state import decode_entry
 
 from .evidence import BURIED, SEEN, TOLD, asked_of, encode_asked, imported_row, kafka_rows
@@ -30,7 +31,7 @@ COLUMNS = f"{EVIDENCE}, asks string, interval bigint, start bigint, prefix strin
 fixed rate (ms, without jitter), what the ids of a bulk command begin with, and the topic of a firing in history.
 """
 
-_EVENT = "event string, version int, tenant string, id string, partition int, target_topic string"
+_EVENT = "event string, version int, tenant string, id string, partition int, target_topic string, reason string"
 
 
 def commands(records: DataFrame, dialects: Mapping[str, str], limits: Limits) -> DataFrame:
@@ -77,6 +78,8 @@ def history(records: DataFrame) -> DataFrame:
     event = F.from_json(F.col("value").cast("string"), _EVENT)
     table = records.withColumn("event", event).where("event.tenant is not null")
     table = table.where("event.version is not null or event.event in ('rejected', 'moved')")
+    # What somebody sends again by hand is no decision of the scheduler's.
+    table = table.where(~F.coalesce(F.col("event.reason"), F.lit("")).startswith(REDRIVEN))
     return table.select(
         *_owner(F.col("event.tenant"), F.col("event.id"), F.col("event.partition"), TOLD),
         *_record(F.lit(None), F.col("value"), F.lit(None)),
@@ -86,10 +89,12 @@ def history(records: DataFrame) -> DataFrame:
 
 
 def firings(records: DataFrame) -> DataFrame:
-    """Return the evidence of target topics. Records that do not come from the scheduler are left out."""
+    """Return the evidence of target topics. Records that do not come from the scheduler are left out, and dead
+    letters that were sent again."""
     tenant, id = _header(CONTROL_PREFIX + "tenant"), _header(CONTROL_PREFIX + "id")
     lane = _header(CONTROL_PREFIX + "source-partition").try_cast("int")
-    return records.where(tenant.isNotNull() & id.isNotNull() & lane.isNotNull()).select(
+    meant = tenant.isNotNull() & id.isNotNull() & lane.isNotNull() & _header(REDRIVEN_FROM).isNull()
+    return records.where(meant).select(
         *_owner(tenant, id, lane, SEEN),
         *_record(F.col("key"), F.sha2("value", 256).cast("binary"), F.col("headers")),
         *_nothing("asks", "interval", "start", "prefix", "target"),

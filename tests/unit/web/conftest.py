@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigura
 from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.engine.progress import standing
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.atomic_writer import NewRecord
+from light_scheduler.kafka.log_reader import Span
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import (
     BulkTotal,
@@ -42,6 +45,7 @@ from light_scheduler.model import (
     Target,
 )
 from light_scheduler.model.delay import check_rule
+from light_scheduler.model.place import Place
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -219,6 +223,68 @@ class MemoryFollowed:
 
     async def close(self) -> None:
         pass
+
+
+class MemoryTopics:
+    """The topics of a cluster that are looked back through; each has two partitions."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, list[list[UnsentRecord]]] = {}
+        self.failure: Exception | None = None
+        self.read = 0
+        """How many records have been read."""
+
+    def add(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None = None,
+        *,
+        partition: int = 0,
+        at: int = NOW,
+    ) -> int:
+        """Append a record of an instant and return its offset."""
+        records = self.records.setdefault(topic, [[], []])[partition]
+        records.append(UnsentRecord(key, value, headers or [], at, partition, len(records)))
+        return len(records) - 1
+
+    async def write(self, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
+        if self.failure is not None:
+            raise self.failure
+        written: list[tuple[Place, int]] = []
+        for each in records:
+            partition = each.partition_of(2)
+            offset = self.add(each.topic, each.key, each.value, each.headers, partition=partition)
+            written.append(((each.topic, partition), offset))
+        return written
+
+    @asynccontextmanager
+    async def open(self, topic: str) -> AsyncIterator[MemoryTopics.Log]:
+        if self.failure is not None:
+            raise self.failure
+        yield self.Log(self, self.records.get(topic, [[], []]))
+
+    class Log:
+        """One of the topics."""
+
+        def __init__(self, topics: MemoryTopics, partitions: list[list[UnsentRecord]]) -> None:
+            self._topics = topics
+            self._partitions = partitions
+
+        async def extents(self, since: int) -> dict[int, Span]:
+            return {
+                number: Span(
+                    next((each.offset for each in records if each.timestamp >= since), len(records)), len(records)
+                )
+                for number, records in enumerate(self._partitions)
+            }
+
+        async def read(self, spans: Mapping[int, Span]) -> AsyncIterator[Sequence[CommandRecord]]:
+            for partition, span in spans.items():
+                records = self._partitions[partition][span.start : span.end]
+                self._topics.read += len(records)
+                yield records
 
 
 class MemoryCommands:
@@ -400,6 +466,7 @@ class MemoryCluster:
         self.settings = Settings()
         self.idempotency = MemoryLog(self.clock)
         self.tenants = MemoryTopic()
+        self.topics = MemoryTopics()
 
     async def token(self, role: str, *tenants: str, lifetime: int | None = None, name: str = "") -> str:
         """Create a token, for all tenants if none is named, and return its text."""
@@ -419,7 +486,18 @@ class MemoryCluster:
             application = web.Application()
             access = MemoryAccess(self.tenants, self.clock)
             await access.store.follow(lambda: None)
-            worker = Worker(lanes, delays, commands, peers, self.settings, self.clock, access, process)
+            worker = Worker(
+                lanes,
+                delays,
+                commands,
+                peers,
+                self.settings,
+                self.clock,
+                access,
+                self.topics.open,
+                self.topics.write,
+                process,
+            )
             install(application, worker)
             client: Client = TestClient(TestServer(application))
             await client.start_server()

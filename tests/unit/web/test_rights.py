@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from light_scheduler.model import DeadLetter, DeadLetterCause
 from light_scheduler.settings import CommandsTopic, Settings
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS, with_etf1
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.rights import RIGHTS
+from light_scheduler.wire import encode_dead_letter
 
 NOW = 1_800_000_000_000
 DAY = 86_400_000
@@ -22,10 +24,14 @@ ONCE = {"trigger": {"at": NOW + DAY}, "target": {"topic": "out"}, "payload": {"t
 
 # What is expected, told by path and not by the table that is tested. Other paths name a tenant.
 OPEN = {"/live", "/ready"}
-FOR_ANY_TENANT = {"/", "/api/v1/openapi.json", "/api/v1/preview", "/api/v1/dry-run"}
+FOR_ANY_TENANT = {"/", "/api/v1/openapi.json", "/api/v1/preview", "/api/v1/dry-run", "/api/v1/dead-letters"}
+OF_ONE_TENANT = {"/api/v1/dead-letters/{letter}", "/api/v1/dead-letters/{letter}/redrive"}
 FOR_ALL_TENANTS = {"/info", "/api/v1/delays", "/api/v1/delays/{name}", *(each.path for each in ETF1_OPERATIONS)}
 FOR_ADMINS = {"/api/v1/tokens", "/api/v1/tokens/{token}", "/api/v1/tokens/{token}/rotate"}
 RANKS = ("metrics", "read", "write", "admin")
+
+
+LETTERS = {"a": "0-0", "b": "0-1"}
 
 
 class Asked(NamedTuple):
@@ -37,7 +43,13 @@ class Asked(NamedTuple):
 
     @property
     def url(self) -> str:
-        filled = {"tenant": self.tenant, "id": "a", "name": "fixed", "token": "0" * 12}
+        filled = {
+            "tenant": self.tenant,
+            "id": "a",
+            "name": "fixed",
+            "token": "0" * 12,
+            "letter": LETTERS.get(self.tenant, "0-9"),
+        }
         return re.sub(r"{(\w+)}", lambda match: filled[match[1]], self.path)
 
     @property
@@ -68,7 +80,7 @@ class Asked(NamedTuple):
             return None if role == "admin" and not tenants else 403
         if self.path in FOR_ALL_TENANTS:
             return None if RANKS.index(role) >= 1 and not tenants else 403
-        names_tenant = "{tenant}" in self.path or self.method == "post"
+        names_tenant = "{tenant}" in self.path or self.method == "post" or self.path in OF_ONE_TENANT
         if "{tenant}" in self.path and tenants and self.tenant not in tenants:
             return 404
         if RANKS.index(role) < (1 if is_read else 2):
@@ -86,7 +98,7 @@ def operations(*tenants: str) -> Iterator[Asked]:
 def test_each_operation_has_one_right_and_each_right_an_operation() -> None:
     pages = {"login", "log_in", "log_out"}
     assert {each.name for each in (*OPERATIONS, *ETF1_OPERATIONS)} | pages == RIGHTS.keys()
-    known = OPEN | FOR_ANY_TENANT | FOR_ALL_TENANTS | FOR_ADMINS | {"/metrics"}
+    known = OPEN | FOR_ANY_TENANT | OF_ONE_TENANT | FOR_ALL_TENANTS | FOR_ADMINS | {"/metrics"}
     assert {path for path in PATHS if "{tenant}" not in path} == known
 
 
@@ -110,6 +122,9 @@ async def served(cluster: Any) -> Any:
     cluster.settings = Settings(commands_topics=topics)
     await cluster.start([0, 1])
     await cluster.token("admin", name="first")
+    for tenant in LETTERS:
+        letter = DeadLetter(DeadLetterCause.REFUSED, "", None, tenant, "a", NOW, NOW, "out", 0, 0, b"k", b"", [])
+        cluster.topics.add("light-scheduler-dead-letters", *encode_dead_letter(letter, "light-scheduler-commands"))
     return cluster
 
 
@@ -126,7 +141,8 @@ async def answered(cluster: Any, asked: Asked, headers: dict[str, str]) -> tuple
 def state_of(cluster: Any) -> Any:
     """Return what requests can change."""
     (worker,) = cluster.workers
-    return len(worker.commands.seen), dict(worker.delays.rules), dict(worker.access.book.tokens)
+    written = sum(map(len, cluster.topics.records.get("out", [])))
+    return written, len(worker.commands.seen), dict(worker.delays.rules), dict(worker.access.book.tokens)
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
@@ -212,7 +228,8 @@ class TestOfAnotherTenant:
         for asked in operations("b"):
             status, document = await answered(shared, asked, headers)
             other = await answered(shared, asked._replace(tenant="nowhere"), headers)
-            assert json.dumps([status, document]).replace("'b'", "'nowhere'") == json.dumps(list(other)), asked
+            told = json.dumps([status, document]).replace("'b'", "'nowhere'").replace("letter 0-1", "letter 0-9")
+            assert told == json.dumps(list(other)), asked
             assert "hidden" not in str(document), asked
         assert shared.workers[0].commands.seen == []
         assert {lane: table.pending for lane, table in shared.tables().items()} == before

@@ -1,0 +1,144 @@
+"""`light-scheduler dead-letters`: what was rejected or set aside, and sending it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.model import DeadLetterCause
+from light_scheduler.settings import Settings
+from light_scheduler.wire.instants import format_instant
+
+from .examples import examples
+from .options import json_option, settings_options
+from .schedule_output import ask_of, content_text, instant_text, print_whole, shown, url_option
+from .suggesting import SuggestingGroup
+
+if TYPE_CHECKING:
+    from light_scheduler.web.dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
+    from light_scheduler.web.dead_letter_reader import DeadLetterReader
+
+_CAUSES = [cause.value for cause in DeadLetterCause]
+
+
+@click.group("dead-letters", cls=SuggestingGroup)
+def command() -> None:
+    """List, show or redrive dead letters: rejected commands and firings that were set aside. Needs a running worker."""
+
+
+@command.command(
+    "list", epilog=examples("dead-letters list", "dead-letters list --tenant shop --cause refused --limit 20 --json")
+)
+@click.option("--tenant", help="Only those of this tenant. Default: of all that the token may see.")
+@click.option("--id", metavar="ID", help="Only those of this schedule.")
+@click.option("--cause", type=click.Choice(_CAUSES), help="Only those with this cause.")
+@click.option("--since", metavar="INSTANT", help="Only those since this instant: UTC epoch ms, or RFC 3339.")
+@click.option("--limit", type=click.IntRange(min=1), default=300, show_default=True, help="Maximum number.")
+@url_option
+@json_option
+@settings_options("web_host", "web_port")
+def list_letters(settings: Settings, url: str | None, as_json: bool, limit: int, **filters: str | None) -> None:
+    """List dead letters, the newest first."""
+    parameters = {name: value for name, value in filters.items() if value is not None}
+    page = ask_of(_reader(), settings, url, lambda reader: reader.list_dead_letters(parameters, limit))
+    if as_json:
+        click.echo(msgspec.json.encode(page))
+    else:
+        _show_list(page)
+
+
+@command.command("show", epilog=examples("dead-letters show 2-15", "dead-letters show 2-15 --json"))
+@click.argument("letter")
+@url_option
+@json_option
+@settings_options("web_host", "web_port")
+def show(settings: Settings, url: str | None, as_json: bool, letter: str) -> None:
+    """Show the dead letter LETTER (PARTITION-OFFSET), with its bytes."""
+    found = ask_of(_reader(), settings, url, lambda reader: reader.dead_letter(letter))
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+    else:
+        _show(found)
+
+
+@command.command("redrive", epilog=examples("dead-letters redrive 2-15", "dead-letters redrive 2-15 0-3 --json"))
+@click.argument("letters", nargs=-1, required=True, metavar="LETTER...")
+@url_option
+@json_option
+@settings_options("web_host", "web_port")
+def redrive(settings: Settings, url: str | None, as_json: bool, letters: tuple[str, ...]) -> None:
+    """Send dead letters again: a command to its commands topic, a firing to its target.
+
+    Each call sends them once more. The first one that cannot be sent ends it, with exit code 1.
+    """
+
+    async def send(reader: DeadLetterReader) -> None:
+        for letter in letters:
+            _report(await reader.redrive(letter), as_json=as_json)
+
+    ask_of(_reader(), settings, url, send)
+
+
+def _reader() -> type[DeadLetterReader]:
+    from light_scheduler.web.dead_letter_reader import DeadLetterReader
+
+    return DeadLetterReader
+
+
+def _report(sent: RedriveDocument, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode(sent))
+    else:
+        text = f"{sent.letter}: {sent.kind} sent to {sent.topic}, partition {sent.partition}, offset {sent.offset}"
+        click.echo(shown(text).plain)
+
+
+def _show_list(page: DeadLetterPage) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("letter", "at (UTC)", "cause", "schedule", "target", "reason"):
+        table.add_column(name, no_wrap=True)
+    for letter in page.dead_letters:
+        reason = f"{letter.field}: {letter.reason}" if letter.field else letter.reason
+        table.add_row(
+            letter.letter,
+            format_instant(letter.at),
+            letter.cause,
+            shown(f"{letter.tenant}/{letter.id or '?'}"),
+            shown(letter.target_topic or ""),
+            shown(reason),
+        )
+    print_whole(table)
+    count = len(page.dead_letters)
+    more = "" if page.next_cursor is None else "; there may be more: raise --limit"
+    click.echo(f"{count} dead letter{'' if count == 1 else 's'}{more}", err=True)
+
+
+def _show(letter: DeadLetterDetail) -> None:
+    now, source = SystemClock().now(), letter.source
+    lines = {
+        "letter": letter.letter,
+        "kind": letter.kind,
+        "cause": letter.cause,
+        "reason": letter.reason,
+        "field": letter.field,
+        "tenant": letter.tenant,
+        "id": letter.id,
+        "since": instant_text(letter.at, now),
+        "due": None if letter.due is None else instant_text(letter.due, now),
+        "firing id": letter.firing_id,
+        "target": letter.target_topic,
+        "command": f"{source.topic}[{source.partition}] offset {source.offset}",
+        "key": content_text(letter.key),
+        "headers": "\n".join(f"{header.name}: {content_text(header.value)}" for header in letter.headers),
+        "payload": content_text(letter.payload),
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, value in lines.items():
+        if value is not None:
+            table.add_row(name, shown(value))
+    Console().print(table)

@@ -1,0 +1,91 @@
+"""Writing a few records to several topics in one transaction, now and then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from light_scheduler.connection import Address, connection_to
+from light_scheduler.errors import BrokerError
+from light_scheduler.model import Headers
+from light_scheduler.model.place import Place
+from light_scheduler.wire import partition_for
+
+from .connection import broker_errors, stop_producer
+from .quiet_producer import QuietProducer
+
+TIMEOUT_S = 10.0
+"""How long a transaction may take, to connect included."""
+
+
+class NewRecord(NamedTuple):
+    """A record to write: to `partition`, of as many as there are; None: to that of `partition_key`, by murmur2."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    partition_key: bytes = b""
+    partition: int | None = None
+
+    def partition_of(self, count: int) -> int:
+        """Return its partition in a topic of so many."""
+        return partition_for(self.partition_key, count) if self.partition is None else self.partition % count
+
+
+class AtomicWriter:
+    """Connects for each transaction; one at a time. `transactional_id` is asked for then: no other writer may have it.
+
+    `max_request_bytes` bounds the largest record.
+    """
+
+    def __init__(self, connection: Address, transactional_id: Callable[[], str], max_request_bytes: int) -> None:
+        self._connection = connection
+        self._transactional_id = transactional_id
+        self._max_request_bytes = max_request_bytes
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
+        """Write all records or none, and return their places and offsets.
+
+        Raises BrokerError, and InvalidCommand if one is too large for its topic.
+        """
+        with broker_errors(f"cannot write to {', '.join(dict.fromkeys(record.topic for record in records))}"):
+            async with asyncio.timeout(TIMEOUT_S), self._turn:
+                producer = QuietProducer(
+                    **connection_to(self._connection).aiokafka(),
+                    transactional_id=self._transactional_id(),
+                    transaction_timeout_ms=int(TIMEOUT_S * 1_000),
+                    max_request_size=self._max_request_bytes,
+                )
+                try:
+                    await producer.start()
+                    return await self._written(producer, records)
+                finally:
+                    await stop_producer(producer)
+
+    async def _written(self, producer: QuietProducer, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
+        partitions = {record.topic: len(await _partitions(producer, record.topic)) for record in records}
+        async with producer.transaction():
+            sent = [
+                await producer.send(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    partition=record.partition_of(partitions[record.topic]),
+                    headers=record.headers,
+                )
+                for record in records
+            ]
+            # Each one: the commit itself succeeds although the broker has refused a record.
+            written = [await acknowledged for acknowledged in sent]
+        return [((each.topic, each.partition), each.offset) for each in written]
+
+
+async def _partitions(producer: QuietProducer, topic: str) -> set[int]:
+    try:
+        async with asyncio.timeout(TIMEOUT_S / 2):
+            return set(await producer.partitions_for(topic))
+    except TimeoutError:
+        raise BrokerError(f"topic {topic} does not exist or cannot be looked up") from None

@@ -1,0 +1,90 @@
+"""What a worker would answer about dead letters over HTTP, of a scheduler in memory; and sending them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from multidict import MultiDict
+
+from light_scheduler.client.questions import Question
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.in_memory import MemoryScheduler
+from light_scheduler.model import HistoryEvent
+from light_scheduler.tables.views import QueryError
+from light_scheduler.web.dead_letter_documents import DeadLetterPage, FoundLetter, RedriveDocument
+from light_scheduler.web.dead_letters import DeadLetterParameters
+from light_scheduler.web.parameters import checked, read_parameters
+from light_scheduler.wire import decode_history, history_key, parse_instant, partition_for
+from light_scheduler.wire.native import NATIVE
+from light_scheduler.wire.redrive import redriven_firing, refused_command_headers
+
+
+def page_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
+    """Return the JSON of all dead letters that are asked for. Raises InvalidCommand."""
+    try:
+        parameters = read_parameters(DeadLetterParameters, MultiDict(question.parameters))
+        since = 0 if parameters.since is UNSET else checked("since", parse_instant, parameters.since)
+    except QueryError as error:
+        raise InvalidCommand(error.field, error.reason) from None
+    found = [each for each in _letters(scheduler) if each.record.timestamp >= since and parameters.select(each)]
+    letters = [each.summary() for each in reversed(found)]
+    return msgspec.json.encode(DeadLetterPage(dead_letters=letters, searched_from=since, next_cursor=None))
+
+
+def detail_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
+    """Return the JSON of one dead letter."""
+    found = _named(question.id, scheduler)
+    return None if found is None else msgspec.json.encode(found.detail())
+
+
+def redriven(question: Question[Any], scheduler: MemoryScheduler) -> bytes | None:
+    """Send a dead letter again, and return the JSON that says where it is."""
+    found = _named(question.id, scheduler)
+    if found is None:
+        return None
+    letter, now = found.letter, scheduler.clock.now()
+    if found.kind == "command":
+        topic = found.source_topic
+        headers = refused_command_headers(letter)
+        partition, offset = scheduler.send(letter.key, letter.value, headers, letter.source_partition)
+        scheduler.settle()
+    else:
+        topic = letter.target_topic or ""
+        told = _told(found, scheduler)
+        value, headers = redriven_firing(letter, found.source_topic, NATIVE, found.name, told, now)
+        key = (letter.id or "").encode() if letter.key is None else letter.key
+        partition = partition_for(key, scheduler.broker[topic].partitions)
+        offset = scheduler.broker.append((topic, partition), letter.key, value, headers, now)
+    return msgspec.json.encode(
+        RedriveDocument(
+            letter=found.name,
+            kind=found.kind,
+            tenant=letter.tenant,
+            id=letter.id,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+        )
+    )
+
+
+def _letters(scheduler: MemoryScheduler) -> list[FoundLetter]:
+    topic = scheduler.names.dead_letters
+    return [FoundLetter.of(record) for record in scheduler.broker.records if record.topic == topic]
+
+
+def _named(name: str, scheduler: MemoryScheduler) -> FoundLetter | None:
+    return next((each for each in _letters(scheduler) if each.name == name), None)
+
+
+def _told(found: FoundLetter, scheduler: MemoryScheduler) -> HistoryEvent | None:
+    letter = found.letter
+    key = history_key(letter.tenant, letter.id)
+    events = [
+        decode_history(record.value)
+        for record in scheduler.broker.records
+        if record.topic == scheduler.names.history and record.key == key
+    ]
+    return next((event for event in events if (event.due, event.at) == (letter.due, letter.at)), None)

@@ -1,0 +1,128 @@
+"""The HTTP handlers of dead letters. Each is named like its operation (see `operations`)."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Annotated
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
+
+from light_scheduler.clock import Clock
+from light_scheduler.errors import FormatError
+from light_scheduler.kafka.log_reader import Span
+from light_scheduler.model import DeadLetterCause
+from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.fields import parse_id, parse_tenant
+
+from .dead_letter_documents import DeadLetterPage, FoundLetter
+from .guard import IDENTITY, refuse_hidden
+from .history import place_of
+from .looking_back import OpenLog, look_back, opened
+from .parameters import checked, read_parameters
+from .problems import ProblemError
+from .redrive import Redrive
+from .turns import Turns
+
+_NAME = re.compile(r"(\d{1,9})-(\d{1,18})", re.ASCII)
+
+
+class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of a list of dead letters."""
+
+    tenant: Annotated[str, Meta(description="Only those of this tenant.")] | UnsetType = UNSET
+    id: Annotated[str, Meta(description="Only those of this schedule.")] | UnsetType = UNSET
+    cause: Annotated[DeadLetterCause, Meta(description="Only those with this cause.")] | UnsetType = UNSET
+    since: (
+        Annotated[
+            str, Meta(description="Only those since this instant: UTC epoch ms, or RFC 3339; default: the beginning.")
+        ]
+        | UnsetType
+    ) = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Maximum number in a page.")] = DEFAULT_LIMIT
+    cursor: (
+        Annotated[
+            str, Meta(description="`next_cursor` of the page before. Keep the other parameters; `since` is in it.")
+        ]
+        | UnsetType
+    ) = UNSET
+
+    def select(self, found: FoundLetter) -> bool:
+        """Tell whether a dead letter is asked for."""
+        letter = found.letter
+        return (
+            self.tenant in (UNSET, letter.tenant)
+            and self.id in (UNSET, letter.id)
+            and self.cause in (UNSET, letter.cause)
+        )
+
+
+class DeadLetterHandlers:
+    """One method per operation. A letter of a tenant that is hidden looks as if it were not there."""
+
+    def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock, redrive: Redrive) -> None:
+        self._logs = logs
+        self._topic = topic
+        self._searches = searches
+        self._clock = clock
+        self._redrive = redrive
+
+    async def list_dead_letters(self, request: web.Request) -> web.Response:
+        parameters = read_parameters(DeadLetterParameters, request.query)
+        if parameters.tenant is not UNSET:
+            refuse_hidden(request, checked("tenant", parse_tenant, parameters.tenant))
+        if parameters.id is not UNSET:
+            checked("id", parse_id, parameters.id)
+        sees = request[IDENTITY].sees
+
+        def select(record: CommandRecord) -> FoundLetter | None:
+            found = _read(record)
+            return found if found is not None and sees(found.letter.tenant) and parameters.select(found) else None
+
+        place = place_of(parameters.since, parameters.cursor, 0)
+        async with self._searches.turn(), opened(self._logs, self._topic) as log:
+            found = await look_back(log, place, now=self._clock.now(), limit=parameters.limit, select=select)
+        return _json(
+            DeadLetterPage(
+                dead_letters=[match.value.summary() for match in found.matches],
+                searched_from=found.searched_from,
+                next_cursor=None if found.next is None else found.next.cursor(),
+            )
+        )
+
+    async def get_dead_letter(self, request: web.Request) -> web.Response:
+        return _json((await self._found(request)).detail())
+
+    async def redrive_dead_letter(self, request: web.Request) -> web.Response:
+        return _json(await self._redrive.sent(request, await self._found(request)))
+
+    async def _found(self, request: web.Request) -> FoundLetter:
+        name = request.match_info["letter"]
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise QueryError("letter", f"{name!r} is not PARTITION-OFFSET, such as 2-15")
+        partition, offset = map(int, match.groups())
+        async with self._searches.turn(), opened(self._logs, self._topic) as log:
+            extent = (await log.extents(0)).get(partition)
+            found = None
+            if extent is not None and extent.start <= offset < extent.end:
+                async for records in log.read({partition: Span(offset, offset + 1)}):
+                    found = _read(records[0])
+        if found is None or not request[IDENTITY].sees(found.letter.tenant):
+            raise ProblemError(HTTPStatus.NOT_FOUND, f"There is no dead letter {name}.")
+        return found
+
+
+def _read(record: CommandRecord) -> FoundLetter | None:
+    """Return a dead letter; None for a record of somebody else, who may write there."""
+    try:
+        return FoundLetter.of(record)
+    except FormatError:
+        return None
+
+
+def _json(document: msgspec.Struct) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), content_type="application/json")

@@ -1,0 +1,94 @@
+"""The HTTP handler of the history of one id."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
+
+from light_scheduler.clock import Clock
+from light_scheduler.errors import FormatError
+from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
+from light_scheduler.wire import CommandRecord, decode_history, history_key
+from light_scheduler.wire.fields import closest, parse_id, parse_tenant
+from light_scheduler.wire.instants import parse_instant
+
+from .history_page import HistoryPage
+from .looking_back import OpenLog, Place, look_back, opened
+from .parameters import checked, read_parameters
+from .turns import Turns
+
+DAY_MS = 86_400_000
+
+
+class HistoryParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of a history."""
+
+    since: (
+        Annotated[str, Meta(description="Only events since this instant: UTC epoch ms, or RFC 3339; default: a day.")]
+        | UnsetType
+    ) = UNSET
+    event: Annotated[
+        list[str],
+        Meta(description="Only these events: `scheduled,updated` are the versions. Can be repeated."),
+    ] = []
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="Maximum number of events in a page.")] = DEFAULT_LIMIT
+    cursor: (
+        Annotated[
+            str, Meta(description="`next_cursor` of the page before. Keep the other parameters; `since` is in it.")
+        ]
+        | UnsetType
+    ) = UNSET
+
+    def events(self) -> frozenset[EventType]:
+        """Raises QueryError."""
+        named = [name for text in self.event for name in text.split(",") if name]
+        for name in named:
+            if name not in set(EventType):
+                raise QueryError("event", f"{name!r} is not known{closest(name, list(EventType)) or '.'}")
+        return frozenset(map(EventType, named)) or frozenset(EventType)
+
+
+class HistoryHandlers:
+    """One method per operation."""
+
+    def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock) -> None:
+        self._logs = logs
+        self._topic = topic
+        self._searches = searches
+        self._clock = clock
+
+    async def schedule_history(self, request: web.Request) -> web.Response:
+        tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
+        id = checked("id", parse_id, request.match_info["id"])
+        parameters = read_parameters(HistoryParameters, request.query)
+        key, events = history_key(tenant, id), parameters.events()
+
+        def select(record: CommandRecord) -> HistoryEvent | None:
+            if record.key != key:
+                return None
+            try:
+                event = decode_history(record.value)
+            except FormatError:
+                return None  # of somebody else, who may write there
+            return event if event.event in events else None
+
+        place = place_of(parameters.since, parameters.cursor, self._clock.now() - DAY_MS)
+        async with self._searches.turn(), opened(self._logs, self._topic) as log:
+            found = await look_back(log, place, now=self._clock.now(), limit=parameters.limit, select=select)
+        page = HistoryPage(
+            events=[match.value for match in found.matches],
+            searched_from=found.searched_from,
+            next_cursor=None if found.next is None else found.next.cursor(),
+        )
+        return web.Response(body=msgspec.json.encode(page), content_type="application/json")
+
+
+def place_of(since: str | UnsetType, cursor: str | UnsetType, default: int) -> Place:
+    """Return where a search begins; `default` is the instant at which it ends unless it is told. Raises QueryError."""
+    if cursor is not UNSET:
+        return Place.of(cursor)
+    return Place(default if since is UNSET else checked("since", parse_instant, since))

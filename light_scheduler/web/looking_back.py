@@ -1,0 +1,188 @@
+"""Looking back through a topic for the newest records of a kind, as far as one request may.
+
+The topic has no index, so its end is read piece by piece, each before the one that was read last. A request ends with
+enough matches, with as many records, bytes or processor time as it may take, or at the instant where the search ends;
+its cursor says where in each partition the next one goes on.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Generic, Protocol, TypeVar
+
+import msgspec
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.log_reader import Span
+from light_scheduler.tables.views import QueryError
+from light_scheduler.wire import CommandRecord
+
+from .problems import RETRY_AFTER_S, ProblemError
+from .slices import LoopTime
+
+MOST_RECORDS = 20_000
+MOST_BYTES = 16 << 20
+MOST_TIME_S = 0.1
+"""What one request reads, and the processor time that it takes; a piece that is begun is read to its end."""
+
+FIRST_PIECE = 16
+LARGEST_PIECE = 2_000
+"""Records of a piece; each is twice as large as the one before, so a topic of large records ends a request early."""
+
+T = TypeVar("T")
+
+
+class Log(Protocol):
+    """A topic whose partitions can be read anywhere."""
+
+    async def extents(self, since: int) -> Mapping[int, Span]:
+        """Return each partition's span from an instant to the end."""
+        ...
+
+    def read(self, spans: Mapping[int, Span]) -> AsyncIterator[Sequence[CommandRecord]]:
+        """Yield the committed records of spans, each partition's in order."""
+        ...
+
+
+OpenLog = Callable[[str], AbstractAsyncContextManager[Log]]
+"""Opens the log of a topic; raises BrokerError."""
+
+
+@asynccontextmanager
+async def opened(logs: OpenLog, topic: str) -> AsyncIterator[Log]:
+    """Open a log. Raises ProblemError (503) if it cannot be read."""
+    try:
+        async with logs(topic) as log:
+            yield log
+    except BrokerError as error:
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE, f"{topic} cannot be read: {error}", retry_after_s=RETRY_AFTER_S
+        ) from None
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """Where a search goes on: it ends at the instant `since`, and has read each partition from an offset on."""
+
+    since: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+    ends: dict[int, int] | None = None
+
+    def cursor(self) -> str:
+        """Return it as text for a query string."""
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+    @classmethod
+    def of(cls, cursor: str) -> Place:
+        """Raises QueryError."""
+        try:
+            return msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=Place)
+        except (ValueError, msgspec.MsgspecError):
+            raise QueryError("cursor", "is not one of this list: take next_cursor as it is") from None
+
+
+@dataclass(frozen=True)
+class Match(Generic[T]):
+    """What was looked for, and its record's place; `timestamp` is UTC epoch ms."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    value: T
+
+
+@dataclass(frozen=True)
+class Found(Generic[T]):
+    """Matches, the newest first. All records since `searched_from` (UTC epoch ms) were looked at; `next`: go on there,
+    None: the search is over."""
+
+    matches: list[Match[T]]
+    searched_from: int
+    next: Place | None
+
+
+async def look_back(
+    log: Log, place: Place, *, now: int, limit: int, select: Callable[[CommandRecord], T | None]
+) -> Found[T]:
+    """Return the newest `limit` values that `select` makes of records before a place. Raises BrokerError."""
+    search: _Search[T] = _Search(await log.extents(place.since), place, now, limit)
+    async with LoopTime(MOST_TIME_S) as time:
+        size = FIRST_PIECE
+        while (spans := search.piece(size)) and not time.is_used_up():
+            found: dict[int, list[Match[T]]] = {partition: [] for partition in spans}
+            async for records in log.read(spans):
+                for record in records:
+                    search.count(record)
+                    value = select(record)
+                    if value is not None:
+                        match = Match(record.partition, record.offset, record.timestamp, value)
+                        found[record.partition].append(match)
+                if time.slice_is_over():
+                    await time.rest()
+            search.add(spans, found)
+            size = min(2 * size, LARGEST_PIECE)
+    return search.result()
+
+
+class _Search(Generic[T]):
+    """How far a search has come in each partition."""
+
+    def __init__(self, extents: Mapping[int, Span], place: Place, now: int, limit: int) -> None:
+        known = place.ends
+        self._place = place
+        self._limit = limit
+        self._left = {
+            partition: Span(span.start, span.end if known is None else min(span.end, known.get(partition, span.end)))
+            for partition, span in extents.items()
+        }
+        self._oldest = dict.fromkeys(extents, now)
+        self._matches: list[Match[T]] = []
+        self._records = self._bytes = 0
+
+    def piece(self, size: int) -> dict[int, Span]:
+        """Return the spans to read next, about `size` offsets in all; none: the search, or the request, is over.
+
+        Each partition's part is as large as what is left of it, so all reach the same time at about the same moment.
+        """
+        left = {partition: span for partition, span in self._left.items() if span.start < span.end}
+        if len(self._matches) >= self._limit or self._records >= MOST_RECORDS or self._bytes >= MOST_BYTES:
+            return {}
+        total = sum(span.end - span.start for span in left.values())
+        return {
+            partition: Span(max(span.start, span.end - max(1, size * (span.end - span.start) // total)), span.end)
+            for partition, span in left.items()
+        }
+
+    def count(self, record: CommandRecord) -> None:
+        """Note that a record was read."""
+        self._records += 1
+        self._bytes += len(record.value or b"")
+        self._oldest[record.partition] = min(self._oldest[record.partition], record.timestamp)
+
+    def add(self, spans: Mapping[int, Span], found: Mapping[int, list[Match[T]]]) -> None:
+        """Take the newest matches of a piece; where there are too many, the next request begins with the first left."""
+        for partition, span in spans.items():
+            self._left[partition] = self._left[partition]._replace(end=span.start)
+        newest_first = heapq.merge(
+            *(reversed(matches) for matches in found.values()), key=lambda match: match.timestamp, reverse=True
+        )
+        over: set[int] = set()
+        for match in newest_first:
+            if len(self._matches) < self._limit:
+                self._matches.append(match)
+            elif match.partition not in over:
+                over.add(match.partition)
+                self._left[match.partition] = self._left[match.partition]._replace(end=match.offset + 1)
+                self._oldest[match.partition] = match.timestamp
+
+    def result(self) -> Found[T]:
+        """Return what was found."""
+        left = {partition: span for partition, span in self._left.items() if span.start < span.end}
+        if not left:
+            return Found(self._matches, self._place.since, None)
+        ends = {partition: span.end for partition, span in self._left.items()}
+        searched_from = max(self._place.since, *(self._oldest[partition] for partition in left))
+        return Found(self._matches, searched_from, Place(self._place.since, ends))

@@ -1,0 +1,171 @@
+"""Sending dead letters again: a command to its commands topic, a firing to its target."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from aiohttp import web
+
+from light_scheduler.client.commands import CommandToSend
+from light_scheduler.errors import FormatError
+from light_scheduler.kafka.atomic_writer import NewRecord
+from light_scheduler.kafka.log_reader import Span
+from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
+from light_scheduler.model.place import Place
+from light_scheduler.wire import CommandRecord, UnsentRecord, decode_history, dialect_named, encode_history, history_key
+from light_scheduler.wire.json_form import is_json_record
+from light_scheduler.wire.redrive import REDRIVEN, redriven_firing, refused_command_headers
+
+from .answers import failures_as_problems
+from .dead_letter_documents import FoundLetter, RedriveDocument
+from .guard import IDENTITY, refuse_hidden, refuse_reserved
+from .looking_back import opened
+from .problems import ProblemError, ProblemType
+from .requesters import naming
+from .worker import Worker
+
+TIMEOUT_S = 10.0
+
+MOST_SEARCHED = 500
+"""Records of each partition of the history in which the event of a dead letter is sought: both have one instant."""
+
+log = logging.getLogger(__name__)
+
+
+class Redrive:
+    """Each call sends a letter once more: nothing is known of calls before."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._dialects = {source.name: source.dialect for source in worker.settings.inputs}
+
+    async def sent(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
+        """Send a dead letter again and return where it is. Raises ProblemError."""
+        if found.is_dropped:
+            raise _impossible(
+                f"Dead letter {found.name} was too large for its topic. Its record is in {found.source_topic}, "
+                f"partition {found.letter.source_partition}, offset {found.letter.source_offset}."
+            )
+        if found.source_topic not in self._dialects:
+            raise _impossible(
+                f"Dead letter {found.name} came from {found.source_topic}, which is no commands topic of this worker."
+            )
+        send = self._command if found.kind == "command" else self._firing
+        with failures_as_problems():
+            document = await send(request, found)
+        who = request[IDENTITY].name
+        log.info(
+            "dead letter %s of tenant %s was redriven by %s from %s", found.name, document.tenant, who, request.remote
+        )
+        return document
+
+    async def _command(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
+        letter = found.letter
+        headers = refused_command_headers(letter)
+        record = UnsentRecord(letter.key, letter.value, headers, letter.at)
+        self._refuse_foreign(request, found, record)
+        if is_json_record(record) or self._dialects[found.source_topic] == "json":
+            # The signature is over the value: where headers are the command, it would fit any other, too.
+            headers = [*headers, *naming(request, self._worker.access)(letter.value or b"")]
+        # No record of a client's has a null key, but one of other producers may.
+        key: bytes = letter.key  # type: ignore[assignment]
+        command = CommandToSend(
+            letter.tenant, letter.id or "", key, letter.value, headers, found.source_topic, letter.source_partition
+        )
+        receipt = await self._worker.commands.send(lambda _: command, TIMEOUT_S)
+        return _document(found, (found.source_topic, receipt.partition), receipt.offset)
+
+    def _refuse_foreign(self, request: web.Request, found: FoundLetter, record: UnsentRecord) -> None:
+        """Refuse what a token for some tenants may not send otherwise. Raises ProblemError, InvalidCommand."""
+        if request[IDENTITY].tenants is None:
+            return
+        command = dialect_named(self._dialects[found.source_topic]).decode(record)
+        refuse_hidden(request, command.tenant)
+        if isinstance(command, ScheduleCommand):
+            refuse_reserved(request, command.target.topic, self._worker.settings.reserved_topics)
+
+    async def _firing(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
+        letter, worker = found.letter, self._worker
+        refuse_reserved(request, letter.target_topic, worker.settings.reserved_topics)
+        told, now = await self._told(found), worker.clock.now()
+        dialect = dialect_named(self._dialects[found.source_topic])
+        try:
+            value, headers = redriven_firing(letter, found.source_topic, dialect, found.name, told, now)
+        except ValueError as error:
+            raise _impossible(f"Dead letter {found.name}: {error}") from None
+        key = (letter.id or "").encode() if letter.key is None else letter.key
+        event = _event(request, found, told, now)
+        ((place, offset), _) = await worker.write_together(
+            [
+                NewRecord(letter.target_topic or "", letter.key, value, headers, key),
+                NewRecord(
+                    worker.settings.topics.history,
+                    history_key(letter.tenant, letter.id),
+                    encode_history(event),
+                    [],
+                    partition=found.record.partition,
+                ),
+            ]
+        )
+        return _document(found, place, offset)
+
+    async def _told(self, found: FoundLetter) -> HistoryEvent | None:
+        """Return the event in the history of a firing that was set aside, if it is still there."""
+        letter, at = found.letter, found.record.timestamp
+        key = history_key(letter.tenant, letter.id)
+        told = None
+        async with opened(self._worker.logs, self._worker.settings.topics.history) as history:
+            extents = await history.extents(max(0, at))
+            spans = {
+                number: Span(span.start, min(span.end, span.start + MOST_SEARCHED)) for number, span in extents.items()
+            }
+            async for records in history.read(spans):
+                for record in records:
+                    event = _read(record) if record.key == key else None
+                    if event is not None and (event.due, event.at) == (letter.due, letter.at):
+                        told = event
+        return told
+
+
+def _read(record: CommandRecord) -> HistoryEvent | None:
+    try:
+        return decode_history(record.value)
+    except FormatError:
+        return None  # of somebody else, who may write there
+
+
+def _event(request: web.Request, found: FoundLetter, told: HistoryEvent | None, now: int) -> HistoryEvent:
+    letter = found.letter
+    return HistoryEvent(
+        EventType.FIRED,
+        letter.tenant,
+        letter.id,
+        version=1 if told is None else told.version,
+        due=letter.due,
+        at=now,
+        sequence=1 if told is None else told.sequence,
+        attempt=1 if told is None else told.attempt,
+        target_topic=letter.target_topic,
+        reason=REDRIVEN + found.name,
+        partition=found.record.partition if told is None else told.partition,
+        by=request[IDENTITY].name,
+        address=request.remote or "",
+    )
+
+
+def _document(found: FoundLetter, place: Place, offset: int) -> RedriveDocument:
+    letter, (topic, partition) = found.letter, place
+    return RedriveDocument(
+        letter=found.name,
+        kind=found.kind,
+        tenant=letter.tenant,
+        id=letter.id,
+        topic=topic,
+        partition=partition,
+        offset=offset,
+    )
+
+
+def _impossible(detail: str) -> ProblemError:
+    return ProblemError(HTTPStatus.CONFLICT, detail, type=ProblemType.NOT_REDRIVABLE)

@@ -1,0 +1,69 @@
+"""What a dead letter is sent as when it is redriven: the command that was refused, or the firing as it was meant.
+
+A redriven firing has the headers of a firing, and
+
+    schedule-redriven-from   partition-offset of its dead letter
+
+Its `schedule-delivery-id` ends in that place: a consumer that deduplicates by it gets a letter once, however often it
+is redriven.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.model import DeadLetter, Entry, Headers, HistoryEvent, Once, Progress, Schedule, Target
+
+from .dialect import Dialect
+from .fields import CONTROL_PREFIX
+from .requester import REQUESTED_BY
+
+REDRIVEN_FROM = CONTROL_PREFIX + "redriven-from"
+
+REDRIVEN = "redriven from dead letter "
+"""The reason of the event `fired` in the history begins so; the letter's place follows."""
+
+_DELIVERY_ID = CONTROL_PREFIX + "delivery-id"
+
+
+def refused_command_headers(letter: DeadLetter) -> Headers:
+    """Return the headers of a refused command, without who asked for it first."""
+    return [header for header in letter.headers if header[0] != REQUESTED_BY]
+
+
+def redriven_firing(
+    letter: DeadLetter, source_topic: str, dialect: Dialect, place: str, told: HistoryEvent | None, now: int
+) -> tuple[bytes | None, Headers]:
+    """Return value and headers of a firing that was set aside; `place` is its dead letter's.
+
+    `told` is the event of that in the history, which has the version, the sequence and the attempt: 1 without it.
+    `dialect` is that of the commands topic. Raises ValueError if the letter is none of a firing.
+    """
+    value, headers = dialect.delivered(_entry(letter, told), now, source_topic.encode())
+    marked: Headers = [
+        (name, given + b":" + place.encode() if name == _DELIVERY_ID and given else given) for name, given in headers
+    ]
+    return value, [*marked, (REDRIVEN_FROM, place.encode())]
+
+
+def _entry(letter: DeadLetter, told: HistoryEvent | None) -> Entry:
+    if letter.id is None or letter.due is None or letter.target_topic is None:
+        raise ValueError("not the dead letter of a firing")
+    return Entry(
+        Schedule(
+            tenant=letter.tenant,
+            id=letter.id,
+            version=(told and told.version) or 1,
+            trigger=Once(letter.due),
+            target=Target(letter.target_topic, letter.key),
+            payload=letter.value,
+            headers=letter.headers,
+            source_partition=letter.source_partition,
+            source_offset=letter.source_offset,
+            accepted_at=letter.at,
+        ),
+        Progress(
+            due=letter.due,
+            arrival=letter.source_offset,
+            sequence=(told and told.sequence) or 1,
+            attempt=(told and told.attempt) or 1,
+        ),
+    )

@@ -33,6 +33,7 @@ COMMANDS = {
     "list": ("list_schedules", "List schedules."),
     "delays": ("delays", "List, add or remove delay rules."),
     "tokens": ("tokens", "Create, list, rotate or revoke tokens of the HTTP API."),
+    "outbox": ("outbox", "Send what applications have booked in their SQL databases."),
     "watch": ("watch", "Show events of schedules as they happen."),
     "doctor": ("doctor", "Check broker, topics, rights, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),

@@ -35,6 +35,7 @@ COMMANDS = {
     "dead-letters": ("dead_letters", "List, show or redrive dead letters."),
     "delays": ("delays", "List, add or remove delay rules."),
     "tokens": ("tokens", "Create, list, rotate or revoke tokens of the HTTP API."),
+    "outbox": ("outbox", "Send what applications have booked in their SQL databases."),
     "watch": ("watch", "Show events of schedules as they happen."),
     "doctor": ("doctor", "Check broker, topics, rights, access, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import TopicPartition
 from aiokafka.errors import TopicAuthorizationFailedError
+from aiokafka.structs import OffsetAndMetadata
 
 from light_scheduler.errors import CycleTimeout, LaneError, TransactionStuck
 from light_scheduler.model.place import Place
@@ -60,11 +61,15 @@ class LaneProducer:
         except TimeoutError as error:
             raise LaneError(f"no answer to InitProducerId for {self.transactional_id}") from error
 
+    async def partitions_of(self, topic: str) -> int:
+        """Return how many partitions a topic has, as far as the client knows. Raises KafkaError."""
+        return len(await self._kafka.partitions_for(topic))
+
     async def commit(
         self,
         batches: RecordBatches,
         group: str,
-        offsets: dict[TopicPartition, int],
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
         patience_s: float = PATIENCE_S,
         checks: Iterable[Check] = (),
     ) -> dict[tuple[str, int], int]:

@@ -41,7 +41,7 @@ SHELL_PAGES = (
     "README.md",
     *(f"docs/{name}.md" for name in ("tutorial", "command-line", "http", "delayed-topics", "operating", "security")),
 )
-PYTHON_PAGES = ("docs/client.md", "docs/native.md", "docs/security.md")
+PYTHON_PAGES = ("docs/client.md", "docs/native.md", "docs/outbox.md", "docs/security.md")
 EXAMPLES = ROOT / "examples" / "clients"
 ALL_PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 

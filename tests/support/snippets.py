@@ -115,7 +115,8 @@ def comparable(output: str) -> list[str]:
 
 async def run_python(code: str, names: dict[str, Any]) -> None:
     """Run code that may await outside of a function, with `names`, which it adds to. Programs run in a thread."""
-    compiled = compile(code, "<document>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    compiled = compile(code, "<document>", "exec", flags, dont_inherit=True)  # annotations are no text there
     if "asyncio.run(" in code:
         await asyncio.to_thread(exec, compiled, {**names})
     elif compiled.co_flags & inspect.CO_COROUTINE:

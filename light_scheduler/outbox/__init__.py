@@ -1,0 +1,33 @@
+"""An outbox: schedules are booked in an SQL transaction, and sent exactly once after it commits.
+
+`Outbox` books, in a transaction of the application. `OutboxRelay` sends, in a process of its own or beside the
+application; `BlockingOutboxRelay` is the same for threads. Needs the extra `outbox` (SQLAlchemy).
+"""
+
+from typing import TYPE_CHECKING
+
+from light_scheduler.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .booking import Outbox
+    from .errors import DatabaseBehind, OutboxError, OutboxInDoubt
+    from .relay import BlockingOutboxRelay, OutboxRelay, RelayOptions
+
+__all__ = [
+    "BlockingOutboxRelay",
+    "DatabaseBehind",
+    "Outbox",
+    "OutboxError",
+    "OutboxInDoubt",
+    "OutboxRelay",
+    "RelayOptions",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "booking": ("Outbox",),
+        "errors": ("DatabaseBehind", "OutboxError", "OutboxInDoubt"),
+        "relay": ("BlockingOutboxRelay", "OutboxRelay", "RelayOptions"),
+    },
+)

@@ -1,0 +1,58 @@
+"""The database of a relay, behind a blocking or an asyncio engine of SQLAlchemy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from light_scheduler.errors import ConfigurationError
+
+T = TypeVar("T")
+
+
+class Database:
+    """Runs functions in transactions of their own. Owns its engine only if it was given a URL."""
+
+    def __init__(self, database: str | Engine | AsyncEngine) -> None:
+        """Take an engine, or the URL of a database. Raises ConfigurationError for a URL that is none, or no driver."""
+        self._is_own = isinstance(database, str)
+        self.engine = _engine(database) if isinstance(database, str) else database
+
+    async def do(self, work: Callable[[Connection], T]) -> T:
+        """Run a function in a transaction, and commit that unless it raises."""
+        if isinstance(self.engine, AsyncEngine):
+            async with self.engine.begin() as connection:
+                return await connection.run_sync(work)
+        return await asyncio.to_thread(self._do, self.engine, work)
+
+    async def close(self) -> None:
+        """Close the connections of an engine of one's own."""
+        if not self._is_own:
+            return
+        if isinstance(self.engine, AsyncEngine):
+            await self.engine.dispose()
+        else:
+            self.engine.dispose()
+
+    @staticmethod
+    def _do(engine: Engine, work: Callable[[Connection], T]) -> T:
+        with engine.begin() as connection:
+            return work(connection)
+
+
+def _engine(url: str) -> Engine | AsyncEngine:
+    try:
+        place = make_url(url)
+        is_async = place.get_dialect().is_async
+        return create_async_engine(place) if is_async else create_engine(place)
+    except ImportError as error:
+        raise ConfigurationError("database", f"has no driver installed: {error}") from error
+    except (ArgumentError, NoSuchModuleError) as error:
+        reason = f"is not a URL of SQLAlchemy, such as postgresql+psycopg://app@db/app: {error}"
+        raise ConfigurationError("database", reason) from None

@@ -1,0 +1,185 @@
+"""What a relay reads and writes in the database. Each method is the body of one transaction."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import msgspec
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from light_scheduler.clock import Clock
+from light_scheduler.model import Headers
+
+from .errors import DatabaseBehind, OutboxInDoubt, ShardLost
+from .marks import Mark
+from .tables import SHARDS, OutboxTables
+
+MOST_ROWS = 500
+MOST_BYTES = 8 * 1024 * 1024
+"""Of a batch: how many rows, and how much payload. The last row may go beyond that."""
+
+
+class BookedRow(NamedTuple):
+    """A command that is booked. `booked_at` is UTC epoch ms."""
+
+    seq: int
+    booked_at: int
+    tenant: str
+    id: str
+    key: bytes
+    value: bytes | None
+    headers: Headers
+
+
+class Batch(NamedTuple):
+    """Rows of a shard that are sent together, in order, under a number that no other batch of the shard has."""
+
+    number: int
+    rows: list[BookedRow]
+
+
+class Ledger:
+    """The tables, as one relay uses them. `lease_ms` is how long a shard is its own without another sign of life."""
+
+    def __init__(self, tables: OutboxTables, relay: str, lease_ms: int, clock: Clock) -> None:
+        self._commands, self._shards, self._relays = tables.commands, tables.shards, tables.relays
+        self._relay = relay
+        self._lease_ms = lease_ms
+        self._clock = clock
+
+    def attend(self, connection: Connection) -> list[int]:
+        """Give a sign of life, take or give up shards so that relays have equal shares; return those it has."""
+        now, shards = self._clock.now(), self._shards
+        live = self._sign_of_life(connection, now)
+        renewed = update(shards).where(shards.c.relay == self._relay).values(until=now + self._lease_ms)
+        connection.execute(renewed)
+        mine = list(connection.scalars(select(shards.c.shard).where(shards.c.relay == self._relay)))
+        share = -(-SHARDS // live)
+        if len(mine) > share:
+            self._give_up(connection, sorted(mine)[share:])
+            return sorted(mine)[:share]
+        return sorted([*mine, *self._take(connection, now, share - len(mine))])
+
+    def leave(self, connection: Connection) -> None:
+        """Give up all shards, so that others need not wait for the lease to end."""
+        shards, relays = self._shards, self._relays
+        connection.execute(update(shards).where(shards.c.relay == self._relay).values(relay=None, until=0))
+        connection.execute(delete(relays).where(relays.c.relay == self._relay))
+
+    def waiting(self, connection: Connection) -> set[int]:
+        """Return the shards, of whichever relay, that have rows to be sent or settled."""
+        commands = self._commands
+        return set(connection.scalars(select(commands.c.shard).where(commands.c.refused.is_(None)).distinct()))
+
+    def recover(self, connection: Connection, shard: int, mark: Mark | None) -> Mark:
+        """Make the rows of a shard agree with Kafka, where `mark` is the last batch that was committed.
+
+        Returns the last batch that was claimed. Raises ShardLost, OutboxInDoubt, DatabaseBehind.
+        """
+        self._hold(connection, shard)
+        commands, shards = self._commands, self._shards
+        of_shard = commands.c.shard == shard
+        known = select(shards.c.batch, shards.c.identity).where(shards.c.shard == shard)
+        last = Mark(*connection.execute(known).one())
+        if mark is None:
+            claimed = select(func.count()).where(of_shard, commands.c.batch.is_not(None), commands.c.refused.is_(None))
+            if in_doubt := connection.scalar(claimed):
+                raise OutboxInDoubt(commands.name, shard, in_doubt)
+            return last
+        if mark.identity != last.identity or mark.batch > last.batch:
+            raise DatabaseBehind(commands.name, shard)
+        sent = commands.c.batch <= mark.batch
+        connection.execute(delete(commands).where(of_shard, sent, commands.c.refused.is_(None)))
+        connection.execute(update(commands).where(of_shard, commands.c.batch > mark.batch).values(batch=None))
+        return last
+
+    def claim(self, connection: Connection, shard: int, most: int = MOST_ROWS) -> Batch | None:
+        """Claim the next rows of a shard as a batch; None if there are none. Raises ShardLost."""
+        self._hold(connection, shard)
+        commands, shards = self._commands, self._shards
+        found = connection.execute(
+            select(commands.c.seq, func.length(commands.c.value))
+            .where(commands.c.shard == shard, commands.c.batch.is_(None), commands.c.refused.is_(None))
+            .order_by(commands.c.seq)
+            .limit(most)
+        )
+        chosen = _first([(seq, size or 0) for seq, size in found])
+        if not chosen:
+            return None
+        connection.execute(update(shards).where(shards.c.shard == shard).values(batch=shards.c.batch + 1))
+        number = connection.scalar(select(shards.c.batch).where(shards.c.shard == shard))
+        assert number is not None, "its row is held"
+        connection.execute(update(commands).where(commands.c.seq.in_(chosen)).values(batch=number))
+        rows = connection.execute(select(commands).where(commands.c.seq.in_(chosen)).order_by(commands.c.seq))
+        return Batch(number, [_row(row) for row in rows])
+
+    def settle(self, connection: Connection, shard: int, number: int) -> None:
+        """Delete the rows of a batch that Kafka has."""
+        commands = self._commands
+        connection.execute(
+            delete(commands).where(commands.c.shard == shard, commands.c.batch == number, commands.c.refused.is_(None))
+        )
+
+    def refuse(self, connection: Connection, seq: int, reason: str) -> None:
+        """Set a row aside that Kafka does not take. It stays in the table, with the reason."""
+        connection.execute(update(self._commands).where(self._commands.c.seq == seq).values(refused=reason))
+
+    def _sign_of_life(self, connection: Connection, now: int) -> int:
+        """Note that this relay runs; return how many do."""
+        relays = self._relays
+        until = now + self._lease_ms
+        known = connection.execute(update(relays).where(relays.c.relay == self._relay).values(until=until))
+        if known.rowcount == 0:
+            connection.execute(insert(relays).values(relay=self._relay, until=until))
+        connection.execute(delete(relays).where(relays.c.until < now))
+        return connection.scalar(select(func.count()).select_from(relays)) or 1
+
+    def _take(self, connection: Connection, now: int, wanted: int) -> list[int]:
+        shards = self._shards
+        is_free = shards.c.until < now
+        free = select(shards.c.shard).where(is_free).limit(wanted).with_for_update(skip_locked=True)
+        taken = []
+        for shard in list(connection.scalars(free)) if wanted > 0 else ():
+            # SQLite locks no rows: the condition is asked again with the write.
+            mine = update(shards).where(shards.c.shard == shard, is_free)
+            changed = connection.execute(mine.values(relay=self._relay, until=now + self._lease_ms))
+            if changed.rowcount:
+                taken.append(shard)
+        return taken
+
+    def _give_up(self, connection: Connection, given: list[int]) -> None:
+        mine = update(self._shards).where(self._shards.c.relay == self._relay, self._shards.c.shard.in_(given))
+        connection.execute(mine.values(relay=None, until=0))
+
+    def _hold(self, connection: Connection, shard: int) -> None:
+        """Lock the row of a shard until the end of the transaction. Raises ShardLost if another relay has it."""
+        shards = self._shards
+        mine = update(shards).where(shards.c.shard == shard, shards.c.relay == self._relay)
+        if connection.execute(mine.values(until=self._clock.now() + self._lease_ms)).rowcount == 0:
+            raise ShardLost(shard)
+
+
+def make_shard(tables: OutboxTables, shard: int, connection: Connection) -> None:
+    """Add the row of a shard. Raises sqlalchemy.exc.IntegrityError if another relay has just done so."""
+    known = select(func.count()).where(tables.shards.c.shard == shard)
+    if not connection.scalar(known):
+        connection.execute(insert(tables.shards).values(shard=shard, identity=str(uuid4())))
+
+
+def _first(found: list[tuple[int, int]]) -> list[int]:
+    """Return the first rows, until they have `MOST_BYTES`."""
+    chosen, total = [], 0
+    for seq, size in found:
+        chosen.append(seq)
+        total += size
+        if total >= MOST_BYTES:
+            break
+    return chosen
+
+
+def _row(row: Any) -> BookedRow:
+    headers = [
+        (name, value) for name, value in msgspec.msgpack.decode(row.headers, type=list[tuple[str, bytes | None]])
+    ]
+    return BookedRow(row.seq, row.booked_at, row.tenant, row.schedule_id, row.key, row.value, headers)

@@ -1,0 +1,78 @@
+"""The last batch of a shard that Kafka has: a mark that commits with the records of the batch, or not at all.
+
+A mark is the committed offset, and its metadata, of a consumer group that has no members, for partition 0 of the
+commands topic: the number of the batch, and the identity of the shard in its database. The broker forgets it
+`offsets.retention.minutes` (a week by default) after it last moved.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from aiokafka import TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+
+from light_scheduler.client.librdkafka_errors import failure
+from light_scheduler.connection import Connection
+
+TIMEOUT_S = 15.0
+_PAUSE_S = 0.1
+_END = "\0"
+"""Of the metadata: confluent-kafka reads on to the next zero byte, which librdkafka does not add."""
+_UNSETTLED = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+class Mark(NamedTuple):
+    """A batch of a shard."""
+
+    batch: int
+    identity: str
+
+
+def offsets_of(mark: Mark, topic: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return a mark as a transaction takes it."""
+    return {TopicPartition(topic, 0): OffsetAndMetadata(mark.batch, mark.identity + _END)}
+
+
+def read_mark(connection: Connection, group: str, topic: str) -> Mark | None:
+    """Return the mark of a group; None if there is none. Blocks. Raises BrokerError.
+
+    Waits until it is decided whether a transaction that moves it counts: aiokafka cannot ask for that.
+    """
+    consumer = Consumer(
+        {
+            **connection.librdkafka(),
+            "group.id": group,
+            "isolation.level": "read_committed",  # asks for marks of decided transactions only
+            "enable.auto.commit": False,
+            "log_level": 2,
+        }
+    )
+    try:
+        found = _committed(consumer, Place(topic, 0))
+    except KafkaException as error:
+        raise failure(f"cannot read the position of {group}", error.args[0]) from error
+    finally:
+        consumer.close()
+    return Mark(found.offset, (found.metadata or "").removesuffix(_END)) if found.offset >= 0 else None
+
+
+def _committed(consumer: Consumer, place: Place) -> Place:
+    """Return the committed offset of a place, as soon as the group has a coordinator. Raises KafkaException."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            (found,) = consumer.committed([place], timeout=TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _UNSETTLED or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return found

@@ -1,0 +1,246 @@
+"""The relay: sends what is booked, from asyncio code or from a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from uuid import uuid4
+
+from aiokafka.errors import KafkaError
+from sqlalchemy import Engine, MetaData, inspect
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.connection import Connection
+from light_scheduler.errors import ConfigurationError, SchedulerError
+from light_scheduler.model import TopicNames
+
+from .database import Database
+from .errors import OutboxError
+from .ledger import Ledger, make_shard
+from .shard import Route, ShardRelay, Step
+from .tables import DEFAULT_NAME, SHARDS, OutboxTables, define
+from .wakeup import woken_by_bookings
+
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.5, 30.0
+"""After failures, each pause is twice the last."""
+
+ATTENDS_A_LEASE = 3
+"""How often a relay gives a sign of life within its lease."""
+
+_FAILURES = (SchedulerError, KafkaError, SQLAlchemyError, OSError, TimeoutError)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RelayOptions:
+    """How a relay works. All durations are in seconds.
+
+    - `name`: name of the outbox, which is also that of its table.
+    - `app_id`, `commands_topic`: where commands go. Default of the topic: `{app_id}-commands`.
+    - `poll`: how often the relay looks for bookings that nobody told it of.
+    - `lease`: how long the shards of a relay that is gone wait for another.
+    """
+
+    name: str = DEFAULT_NAME
+    app_id: str = "light-scheduler"
+    commands_topic: str | None = None
+    poll: float = 0.5
+    lease: float = 5.0
+
+    @property
+    def topic(self) -> str:
+        return self.commands_topic or TopicNames(self.app_id).commands
+
+
+class OutboxRelay:
+    """Sends booked commands to the commands topic, each exactly once, until `stop`. For asyncio code.
+
+        relay = OutboxRelay("postgresql+psycopg://app@db/app", Connection("127.0.0.1:9092"))
+        await relay.run()
+
+    Any number of relays share the work. A relay that is killed at any moment loses and doubles nothing.
+    """
+
+    def __init__(
+        self,
+        database: str | Engine | AsyncEngine,
+        kafka: str | Connection = "127.0.0.1:9092",
+        options: RelayOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        on_step: Callable[[Step], None] = lambda _: None,
+    ) -> None:
+        """Create a relay. `database` is an engine, blocking or asyncio, or a URL of SQLAlchemy.
+
+        Raises ConfigurationError for a URL that is none. `on_step` is called after each step of `shard`.
+        """
+        self._options = options or RelayOptions()
+        self._database = Database(database)
+        self._connection = Connection(kafka) if isinstance(kafka, str) else kafka
+        self._clock = clock or SystemClock()
+        self._on_step = on_step
+        self._tables = define(MetaData(), self._options.name)
+        self._ledger = Ledger(self._tables, str(uuid4()), int(self._options.lease * 1_000), self._clock)
+        self._mine: dict[int, ShardRelay] = {}
+        self._owned: list[int] = []
+        self._attended_at = self._turn = 0
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Have `run` return after the batches that are under way. To be called in the loop that it runs in."""
+        self._is_stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Relay until `stop`. Failures of Kafka and of the database are logged, and tried again after a pause.
+
+        Raises ConfigurationError if the tables are not there.
+        """
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close)
+            await self._prepare()
+            await stack.enter_async_context(woken_by_bookings(self._database, self._tables.channel, self._wake))
+            pause = FIRST_PAUSE_S
+            while not self._is_stopping:
+                self._wake.clear()
+                try:
+                    sent = await self._round()
+                    pause = FIRST_PAUSE_S
+                except _FAILURES as error:
+                    self._attended_at = 0
+                    log.warning("the outbox waits for %g s: %s", pause, error)
+                    await self._pause(pause)
+                    pause = min(2 * pause, LAST_PAUSE_S)
+                    continue
+                if not sent:
+                    await self._pause(self._options.poll)
+
+    async def drain(self) -> int:
+        """Relay what is booked and is not another relay's, and return how many commands were sent.
+
+        Raises what `run` logs.
+        """
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close)
+            await self._prepare()
+            total = 0
+            while sent := await self._round():
+                total += sent
+            return total
+
+    async def _prepare(self) -> None:
+        """Add the rows of shards. Raises ConfigurationError if there are no tables."""
+        tables = self._tables
+        missing = await self._database.do(lambda connection: _missing(inspect(connection).get_table_names(), tables))
+        if missing:
+            raise ConfigurationError(
+                "database", f"has no table {', '.join(missing)}: create the tables of the outbox with your own"
+            )
+        for shard in range(SHARDS):
+            with contextlib.suppress(IntegrityError):
+                await self._database.do(partial(make_shard, tables, shard))
+
+    async def _round(self) -> int:
+        """Relay a batch of each shard that has rows, as far as there is time; return how many commands were sent."""
+        await self._attend()
+        waiting = await self._database.do(self._ledger.waiting)
+        sent = 0
+        failures: list[Exception] = []
+        for shard in sorted(waiting.intersection(self._owned), key=lambda shard: (shard - self._turn) % SHARDS):
+            try:
+                sent += await self._shard(shard).cycle()
+            except OutboxError as error:  # of this shard: the others go on
+                failures.append(error)
+            self._turn = shard + 1
+            if self._is_stopping or self._must_attend:
+                break
+        if failures and not sent:
+            raise failures[0]
+        return sent
+
+    @property
+    def _must_attend(self) -> bool:
+        return self._clock.now() - self._attended_at > self._options.lease * 1_000 / ATTENDS_A_LEASE
+
+    async def _attend(self) -> None:
+        """Keep this relay's shards, and have those that are its own now."""
+        if not self._must_attend:
+            return
+        self._owned = await self._database.do(self._ledger.attend)
+        self._attended_at = self._clock.now()
+        for shard in set(self._mine) - set(self._owned):
+            await self._mine.pop(shard).close()
+
+    def _shard(self, shard: int) -> ShardRelay:
+        if shard not in self._mine:
+            options = self._options
+            route = Route(self._connection, options.topic, f"{options.app_id}-outbox-{options.name}-{shard}")
+            self._mine[shard] = ShardRelay(
+                shard, route, self._ledger, self._database, clock=self._clock, on_step=self._on_step
+            )
+        return self._mine[shard]
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    async def _close(self) -> None:
+        for shard in self._mine.values():
+            await shard.close()
+        self._mine.clear()
+        try:
+            await self._database.do(self._ledger.leave)
+        except _FAILURES as error:
+            log.warning("others take the shards of this relay after its lease: %s", error)
+        await self._database.close()
+
+
+class BlockingOutboxRelay:
+    """An `OutboxRelay` for a thread or a process of its own. The arguments are the same."""
+
+    def __init__(
+        self,
+        database: str | Engine,
+        kafka: str | Connection = "127.0.0.1:9092",
+        options: RelayOptions | None = None,
+    ) -> None:
+        self._make = partial(OutboxRelay, database, kafka, options)
+        self._running: tuple[asyncio.AbstractEventLoop, OutboxRelay] | None = None
+        self._is_stopping = False
+
+    def run(self) -> None:
+        """Relay until `stop` is called, from any thread. Raises as `OutboxRelay.run`."""
+        asyncio.run(self._run())
+
+    def drain(self) -> int:
+        """Relay what is booked, and return how many commands were sent. Raises as `OutboxRelay.drain`."""
+        return asyncio.run(self._make().drain())
+
+    def stop(self) -> None:
+        """Have `run` return after the batches that are under way."""
+        self._is_stopping = True
+        if self._running is not None:
+            loop, relay = self._running
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(relay.stop)
+
+    async def _run(self) -> None:
+        relay = self._make()
+        self._running = asyncio.get_running_loop(), relay
+        if self._is_stopping:
+            relay.stop()
+        await relay.run()
+
+
+def _missing(found: list[str], tables: OutboxTables) -> list[str]:
+    return [table.name for table in (tables.commands, tables.shards, tables.relays) if table.name not in found]

@@ -1,0 +1,159 @@
+"""One shard's way from the database into Kafka.
+
+Each batch has a number. The commands of a batch and its mark are one transaction of Kafka, so the mark says which
+batches are in the commands topic. The steps, with what a crash after each of them leaves behind:
+
+    0. Take over. Fence whoever had the shard: its open transaction is aborted, its later ones fail. Read the mark.
+       Delete the rows of batches up to the mark, and free those beyond: their transaction can commit no more.
+    1. Claim. Give the next rows the next number, and commit that.          Not sent: the next owner frees them.
+    2. Send commands and mark as one transaction, and commit it.            Sent or not: the next owner's mark tells.
+    3. Settle. Delete the rows of the batch.                                Sent: the next owner deletes them.
+
+A relay that was frozen and wakes up as a former owner can do no harm: it is fenced in Kafka, steps 0 and 1 ask the
+database who the owner is, and the rows that step 3 deletes are in Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from light_scheduler.clock import Clock
+from light_scheduler.connection import Connection
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError
+from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.connection import broker_errors
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.wire import partition_for
+
+from .database import Database
+from .ledger import MOST_ROWS, Batch, Ledger
+from .marks import Mark, offsets_of, read_mark
+
+TRANSACTION_TIMEOUT_MS = 10_000
+MARK_LASTS_MS = 3_600_000
+"""How old a mark may be before the next batch: well below the time after which brokers forget it."""
+_ANY_SIZE = 2**31 - 1
+
+
+class Step(Enum):
+    """Where a relay stands in the life of a batch."""
+
+    FENCED = auto()
+    RECOVERED = auto()
+    CLAIMED = auto()
+    SENT = auto()
+    SETTLED = auto()
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a shard's commands go, and under which name: the transactional id and the group of its marks."""
+
+    connection: Connection
+    topic: str
+    name: str
+
+
+class ShardRelay:
+    """Relays one shard. `on_step` is called after each step."""
+
+    def __init__(
+        self,
+        shard: int,
+        route: Route,
+        ledger: Ledger,
+        database: Database,
+        clock: Clock,
+        on_step: Callable[[Step], None],
+    ) -> None:
+        self._shard = shard
+        self._route = route
+        self._ledger = ledger
+        self._database = database
+        self._clock = clock
+        self._on_step = on_step
+        self._producer: LaneProducer | None = None
+        self._identity = ""
+        self._marked_at = 0
+        self._suspects = 0
+
+    async def cycle(self) -> int:
+        """Relay a batch; return how many commands it had. After an error, the next call begins at step 0.
+
+        Raises BrokerError, LaneError, KafkaError, OutboxError and what the database raises.
+        """
+        try:
+            producer = self._producer or await self._take_over()
+            if self._clock.now() - self._marked_at > MARK_LASTS_MS:
+                await self.close()
+                producer = await self._take_over()
+            most = 1 if self._suspects else MOST_ROWS
+            batch = await self._database.do(lambda connection: self._ledger.claim(connection, self._shard, most))  # 1.
+            if batch is None:
+                return 0
+            self._on_step(Step.CLAIMED)
+            await self._send(producer, batch)  # 2.
+            self._on_step(Step.SENT)
+            await self._database.do(lambda connection: self._ledger.settle(connection, self._shard, batch.number))  # 3.
+            self._on_step(Step.SETTLED)
+        except BaseException:
+            await self.close()
+            raise
+        self._suspects = max(0, self._suspects - len(batch.rows))
+        return len(batch.rows)
+
+    async def close(self) -> None:
+        """Let go of the producer."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.discard()
+
+    async def _take_over(self) -> LaneProducer:
+        """Carry out step 0."""
+        route = self._route
+        producer = LaneProducer(KafkaClients(route.connection, TRANSACTION_TIMEOUT_MS), route.name)
+        self._producer = producer
+        with broker_errors(f"cannot take over {route.name}"):
+            await producer.fence()
+        self._on_step(Step.FENCED)
+        mark = await asyncio.to_thread(read_mark, route.connection, route.name, route.topic)
+        last = await self._database.do(lambda connection: self._ledger.recover(connection, self._shard, mark))
+        self._identity = last.identity
+        # Also if nothing has changed: it makes the mark young again, or the first one.
+        await self._commit(producer, RecordBatches(self._clock.now()), last.batch)
+        self._on_step(Step.RECOVERED)
+        return producer
+
+    async def _send(self, producer: LaneProducer, batch: Batch) -> None:
+        topic = self._route.topic
+        with broker_errors(f"cannot look up topic {topic}"):
+            partitions = await producer.partitions_of(topic)
+        batches = RecordBatches(self._clock.now(), limit_of=lambda _: _ANY_SIZE)
+        for row in batch.rows:
+            batches.timestamp = row.booked_at
+            batches.add((topic, partition_for(row.key, partitions)), row.key, row.value, row.headers)
+        try:
+            await self._commit(producer, batches, batch.number)
+        except (RecordsRefusedError, RecordTooLargeError) as error:
+            await self._refused(batch, error)
+            raise BrokerError(f"topic {topic} refused commands of the outbox: {error}") from error
+
+    async def _commit(self, producer: LaneProducer, batches: RecordBatches, number: int) -> None:
+        route = self._route
+        with broker_errors(f"cannot send to {route.topic}"):
+            await producer.commit(batches, route.name, offsets_of(Mark(number, self._identity), route.topic))
+        self._marked_at = self._clock.now()
+
+    async def _refused(self, batch: Batch, error: RecordsRefusedError | RecordTooLargeError) -> None:
+        """Find out which row it is, one by one, and set it aside; a topic that takes nothing is no row's fault."""
+        if isinstance(error, RecordsRefusedError) and (error.is_of_topic or error.may_pass):
+            return
+        if len(batch.rows) > 1:
+            self._suspects = len(batch.rows)
+            return
+        row = batch.rows[0]
+        await self._database.do(lambda connection: self._ledger.refuse(connection, row.seq, str(error)))

@@ -1,0 +1,79 @@
+"""The tables of an outbox, in the metadata of the application.
+
+    NAME            one row for each command that is booked and not yet known to be in Kafka
+    NAME_shards     one row for each shard: its identity, which relay has it until when, the number of its last batch
+    NAME_relays     one row for each relay that runs
+
+A command belongs to the shard of its key, so the commands of one key stay in order. `batch` is null until a relay has
+claimed the row. Instants are UTC epoch ms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, SmallInteger, String, Table, Text
+
+SHARDS = 8
+"""How many relays can work at the same time. Stored rows depend on it."""
+
+DEFAULT_NAME = "light_scheduler_outbox"
+
+_SEQUENCE = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows of this type only
+_FREE = "0"
+
+
+@dataclass(frozen=True)
+class OutboxTables:
+    """The three tables of one outbox."""
+
+    commands: Table
+    shards: Table
+    relays: Table
+
+    @property
+    def channel(self) -> str:
+        """The channel on which PostgreSQL tells relays of a booking."""
+        return self.commands.name
+
+
+def define(metadata: MetaData, name: str) -> OutboxTables:
+    """Add the tables to metadata. Raises sqlalchemy.exc.InvalidRequestError if it has them already."""
+    commands = Table(
+        name,
+        metadata,
+        Column("seq", _SEQUENCE, primary_key=True, autoincrement=True),
+        Column("shard", SmallInteger, nullable=False),
+        Column("batch", BigInteger),
+        Column("booked_at", BigInteger, nullable=False),
+        Column("tenant", String(64), nullable=False),
+        Column("schedule_id", Text, nullable=False),
+        Column("key", LargeBinary, nullable=False),
+        Column("value", LargeBinary),
+        Column("headers", LargeBinary, nullable=False),
+        Column("refused", Text),
+        Index(f"{name}_by_shard", "shard", "seq"),
+        sqlite_autoincrement=True,
+    )
+    shards = Table(
+        f"{name}_shards",
+        metadata,
+        Column("shard", SmallInteger, primary_key=True, autoincrement=False),
+        Column("identity", String(36), nullable=False),
+        Column("relay", String(36)),
+        Column("until", BigInteger, nullable=False, server_default=_FREE),
+        Column("batch", BigInteger, nullable=False, server_default=_FREE),
+    )
+    relays = Table(
+        f"{name}_relays",
+        metadata,
+        Column("relay", String(36), primary_key=True),
+        Column("until", BigInteger, nullable=False),
+    )
+    return OutboxTables(commands, shards, relays)
+
+
+def shard_of(key: bytes) -> int:
+    """Return the shard that the commands of a key belong to."""
+    return crc32(key) % SHARDS

@@ -56,9 +56,7 @@ def missing_rights(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[Mi
 def needed_rights(settings: Settings) -> dict[str, list[Operation]]:
     """Return what workers do with each topic: the application's own, and those of delay rules."""
     names = settings.topics
-    needed: dict[str, list[Operation]] = {spec.name: ["Write"] for spec in topic_plan(settings)}
-    for name in (names.results, names.idempotency, names.delays, names.delay_positions, names.tenants):
-        needed[name] = ["Read", "Write"]
+    needed: dict[str, list[Operation]] = {spec.name: ["Read", "Write"] for spec in topic_plan(settings)}
     for source in settings.inputs:  # written too: what belongs to another partition, or came over HTTP
         needed[source.name] = ["Read", "Write"]
         needed[names.changelog(source.name)] = ["Read", "Write", "DescribeConfigs"]

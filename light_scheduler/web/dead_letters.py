@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from aiohttp import web
@@ -13,7 +13,6 @@ from msgspec import UNSET, Meta, UnsetType
 from light_scheduler.clock import Clock
 from light_scheduler.errors import FormatError
 from light_scheduler.kafka.log_reader import Span
-from light_scheduler.model import DeadLetterCause
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
@@ -27,6 +26,8 @@ from .problems import ProblemError
 from .redrive import Redrive
 from .turns import Turns
 
+Cause = Literal["rejected", "refused", "missed", "unacknowledged"]
+
 _NAME = re.compile(r"(\d{1,9})-(\d{1,18})", re.ASCII)
 
 
@@ -35,7 +36,7 @@ class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant: Annotated[str, Meta(description="Only those of this tenant.")] | UnsetType = UNSET
     id: Annotated[str, Meta(description="Only those of this schedule.")] | UnsetType = UNSET
-    cause: Annotated[DeadLetterCause, Meta(description="Only those with this cause.")] | UnsetType = UNSET
+    cause: Annotated[Cause, Meta(description="Only those with this cause.")] | UnsetType = UNSET
     since: (
         Annotated[
             str, Meta(description="Only those since this instant: UTC epoch ms, or RFC 3339; default: the beginning.")

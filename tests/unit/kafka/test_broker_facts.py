@@ -17,10 +17,8 @@ def test_workers_write_every_topic_and_read_what_they_go_by() -> None:
     ):
         assert rights.pop(commands) == {READ, WRITE}, "commands are passed on, and come over HTTP"
         assert rights.pop(changelog) == {READ, WRITE, DESCRIBE_CONFIGS}
-    assert {"app-history", "app-results", "app-dead-letters"} <= rights.keys()
-    for name in ("app-results", "app-idempotency", "app-delays", "app-delay-positions"):
-        assert rights.pop(name) == {READ, WRITE}
-    assert all(needed == {WRITE} for needed in rights.values())
+    assert {"app-history", "app-results", "app-dead-letters", "app-tenants"} <= rights.keys()
+    assert all(needed == {READ, WRITE} for needed in rights.values()), "they are shown over HTTP, or followed"
 
 
 def test_topics_of_delay_rules_are_read_and_written() -> None:

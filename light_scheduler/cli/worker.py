@@ -41,7 +41,7 @@ def command(settings: Settings) -> None:
     from light_scheduler.application import build
 
     app = build(settings)
-    sys.argv = ["light-scheduler", "worker"]  # what Faust's own command line reads
+    sys.argv[:] = ["light-scheduler", "worker"]  # what Faust's own command line reads: this very list
     try:
         app.main()
     except SystemExit as end:

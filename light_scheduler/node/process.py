@@ -28,7 +28,7 @@ def main() -> None:
     job = decoded(sys.stdin.buffer.readline())
     when_parent_ends(_end_in_order)
     app = build(job.settings, process=job.process, shared=[socket.socket(fileno=each) for each in job.sockets])
-    sys.argv = ["light-scheduler", "worker"]  # what Faust's own command line reads
+    sys.argv[:] = ["light-scheduler", "worker"]  # what Faust's own command line reads: this very list
     try:
         app.main()
     except SystemExit as end:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,13 @@ from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 WORKER = [sys.executable, "-m", "faust", "-A", "light_scheduler", "worker"]
 
 
-def start(folder: Path, **settings: str) -> subprocess.Popen[str]:
+def start(folder: Path, command: Sequence[str] = WORKER, **settings: str) -> subprocess.Popen[str]:
     """Start a worker whose broker is not there."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)}
     given = {"broker": f"127.0.0.1:{free_port()}", "web_port": str(free_port()), "data_dir": str(folder), **settings}
     environment |= {ENVIRONMENT_PREFIX + name.upper(): value for name, value in given.items()}
     return subprocess.Popen(
-        WORKER, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -99,6 +100,21 @@ def test_without_a_broker_a_worker_writes_nothing_but_json_lines_until_it_is_sto
     ]
     assert logged[1]["message"].startswith("waiting: cannot reach Kafka at 127.0.0.1:")
     assert all(line["at"].endswith("Z") for line in logged)
+
+
+def test_options_of_the_worker_command_are_not_taken_for_those_of_faust(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "worker"]
+    worker = start(tmp_path, command=[*command, "--app-id", "orders", "--web-port", str(free_port())])
+    assert worker.stderr is not None
+    lines = []
+    for line in worker.stderr:
+        lines.append(line)
+        if "waiting" in line:
+            break
+    worker.send_signal(signal.SIGINT)
+    worker.communicate(timeout=30)
+    assert "application orders, Kafka at" in lines[0]
+    assert "waiting: cannot reach Kafka" in lines[-1]
 
 
 def test_a_port_in_use_is_one_line_of_error(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from .channel import CONNECT_TIMEOUT_S, MakeCommand, no_answer, unanswered
 from .commands import CommandToSend
 from .deadline import Deadline
 from .errors import NotDelivered
-from .librdkafka_errors import NO_ANSWER, failure, unreachable
+from .librdkafka_errors import MISSING, NO_ANSWER, failure, unreachable
 from .questions import Question
 from .receipt import Receipt, Unanswered
 from .worker_api import WorkerApi, required
@@ -202,7 +202,9 @@ class BlockingChannel:
             found = self._producer.client.list_topics(topic, timeout=self._connect_timeout).topics[topic]
         except KafkaException as error:
             raise failure(doing, error.args[0]) from error
-        if found.error is not None or not found.partitions:
+        if found.error is not None and found.error.code() not in MISSING:
+            raise failure(doing, found.error)
+        if not found.partitions:
             raise BrokerError(
                 f"topic {topic} does not exist or cannot be looked up; `light-scheduler topics create` makes it"
             )

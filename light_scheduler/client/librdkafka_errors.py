@@ -16,7 +16,7 @@ from light_scheduler.errors import BrokerError, BrokerUnreachable, InvalidComman
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._MSG_TIMED_OUT)
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE)
 _DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def failure(doing: str, error: Any) -> BrokerError | InvalidCommand:
         return BrokerError(f"{doing}: the broker did not answer in time")
     if code in _DENIED:
         return BrokerError(f"{doing}: this user has no right to do so; docs/security.md lists the rights to give")
-    if code in _MISSING:
+    if code in MISSING:
         return BrokerError(
             f"{doing}: the topic or partition does not exist; `light-scheduler topics create` makes topics"
         )

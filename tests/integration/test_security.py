@@ -120,6 +120,11 @@ async def test_a_blocking_client_reads_results_and_history_without_a_right_to_a_
 ) -> None:
     settings = settings_of({**secured.settings("PLAIN"), "app_id": application.settings.app_id})
     revoke(secured.servers, secured.principal("PLAIN"))
+    with (
+        BlockingSchedulerClient(settings.connection, app_id=settings.app_id) as client,
+        pytest.raises(BrokerError, match=r"cannot look up topic .*: this user has no right to do so"),
+    ):
+        client.schedule("a", topic=application.target, after="1h", wait=False)
     grant(secured.servers, secured.principal("PLAIN"), producer_rights(settings))
     await application.start_worker()
 

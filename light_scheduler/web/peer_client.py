@@ -18,6 +18,9 @@ from .cluster import Access
 SCOPE_HEADER = "Light-Scheduler-Scope"
 LOCAL_SCOPE = "local"
 
+MOST_CONNECTIONS = 100
+"""To each worker: one that hangs takes those to the others from nobody."""
+
 
 class PeerClient:
     """Signs each question; `tls` is for workers at https addresses. An async context manager."""
@@ -26,7 +29,7 @@ class PeerClient:
         self._access = access
         self._clock = clock
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=tls),
+            connector=aiohttp.TCPConnector(ssl=tls, limit=0, limit_per_host=MOST_CONNECTIONS),
             headers={SCOPE_HEADER: LOCAL_SCOPE},
             cookie_jar=aiohttp.DummyCookieJar(),
         )

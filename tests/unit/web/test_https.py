@@ -15,6 +15,7 @@ from light_scheduler.client.worker_api import WorkerApi
 from light_scheduler.connection import HttpSecurity
 from light_scheduler.connection.http_tls import client_context, server_context
 from light_scheduler.errors import ClientError
+from light_scheduler.host.alive import takes_connections
 from light_scheduler.host.page import page_of
 from light_scheduler.web.listener import _TLS_TIMEOUTS, LimitedSite
 from light_scheduler.web.middlewares import MIDDLEWARES
@@ -83,6 +84,13 @@ async def test_who_is_not_let_in_is_told_which_setting_to_change(
                 await line.ask("GET", "/live")
         with pytest.raises(ClientError, match=reason):
             await asyncio.to_thread(WorkerApi(url.strip(), None, security)._asked, "GET", "/live", None)
+
+
+async def test_whether_it_is_alive_can_be_seen_without_a_certificate_and_leaves_no_trace(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await asyncio.to_thread(takes_connections, "127.0.0.1", port, timeout=5)
+    assert caplog.messages == []
 
 
 async def test_a_client_that_never_sets_up_tls_takes_no_place_for_ever(

@@ -43,11 +43,11 @@ class Sender:
         self, settings: Settings, tenant: str, url: str | None, *, wait: bool, timeout: int, as_json: bool
     ) -> None:
         self.tenant = tenant
-        self._settings = settings
+        self.settings = settings
+        self.waits = wait
+        self.timeout_s = timeout / 1_000
+        self.as_json = as_json
         self._url = url or settings.web_url
-        self._wait = wait
-        self._timeout_s = timeout / 1_000
-        self._as_json = as_json
 
     def send(self, make: MakeCommand, *, find: str | None = None) -> None:
         """Send a command and print the result or receipt; exit with 1 if it was refused or found nothing.
@@ -59,10 +59,10 @@ class Sender:
         quiet_kafka_client()
         with invalid_commands_as_wrong_use():
             answer = asyncio.run(self._sent(make, find))
-        report(answer, as_json=self._as_json)
+        report(answer, as_json=self.as_json)
 
     async def _sent(self, make: MakeCommand, find: str | None) -> Result | Receipt:
-        settings = self._settings
+        settings = self.settings
         check_command(make(None))  # what is wrong is said before a worker or a broker is asked for
         async with Channel(
             settings.connection.aiokafka(),
@@ -73,9 +73,9 @@ class Sender:
             place = None if find is None else await place_of(settings, self._url, self.tenant, find)
             if place is not None:
                 make = _placed(make, place)
-            if self._wait:
-                return await channel.ask(make, self._timeout_s)
-            return await channel.send(make(None), self._timeout_s)
+            if self.waits:
+                return await channel.ask(make, self.timeout_s)
+            return await channel.send(make(None), self.timeout_s)
 
 
 def _placed(make: MakeCommand, place: Location) -> MakeCommand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -23,6 +24,7 @@ from .header_options import header_options
         'schedule --id order-1 --after 15m --target-topic reminders --payload "pay!"',
         'schedule --id daily --cron "0 9 * * 1-5" --timezone Europe/Prague --target-topic reminders',
         "schedule --id poll --every 5m --max-firings 100 --target-topic reminders",
+        "schedule --from-file schedules.jsonl",
     ),
 )
 @click.option("--id", metavar="ID", help="Id of the schedule. Default: the key, or a new id.")
@@ -30,8 +32,7 @@ from .header_options import header_options
     "--key", metavar="KEY", help="Entity key: commands with the same key are carried out in order. Default: the id."
 )
 @header_options(*TIME_RULE)
-@header_options("target-topic", required=("target-topic",))
-@header_options("target-key", "target-key-base64", "target-partition", "target-partition-key")
+@header_options("target-topic", "target-key", "target-key-base64", "target-partition", "target-partition-key")
 @click.option("--payload", metavar="TEXT", help="Payload of the message as text. Default: empty.")
 @click.option("--payload-file", type=click.File("rb"), metavar="FILE", help="Read the payload from a file; - is stdin.")
 @click.option("--payload-base64", metavar="BASE64", help="Payload of the message as base64.")
@@ -41,6 +42,20 @@ from .header_options import header_options
 )
 @header_options("ttl", "priority", "labels", "paused", "ack-timeout", "max-attempts", "overlap")
 @header_options("on-conflict", "expected-version")
+@click.option(
+    "--from-file",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Send the commands of a file: JSON Lines, or CSV if its name ends in .csv. Goes on where it ended before.",
+)
+@click.option(
+    "--refused",
+    "refused_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --from-file: where refused rows go, with reasons. Default: FILE.refused.jsonl.",
+)
 @sending_options
 def command(
     sender: Sender,
@@ -50,6 +65,8 @@ def command(
     payload_null: bool,
     target_key_base64: str | None,
     headers: tuple[str, ...],
+    path: Path | None,
+    refused_path: Path | None,
     **given: Any,
 ) -> None:
     """Schedule a message and print the answer of the scheduler.
@@ -57,9 +74,23 @@ def command(
     Choose when with one of --at, --after, --every, --cron and --backoff. Without any of them the message is delivered
     now. `light-scheduler preview` takes the same options and shows when a schedule fires.
 
+    With --from-file, each line is a command in the JSON form, or a row whose columns are these options.
+
     Exit code 1: the scheduler refused the command or did not answer in time, or the broker cannot be reached.
     """
     request: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if path is not None:
+        from .schedule_file import load
+
+        _refuse_others(
+            *request.values(), headers, payload, payload_file, payload_base64, payload_null, target_key_base64
+        )
+        load(sender, path, "csv" if path.suffix.lower() == ".csv" else "jsonl", refused_path)
+        return
+    if refused_path is not None:
+        raise click.UsageError("--refused needs --from-file")
+    if "target_topic" not in request:
+        raise click.UsageError("Missing option '--target-topic'.")
     request["topic"] = request.pop("target_topic")
     request["headers"] = [_header(header) for header in headers]
     request["payload"] = _payload(payload, payload_file, payload_base64, payload_null)
@@ -75,6 +106,12 @@ def command(
         lambda reply_to: schedule_command(sender.tenant, whole, generated_id=generated_id, reply_to=reply_to),
         find=None if "key" in request else request.get("id"),
     )
+
+
+def _refuse_others(*given: Any) -> None:
+    """Refuse options of one schedule beside a file of many."""
+    if any(given):
+        raise click.UsageError("--from-file takes no options of one schedule: put them into the rows of the file")
 
 
 def _payload(text: str | None, file: IO[bytes] | None, encoded: str | None, null: bool) -> bytes | None:

@@ -500,7 +500,7 @@ class BlockingSchedulerClient:
                 return
 
     def list_dead_letters(
-        self, *, id: str | None = None, cause: DeadLetterCause | None = None, since: Instant | None = None
+        self, *, id: str | None = None, cause: DeadLetterCause | str | None = None, since: Instant | None = None
     ) -> Generator[DeadLetterSummary, None, None]:
         """Yield the dead letters of the tenant, the newest first: rejected commands, and firings that were set aside.
 

@@ -139,7 +139,7 @@ def history_question(
 
 
 def dead_letters_question(
-    tenant: str, id: str | None, cause: DeadLetterCause | None, since: Instant | None, cursor: str | None
+    tenant: str, id: str | None, cause: DeadLetterCause | str | None, since: Instant | None, cursor: str | None
 ) -> Question[DeadLetterPage]:
     """Ask for a page of dead letters. Raises InvalidCommand for a wrong instant."""
     parameters = {"limit": str(PAGE_SIZE), "tenant": tenant, **_since(since)}

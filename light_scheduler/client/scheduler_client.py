@@ -497,7 +497,7 @@ class SchedulerClient:
                 return
 
     async def list_dead_letters(
-        self, *, id: str | None = None, cause: DeadLetterCause | None = None, since: Instant | None = None
+        self, *, id: str | None = None, cause: DeadLetterCause | str | None = None, since: Instant | None = None
     ) -> AsyncGenerator[DeadLetterSummary, None]:
         """Yield the dead letters of the tenant, the newest first: rejected commands, and firings that were set aside.
 

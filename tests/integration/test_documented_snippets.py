@@ -47,8 +47,14 @@ ALL_PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs
 
 ELSEWHERE = tuple(f"light-scheduler {name}" for name in ("up", "broker", "worker", "bench", "pipeline"))
 OF_THE_MACHINE = ("pip ", "python3 ", "python ", ". ", "export ", "kafka-acls.sh ")
-MADE_UP = ("light-scheduler complete ", "curl -X POST $S/again/complete")
-"""Their firing is one that nobody has delivered."""
+MADE_UP = (
+    "light-scheduler complete ",
+    "light-scheduler dead-letters show ",
+    "light-scheduler dead-letters redrive ",
+    "curl -X POST $S/again/complete",
+    "curl -X POST 'http://127.0.0.1:6066/api/v1/dead-letters/",
+)
+"""Their firing is one that nobody has delivered, and their dead letter is none."""
 REFUSES_SOME = ("light-scheduler dry-run ",)
 
 
@@ -97,6 +103,11 @@ def shell(served: Application, placed: Callable[[str], str], tmp_path: Path, mon
     (tmp_path / "commands.jsonl").write_text(
         next(snippet.text for snippet in snippets(ROOT / "docs" / "command-line.md") if snippet.language == "jsonl")
     )
+    (tmp_path / "schedules.jsonl").write_text(
+        json.dumps({"id": "of-a-file", "trigger": {"after": "1h"}, "target": {"topic": served.target}})
+    )
+    table = next(snippet.text for snippet in snippets(ROOT / "docs" / "command-line.md") if snippet.language == "csv")
+    (tmp_path / "schedules.csv").write_text(table.replace("reminders", served.target))
     (tmp_path / "kafka-password").write_text("secret")
     Authority(tmp_path, "ca")
     CliRunner().invoke(cli, ["cancel", "--all", "--yes"], catch_exceptions=False)

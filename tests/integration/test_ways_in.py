@@ -7,6 +7,7 @@ import json
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 from support.application import Application
 from support.waiting import eventually
 
-from light_scheduler.cli import cli
+from light_scheduler.cli import cli, schedule_file
 from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, parse_firing
 from light_scheduler.client.errors import CommandRefused
 from light_scheduler.clock import SystemClock
@@ -264,3 +265,67 @@ async def test_a_firing_that_its_target_refused_is_redriven_once_the_target_is_t
         assert [event.event.value for event in told] == ["fired", "dead_lettered", "scheduled"]
         assert told[0].reason == f"redriven from dead letter {found.letter}"
         assert (firing.version, firing.sequence, firing.attempt) == (told[1].version, told[1].sequence, told[1].attempt)
+
+
+async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes_on(
+    served: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule_file, "CHUNK", 2)
+    kafka = ("--app-id", served.settings.app_id, "--broker", served.settings.broker, "--json")
+    target = {"target": {"topic": served.target}}
+    rows: list[Any] = [{"id": f"f-{number}", "trigger": {"at": YEAR_2100}, **target} for number in range(5)]
+    rows[1] |= {"trigger": {"cron": "61 * * * *"}}
+    rows[2] |= {"expected_version": 7}
+    del rows[4]["id"]
+    file = tmp_path / "rows.jsonl"
+
+    def write(rows: list[Any]) -> None:
+        file.write_text("\n".join(map(json.dumps, rows)) + "\nnonsense\n", encoding="utf-8")
+
+    async def load(code: int, path: Path = file, *more: str) -> Any:
+        arguments = ("schedule", "--from-file", str(path), *kafka, *more)
+        result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout) if code < 2 else result.stderr
+
+    def refused(name: str) -> list[Any]:
+        text = (tmp_path / f"{name}.refused.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    async with served.client(url=served.workers[0].url) as client:
+
+        async def pending() -> dict[str, int]:
+            return {each.id: each.version async for each in client.list()}
+
+        write(rows)
+        assert await load(1) == {"lines": 6, "sent": 3, "refused": 3}
+        first = await pending()
+        assert len(first) == 3
+        assert {"f-0": 1, "f-3": 1}.items() <= first.items()
+        expected = [(2, "trigger.cron"), (3, None), (6, "body")]
+        assert [(each["line"], each["field"]) for each in refused("rows.jsonl")] == expected
+        assert json.loads(refused("rows.jsonl")[1]["row"]) == rows[2]
+
+        # What was sent is not sent again; what was added is.
+        with file.open("a", encoding="utf-8") as more:
+            more.write(json.dumps(rows[0] | {"id": "added"}))
+        assert await load(1) == {"lines": 7, "sent": 4, "refused": 3}
+        assert await pending() == {**first, "added": 1}
+        write(rows[1:])
+        assert "it has changed" in await load(2)
+
+        table = tmp_path / "rows.csv"
+        table.write_text(
+            f'id,at,target-topic,payload,header.kind\nc-1,{YEAR_2100},{served.target},"two\nlines",a\n'
+            f"c-2,soon,{served.target},,\nc-3,{YEAR_2100},{served.target}\n",
+            encoding="utf-8",
+        )
+        assert await load(1, table) == {"lines": 5, "sent": 1, "refused": 2}
+        assert [(each["line"], each["field"]) for each in refused("rows.csv")] == [(4, "at"), (5, None)]
+        shown = await client.get("c-1")
+        assert shown is not None
+        assert (shown.payload, shown.headers) == (b"two\nlines", [("kind", b"a")])
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("id,target\n", encoding="utf-8")
+    assert "'target' is not known" in await load(2, wrong)
+    assert "--from-file takes no options of one schedule" in await load(2, table, "--at", "1")

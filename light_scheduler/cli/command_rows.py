@@ -1,0 +1,130 @@
+"""Rows of a file as commands: JSON Lines in the JSON form, or CSV with the options of `schedule` as columns."""
+
+from __future__ import annotations
+
+import csv
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from light_scheduler.client import ScheduleRequest
+from light_scheduler.client.channel import MakeCommand
+from light_scheduler.client.commands import schedule_command
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.web.requested import requested
+from light_scheduler.wire.fields import CONTROL_PREFIX, closest
+from light_scheduler.wire.json_form import json_name
+
+from .loading import LoadedLines
+
+Format = Literal["jsonl", "csv"]
+
+HEADER = "header."
+"""Columns of CSV whose names begin so are headers of the message."""
+
+_PLAIN = frozenset({"id", "key", "payload", "target-topic"})
+_COLUMNS = _PLAIN | {
+    name.replace("_", "-") for name in ScheduleRequest.__annotations__ if name not in ("topic", "headers")
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: the number of its last line, its text, and its command, or what is wrong with it."""
+
+    line: int
+    text: str
+    make: MakeCommand | None
+    field: str | None = None
+    reason: str | None = None
+
+
+def rows_of(lines: LoadedLines, format: Format, tenant: str) -> Iterator[Row]:
+    """Read rows from where the lines are. `tenant` is for rows that name none.
+
+    A row without an id and without a key gets an id that is the same each time this load reads it. Raises ValueError
+    for columns of CSV that are not known.
+    """
+    return _json_rows(lines, tenant) if format == "jsonl" else _csv_rows(lines, tenant)
+
+
+def field_name(field: str | None, format: Format) -> str | None:
+    """Return the name of a field as the file spells it, of a result that names a header."""
+    if field is None:
+        return None
+    return json_name(field) if format == "jsonl" else field.removeprefix(CONTROL_PREFIX)
+
+
+def _json_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
+    for line in lines:
+        if not line.strip():
+            continue
+        text, number = line.rstrip("\r\n"), lines.number
+        defaults = {"command": "schedule", "tenant": tenant}
+        try:
+            if "key" not in _members(text):  # which is the id otherwise
+                defaults["id"] = _made_id(lines)
+            make = requested(text.encode(), {}, lambda _: [], defaults).record
+        except InvalidCommand as error:
+            yield Row(number, text, None, error.field, error.reason)
+        else:
+            yield Row(number, text, make)
+
+
+def _members(text: str) -> dict[str, msgspec.Raw]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError as error:
+        raise InvalidCommand("body", f"is no JSON object: {error}") from None
+
+
+def _csv_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
+    columns = next(csv.reader([lines.first]), [])
+    for name in columns:
+        if name not in _COLUMNS and not name.startswith(HEADER):
+            known = f"{', '.join(sorted(_COLUMNS))}, {HEADER}NAME"
+            raise ValueError(f"column {name!r} is not known{closest(name, _COLUMNS) or '.'} Columns: {known}")
+    texts: list[str] = []
+
+    def noted() -> Iterator[str]:
+        for line in lines:
+            texts.append(line)
+            yield line
+
+    for cells in csv.reader(noted()):
+        text, number = "".join(texts).rstrip("\r\n"), lines.number
+        texts.clear()
+        if not cells or number == 1:
+            continue
+        if len(cells) != len(columns):
+            yield Row(number, text, None, None, f"has {len(cells)} cells, and there are {len(columns)} columns")
+            continue
+        request = _request({name: cell for name, cell in zip(columns, cells, strict=True) if cell})
+        try:
+            yield Row(number, text, _maker(request, tenant, _made_id(lines)))
+        except InvalidCommand as error:
+            yield Row(number, text, None, field_name(error.field, "csv"), error.reason)
+
+
+def _request(cells: dict[str, str]) -> dict[str, Any]:
+    headers = [(name.removeprefix(HEADER), cell) for name, cell in cells.items() if name.startswith(HEADER)]
+    request: dict[str, Any] = {
+        name.replace("-", "_"): cell for name, cell in cells.items() if not name.startswith(HEADER)
+    }
+    if "target_topic" in request:
+        request["topic"] = request.pop("target_topic")
+    return {**request, "payload": request.get("payload", "").encode(), "headers": headers}
+
+
+def _maker(request: dict[str, Any], tenant: str, made_id: str) -> MakeCommand:
+    """Raises InvalidCommand."""
+    whole = ScheduleRequest(**request)  # type: ignore[typeddict-item]  # text stands for every type of argument
+    schedule_command(tenant, whole, generated_id=made_id)
+    return lambda reply_to: schedule_command(tenant, whole, generated_id=made_id, reply_to=reply_to)
+
+
+def _made_id(lines: LoadedLines) -> str:
+    return str(uuid.uuid5(uuid.UUID(lines.name), str(lines.number)))

@@ -11,8 +11,10 @@ from light_scheduler.wire import derived_id
 
 if TYPE_CHECKING:
     from .blocking_client import BlockingSchedulerClient
+    from .consumer import FiringConsumer
     from .errors import CommandRefused, NotDelivered, ResultTimeout
     from .firings import Firing, RetriesExhausted, attempt_of, original_due, parse_firing
+    from .handling import HandlingRules
     from .later import Record, record_for
     from .options import (
         FROM_CONTENT,
@@ -42,8 +44,10 @@ __all__ = [
     "DeadLetterDetail",
     "DeadLetterSummary",
     "Firing",
+    "FiringConsumer",
     "FixedDelay",
     "FixedRate",
+    "HandlingRules",
     "ListOptions",
     "ManyOptions",
     "NotDelivered",
@@ -73,8 +77,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "blocking_client": ("BlockingSchedulerClient",),
+        "consumer": ("FiringConsumer",),
         "errors": ("CommandRefused", "NotDelivered", "ResultTimeout"),
         "firings": ("Firing", "RetriesExhausted", "attempt_of", "original_due", "parse_firing"),
+        "handling": ("HandlingRules",),
         "later": ("Record", "record_for"),
         "options": (
             "FROM_CONTENT",

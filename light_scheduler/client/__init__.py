@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TimeRule,
         When,
     )
+    from .periodic import JobChange, SyncPlan
     from .questions import ListOptions
     from .receipt import Receipt, Unanswered
     from .scheduler_client import SchedulerClient
@@ -48,6 +49,7 @@ __all__ = [
     "FixedDelay",
     "FixedRate",
     "HandlingRules",
+    "JobChange",
     "ListOptions",
     "ManyOptions",
     "NotDelivered",
@@ -63,6 +65,7 @@ __all__ = [
     "ScheduleOptions",
     "ScheduleRequest",
     "SchedulerClient",
+    "SyncPlan",
     "TimeRule",
     "Unanswered",
     "When",
@@ -93,6 +96,7 @@ __getattr__ = lazy_names(
             "TimeRule",
             "When",
         ),
+        "periodic": ("JobChange", "SyncPlan"),
         "receipt": ("Receipt", "Unanswered"),
         "questions": ("ListOptions",),
         "scheduler_client": ("SchedulerClient",),

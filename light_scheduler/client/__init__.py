@@ -11,8 +11,10 @@ from light_scheduler.wire import derived_id
 
 if TYPE_CHECKING:
     from .blocking_client import BlockingSchedulerClient
+    from .consumer import FiringConsumer
     from .errors import CommandRefused, NotDelivered, ResultTimeout
     from .firings import Firing, RetriesExhausted, attempt_of, original_due, parse_firing
+    from .handling import HandlingRules
     from .later import Record, record_for
     from .options import (
         FROM_CONTENT,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         TimeRule,
         When,
     )
+    from .periodic import JobChange, SyncPlan
     from .questions import ListOptions
     from .receipt import Receipt, Unanswered
     from .scheduler_client import SchedulerClient
@@ -42,8 +45,11 @@ __all__ = [
     "DeadLetterDetail",
     "DeadLetterSummary",
     "Firing",
+    "FiringConsumer",
     "FixedDelay",
     "FixedRate",
+    "HandlingRules",
+    "JobChange",
     "ListOptions",
     "ManyOptions",
     "NotDelivered",
@@ -59,6 +65,7 @@ __all__ = [
     "ScheduleOptions",
     "ScheduleRequest",
     "SchedulerClient",
+    "SyncPlan",
     "TimeRule",
     "Unanswered",
     "When",
@@ -73,8 +80,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "blocking_client": ("BlockingSchedulerClient",),
+        "consumer": ("FiringConsumer",),
         "errors": ("CommandRefused", "NotDelivered", "ResultTimeout"),
         "firings": ("Firing", "RetriesExhausted", "attempt_of", "original_due", "parse_firing"),
+        "handling": ("HandlingRules",),
         "later": ("Record", "record_for"),
         "options": (
             "FROM_CONTENT",
@@ -87,6 +96,7 @@ __getattr__ = lazy_names(
             "TimeRule",
             "When",
         ),
+        "periodic": ("JobChange", "SyncPlan"),
         "receipt": ("Receipt", "Unanswered"),
         "questions": ("ListOptions",),
         "scheduler_client": ("SchedulerClient",),

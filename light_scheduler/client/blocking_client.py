@@ -6,7 +6,7 @@ Made from scheduler_client.py by `make docs`: change that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack, overload
 
 from light_scheduler.clock import Clock, SystemClock
@@ -61,6 +61,7 @@ from .options import (
     UserHeaders,
     When,
 )
+from .periodic import GROUP_LABEL, SYNC_TRIES, F, JobChange, Jobs, SyncPlan
 from .questions import (
     ListOptions,
     dead_letter_question,
@@ -131,6 +132,7 @@ class BlockingSchedulerClient:
         self.tenant = tenant
         self.commands_topic = commands_topic or names.commands
         self._history_topic = names.history
+        self._jobs = Jobs()
         self._clock = clock or SystemClock()
         self._channel = BlockingChannel(
             connection_of(bootstrap_servers, security),
@@ -365,6 +367,71 @@ class BlockingSchedulerClient:
         request = later_request(firing.key, firing.payload, topic, f"{next_try.delay}ms", next_try.headers, next_try.id)
         request["on_conflict"] = "keep"
         return self._channel.send(schedule_command(firing.tenant, request), timeout)
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        name: str | None = None,
+        payload: bytes | None = b"",
+        **options: Unpack[ScheduleOptions],
+    ) -> Callable[[F], F]:
+        """Declare a periodic job by a cron expression, as a decorator of its function; `sync` schedules it.
+
+        The default of `name`, which is the schedule's id, is the function's. `options` are those of `schedule`.
+        """
+        return self._jobs.declare(name, {"cron": expression}, payload, options)
+
+    def every(
+        self,
+        interval: Span,
+        *,
+        name: str | None = None,
+        payload: bytes | None = b"",
+        **options: Unpack[ScheduleOptions],
+    ) -> Callable[[F], F]:
+        """Declare a periodic job with a fixed interval, as `cron` does."""
+        return self._jobs.declare(name, {"every": interval}, payload, options)
+
+    def job_of(self, firing: Firing) -> Callable[..., Any]:
+        """Return the function of the periodic job that a firing is of. Raises ClientError if none is declared."""
+        return self._jobs.function_of(firing)
+
+    def sync(
+        self, group: str, *, remove: bool = False, dry_run: bool = False, timeout: float = DEFAULT_TIMEOUT
+    ) -> SyncPlan:
+        """Schedule the periodic jobs that are declared; from any number of replicas, and at the same time.
+
+        A job whose definition is as it was keeps its version. `group` names the application: with `remove`, pending
+        jobs of the group that are not declared are cancelled. Returns what differed; with `dry_run`, changes nothing.
+        Asks the worker at `url`, as `list`. Raises ClientError if a schedule of a job's name is not of the group.
+        """
+        planned: SyncPlan | None = None
+        for _ in range(SYNC_TRIES):
+            pending = list(self.list(labels={GROUP_LABEL: group}))
+            plan = self._jobs.plan(self.tenant, group, pending, remove=remove)
+            planned = planned or plan
+            if dry_run or not plan.changes:
+                return planned
+            for change in plan.changes:
+                self._synced(change, timeout)
+        raise ClientError(
+            f"group {group} is not as declared after {SYNC_TRIES} tries: others change it, or a schedule of another "
+            f"group has a name of these: {', '.join(change.name for change in plan.changes)}"
+        )
+
+    def _synced(self, change: JobChange, timeout: float) -> None:
+        """Make a change, unless somebody else has changed the schedule meanwhile."""
+        options: CommandOptions = {"timeout": timeout, "raise_on_refusal": False}
+        if change.request is None:
+            self._control("cancel", change.name, True, {**options, "expected_version": change.version})
+            return
+        request: ScheduleRequest = {**change.request, "expected_version": change.version}
+        if change.version is None:
+            request["on_conflict"] = "keep"
+        result = self._answered(self._maker(request), options)
+        if result.outcome is Outcome.REJECTED:
+            raise CommandRefused(result)
 
     def cancel_many(self, **options: Unpack[ManyOptions]) -> Result:
         """Cancel all schedules that `ManyOptions` selects. After the result, none of them fires.

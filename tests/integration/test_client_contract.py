@@ -274,6 +274,20 @@ async def test_dead_letters_are_listed_shown_and_sent_again(subject: Subject) ->
         _ = [each async for each in client.list_dead_letters(since="yesterday")]
 
 
+async def test_periodic_jobs_keep_their_version_until_they_change(subject: Subject) -> None:
+    client, name, group = subject.client, subject.id(), subject.id()
+    client.cron("0 9 * * 1-5", name=name, topic=subject.topic, timezone="Europe/Prague")(print)
+    assert [str(await client.sync(group)), str(await client.sync(group))] == [
+        f"+ {name} cron=0 9 * * 1-5 timezone=Europe/Prague topic={subject.topic}\n= 0 unchanged",
+        "= 1 unchanged",
+    ]
+    await client.reschedule(name, cron="0 10 * * *")
+    await client.schedule(name, topic=subject.topic, every="1h", labels={"job-group": group})
+    await client.sync(group, remove=True)
+    (row,) = [row async for row in client.list(labels={"job-group": group})]
+    assert (row.version, row.trigger["cron"]) == (4, "0 9 * * 1-5")
+
+
 async def test_history_is_followed(subject: Subject) -> None:
     client, id = subject.client, subject.id()
     await client.schedule(id, topic=subject.topic, after="1h")

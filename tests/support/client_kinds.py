@@ -29,6 +29,8 @@ class InThreads:
             return method
 
         def call(*arguments: Any, **options: Any) -> Any:
+            if name in ("cron", "every", "job_of"):  # nothing is sent
+                return method(*arguments, **options)
             if name in ("watch", "schedule_each", "list", "history_of", "list_dead_letters"):
                 return _streamed(method(*arguments, **options))
             return asyncio.to_thread(method, *arguments, **options)

@@ -1,0 +1,141 @@
+"""Periodic jobs, declared in code: what is declared, and how that differs from what is pending. Nothing is sent here.
+
+A job is a schedule with two labels: `job-group`, the application that declares it, and `job-digest`, which stands for
+its definition. So any number of replicas can find out that nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from light_scheduler.errors import ClientError, InvalidCommand
+from light_scheduler.model import Firing
+from light_scheduler.wire import derived_id
+from light_scheduler.wire.fields import parse_labels
+
+from .commands import schedule_command
+from .options import ScheduleOptions, ScheduleRequest
+from .views import PendingSchedule
+
+GROUP_LABEL = "job-group"
+DIGEST_LABEL = "job-digest"
+SYNC_TRIES = 5
+"""How often the difference is looked at anew while others synchronise, too."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SHOWN = ("cron_dialect", "timezone", "topic")
+_BOUNDS = ("max_firings", "end", "expected_version", "on_conflict", "paused")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A declared job: its schedule, without the labels that `sync` adds."""
+
+    name: str
+    request: ScheduleRequest
+    function: Callable[..., Any]
+    rule: str
+
+
+@dataclass(frozen=True)
+class JobChange:
+    """A difference: `+` is declared and not pending, `~` is pending otherwise, `-` is pending and not declared.
+
+    `version` is that of the pending schedule.
+    """
+
+    sign: str
+    name: str
+    rule: str = ""
+    request: ScheduleRequest | None = None
+    version: int | None = None
+
+    def __str__(self) -> str:
+        version = "" if self.version is None else f"(version {self.version})"
+        return " ".join(part for part in (self.sign, self.name, self.rule, version) if part)
+
+
+@dataclass(frozen=True)
+class SyncPlan:
+    """How the declared jobs of a group differ from the pending ones. Its text has a line for each change.
+
+    `left` are names of pending jobs that are not declared and that nobody asked to remove.
+    """
+
+    changes: tuple[JobChange, ...]
+    unchanged: tuple[str, ...]
+    left: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [*map(str, self.changes), f"= {len(self.unchanged)} unchanged"]
+        if self.left:
+            lines.append(f"? {', '.join(self.left)}: not declared; remove=True cancels them")
+        return "\n".join(lines)
+
+
+class Jobs:
+    """The jobs that a client's decorators have declared."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+
+    def declare(
+        self, name: str | None, rule: Mapping[str, Any], payload: bytes | None, options: ScheduleOptions
+    ) -> Callable[[F], F]:
+        """Return a decorator that declares a job; the default of its name is that of the function.
+
+        It raises InvalidCommand for a name that is declared already, and for options that a job cannot have.
+        """
+        for option in _BOUNDS:
+            if option in options:
+                raise InvalidCommand(option, "is not for periodic jobs, which go on until they are removed")
+        request: ScheduleRequest = {**options, **rule, "payload": payload}  # type: ignore[typeddict-item]
+        shown = {**rule, **{option: options.get(option) for option in _SHOWN}}
+        text = " ".join(f"{option}={value}" for option, value in shown.items() if value is not None)
+
+        def register(function: F) -> F:
+            job = name or function.__name__
+            if job in self._jobs:
+                raise InvalidCommand("name", f"{job!r} is declared twice: give one of them another name")
+            self._jobs[job] = Job(job, {**request, "id": job}, function, text)
+            return function
+
+        return register
+
+    def function_of(self, firing: Firing) -> Callable[..., Any]:
+        """Return the function of the job that a firing is of. Raises ClientError if there is none."""
+        if firing.id not in self._jobs:
+            raise ClientError(f"no job {firing.id!r} is declared: `sync` with remove=True cancels those that are gone")
+        return self._jobs[firing.id].function
+
+    def plan(self, tenant: str, group: str, pending: Iterable[PendingSchedule], *, remove: bool) -> SyncPlan:
+        """Return how what is declared differs from the pending schedules of a group. Raises InvalidCommand."""
+        found = {schedule.id: schedule for schedule in pending}
+        changes: list[JobChange] = []
+        unchanged: list[str] = []
+        for job in self._jobs.values():
+            request, digest = _labelled(tenant, group, job)
+            current = found.pop(job.name, None)
+            if current is None:
+                changes.append(JobChange("+", job.name, job.rule, request))
+            elif current.labels.get(DIGEST_LABEL) == digest:
+                unchanged.append(job.name)
+            else:
+                changes.append(JobChange("~", job.name, job.rule, request, current.version))
+        if remove:
+            changes += [JobChange("-", name, version=gone.version) for name, gone in found.items()]
+        return SyncPlan(tuple(changes), tuple(unchanged), () if remove else tuple(found))
+
+
+def _labelled(tenant: str, group: str, job: Job) -> tuple[ScheduleRequest, str]:
+    """Return the request of a job with its labels, and its digest."""
+    given = job.request.get("labels") or {}
+    labels = {**(parse_labels(given) if isinstance(given, str) else given), GROUP_LABEL: group}
+    command = schedule_command(tenant, {**job.request, "labels": labels})
+    digest = derived_id(msgspec.msgpack.encode((command.key, command.value, command.headers)))
+    return {**job.request, "labels": {**labels, DIGEST_LABEL: digest}}, digest

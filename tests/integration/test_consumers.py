@@ -1,0 +1,119 @@
+"""Consumers of firings, with aiokafka and with FastStream, behind a real worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Annotated
+
+import pytest
+from faststream import Depends
+from faststream.kafka import KafkaBroker
+from support.application import Application
+from support.sending import Sender
+from support.waiting import eventually
+
+from light_scheduler.client import Firing, FiringConsumer, HandlingRules, attempt_of
+from light_scheduler.client.faststream import FiringMiddleware, firing_of
+from light_scheduler.errors import ClientError, InvalidCommand
+from light_scheduler.model import EventType
+from light_scheduler.testing import Kafka
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def served(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """One application with one worker, for all tests."""
+    application = asyncio.run(Application.create(kafka.bootstrap_servers, tmp_path_factory.mktemp("consumers")))
+    asyncio.run(application.start_worker())
+    yield application
+    application.close()
+
+
+async def test_each_message_is_processed_once_and_failures_come_again(served: Application) -> None:
+    await served.create_topic(topic := f"{served.target}-plain")
+    seen: list[tuple[str, int]] = []
+    async with served.client() as scheduler:
+
+        def consumer() -> FiringConsumer:
+            made = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic)
+
+            @made.on_firing(topic, initial="100ms")
+            async def note(firing: Firing) -> None:
+                seen.append((firing.payload.decode() if firing.payload else "", attempt_of(firing)))
+                assert firing.payload != b"1" or attempt_of(firing) == 3
+
+            return made
+
+        async with Sender(served.bootstrap_servers, topic) as send:
+            await send("not from the scheduler")
+        for number in range(3):
+            await scheduler.schedule(f"{topic}-{number}", b"%d" % number, topic=topic)
+        await _consumed(consumer(), lambda: len(seen) == 5)
+        assert sorted(seen) == [("0", 1), ("1", 1), ("1", 2), ("1", 3), ("2", 1)]
+        await scheduler.schedule(f"{topic}-last", b"last", topic=topic)
+        await _consumed(consumer(), lambda: len(seen) == 6)
+        assert seen[-1] == ("last", 1)
+
+
+async def _consumed(consumer: FiringConsumer, is_enough: Callable[[], bool]) -> None:
+    running = asyncio.create_task(consumer.run())
+    await eventually(lambda: running.done() or is_enough(), what="enough messages")
+    consumer.stop()
+    await running
+
+
+async def test_a_message_that_is_given_up_stops_its_consumer_and_comes_again(served: Application) -> None:
+    await served.create_topic(topic := f"{served.target}-given-up")
+    async with served.client() as scheduler:
+        await scheduler.schedule(topic, topic=topic)
+        for _ in range(2):
+            consumer = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic)
+
+            @consumer.on_firing(topic, attempts=1)
+            async def fail(firing: Firing) -> None:
+                raise ZeroDivisionError(firing.id)
+
+            with pytest.raises(ZeroDivisionError, match=topic):
+                await asyncio.wait_for(consumer.run(), 60)
+
+
+async def test_a_topic_has_one_function_and_a_consumer_at_least_one(served: Application) -> None:
+    async with served.client() as scheduler:
+        consumer = FiringConsumer(scheduler, served.bootstrap_servers, group_id="g")
+        with pytest.raises(ClientError, match="no function"):
+            await consumer.run()
+        consumer.on_firing("t")
+        consumer.on_firing("t")(_nothing)
+        with pytest.raises(InvalidCommand, match="already"):
+            consumer.on_firing("t")
+
+
+async def _nothing(_: Firing) -> None:
+    return
+
+
+async def test_faststream_subscribers_receive_firings(served: Application) -> None:
+    await served.create_topic(topic := f"{served.target}-faststream")
+    seen: list[tuple[bytes, str, int]] = []
+    async with served.client() as scheduler:
+        middleware = FiringMiddleware(scheduler, HandlingRules(completes=True))
+        broker = KafkaBroker(served.bootstrap_servers, middlewares=[middleware], logger=None)
+
+        @broker.subscriber(topic, group_id=topic, auto_offset_reset="earliest")
+        async def note(body: bytes, firing: Annotated[Firing, Depends(firing_of)]) -> None:
+            seen.append((body, firing.id, firing.attempt))
+            assert firing.attempt == 2
+
+        await scheduler.schedule(topic, b"hello", topic=topic, ack_timeout="1h")
+        async with broker:
+            await broker.start()
+            await eventually(lambda: len(seen) == 2, what="a second attempt")
+        assert seen == [(b"hello", topic, 1), (b"hello", topic, 2)]
+
+        async def is_completed() -> bool:
+            events = [event.reason for event in await served.history() if event.event is EventType.COMPLETED]
+            return events == ["failure", None]
+
+        await eventually(is_completed, what="a failure and a completion")

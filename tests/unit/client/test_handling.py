@@ -1,0 +1,75 @@
+"""What follows from how a firing was processed, with the real engine in memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from light_scheduler.client import Firing, attempt_of
+from light_scheduler.client.handling import HandlingRules, handle
+from light_scheduler.model import EventType
+from light_scheduler.testing import InMemoryScheduler
+
+
+@pytest.fixture
+def scheduler() -> InMemoryScheduler:
+    return InMemoryScheduler(now=datetime(2030, 1, 1, tzinfo=UTC))
+
+
+class Refusal(Exception):
+    """What the handlers of these tests fail with."""
+
+
+async def fails(_: Firing) -> None:
+    raise Refusal
+
+
+async def works(_: Firing) -> None:
+    return
+
+
+async def test_a_firing_that_was_processed_is_completed(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=1)
+    (firing,) = scheduler.firings
+    await handle(scheduler, firing, "t", HandlingRules(completes=True), works)
+    await scheduler.advance(hours=1)
+    assert len(scheduler.firings) == 1
+    assert EventType.COMPLETED in [event.event for event in scheduler.history]
+
+
+async def test_a_firing_that_failed_comes_again_from_the_scheduler(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1h")
+    await scheduler.advance(seconds=1)
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True), fails)
+    await scheduler.advance(seconds=1)
+    assert [firing.attempt for firing in scheduler.firings] == [1, 2]
+
+
+async def test_other_messages_that_failed_come_again_later(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", b"x", topic="t")
+    await scheduler.advance(seconds=1)
+    rules = HandlingRules(initial="10s", attempts=2)
+    await handle(scheduler, scheduler.firings[0], "t", rules, fails)
+    await scheduler.advance(seconds=9)
+    assert len(scheduler.firings) == 1
+    await scheduler.advance(seconds=1)
+    again = scheduler.firings[1]
+    assert (again.payload, attempt_of(again)) == (b"x", 2)
+    with pytest.raises(Refusal):
+        await handle(scheduler, again, "t", rules, fails)
+
+
+async def test_the_last_attempt_can_be_given_up(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", b"x", topic="t")
+    await scheduler.advance(seconds=1)
+    given_up: list[tuple[str, Exception]] = []
+
+    async def give_up(firing: Firing, error: Exception) -> None:
+        given_up.append((firing.id, error))
+
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(attempts=1, give_up=give_up), fails)
+    ((id, error),) = given_up
+    assert id == "a"
+    assert isinstance(error, Refusal)

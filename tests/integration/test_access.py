@@ -8,12 +8,16 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
 import pytest
+import requests
+from openapi_spec_validator import validate
+from support.api_cases import cases, check_answer, operations
 from support.application import Application, WorkerProcess, port_with_room
 from support.authority import Authority
 from support.waiting import eventually
@@ -182,3 +186,45 @@ async def test_the_command_line_asks_over_mutual_tls(node: SecuredNode) -> None:
     answer = await asyncio.to_thread(node.run, "list", "--url", plain, token=node.ops)
     assert answer.returncode == 1
     assert "If it speaks TLS, use https://" in answer.stderr
+
+
+BOUND_TO_SHOP = ("read", "write", "admin")
+
+
+def test_every_operation_keeps_to_its_document_whoever_asks_and_whatever_is_sent(node: SecuredNode) -> None:
+    """Requests are made from the document by schemathesis: some are right, some are wrong."""
+    with requests.Session() as session:
+        session.trust_env = False  # a bundle of authorities in the environment would come first
+        session.verify = str(node.client.web_ssl_ca)
+        session.cert = str(node.client.web_ssl_certificate)
+        tokens = {role: token_over_http(node, session, role) for role in BOUND_TO_SHOP} | {"nobody": None}
+
+        def send(case: Any, token: str | None) -> Any:
+            case.headers = {**case.headers, **({} if token is None else {"Authorization": f"Bearer {token}"})}
+            response = case.call(base_url=node.worker.url, session=session, verify=session.verify)
+            check_answer(case, response)
+            return response
+
+        with_ops = {"Authorization": f"Bearer {node.ops}"}
+        document = session.get(f"{node.worker.url}/api/v1/openapi.json", headers=with_ops).json()
+        validate(document)
+        outcomes: Counter[int] = Counter()
+        for operation in operations(document):
+            for case in cases(operation, 3, is_valid=True) + cases(operation, 3, is_valid=False):
+                answer = send(case, node.ops)
+                assert answer.status_code not in (401, 403), case.operation.label
+                outcomes[answer.status_code] += 1
+            for token in tokens.values():
+                for case in cases(operation, 1, is_valid=True):
+                    case.path_parameters |= {"tenant": "shop"} if "tenant" in case.path_parameters else {}
+                    outcomes[send(case, token).status_code] += 1
+    assert {200, 400, 401, 403, 404} <= outcomes.keys()
+
+
+def token_over_http(node: SecuredNode, session: requests.Session, role: str) -> str:
+    """Return a token for the tenant shop, which the process that makes it accepts at once."""
+    body = {"name": role, "role": role, "tenants": ["shop"]}
+    headers = {"Authorization": f"Bearer {node.ops}"}
+    answer = session.post(node.worker.url + TOKENS, json=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["token"])

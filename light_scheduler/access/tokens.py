@@ -22,12 +22,14 @@ from light_scheduler.model.tenant import TENANT_NAME
 from .identity import Identity, Role
 
 PREFIX = "lst"
+TOKEN_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
+"""What the whole id of a token matches."""
+
 LONGEST_NAME = 100
 MOST_SECRETS = 2
 """Texts that stand for a token at a time: an old one, and the one that takes its place."""
 
 _TEXT = re.compile(rf"{PREFIX}_(?P<id>[0-9a-f]{{12}})_(?P<secret>[A-Za-z0-9_-]{{43}})", re.ASCII)
-_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
 _SECRET_BYTES = 32
 _NO_HASH = sha256(b"").hexdigest()
 
@@ -116,7 +118,7 @@ def parts_of(text: str) -> tuple[str, str]:
 
 
 def is_token_id(text: str) -> bool:
-    return _ID.fullmatch(text) is not None
+    return TOKEN_ID.fullmatch(text) is not None
 
 
 def _check_tenants(role: Role, tenants: frozenset[str]) -> None:

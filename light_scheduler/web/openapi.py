@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from light_scheduler.access import Right
+from light_scheduler.access.tokens import TOKEN_ID
 from light_scheduler.client import Receipt
+from light_scheduler.model.tenant import TENANT_NAME
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
 
@@ -20,13 +22,14 @@ from .rights import RIGHTS
 
 _SCHEME = "token"
 
-_PATH_PARAMETERS = {
-    "tenant": "Tenant of the schedules.",
-    "name": "Name of the delay rule, or of the scheduler.",
-    "token": "Id of the token.",
-    "letter": "Partition and offset of the dead letter, such as 2-15.",
-    "id": "Id of the schedule, percent-encoded. It can hold any character, slashes included.",
+_PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tenant": ("Tenant of the schedules.", {"pattern": f"^{TENANT_NAME.pattern}$"}),
+    "name": ("Name of the delay rule, or of the scheduler.", {"minLength": 1}),
+    "token": ("Id of the token.", {"pattern": f"^{TOKEN_ID.pattern}$"}),
+    "letter": ("Partition and offset of the dead letter, such as 2-15.", {"pattern": r"^[0-9]{1,9}-[0-9]{1,18}$"}),
+    "id": ("Id of the schedule, percent-encoded. It can hold any character, slashes included.", {"minLength": 1}),
 }
+"""What each is, and what its text must be."""
 
 
 def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS) -> dict[str, Any]:
@@ -139,8 +142,8 @@ def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _PATH_PARAMETERS[name],
-            "schema": {"type": "string", "minLength": 1},
+            "description": _PATH_PARAMETERS[name][0],
+            "schema": {"type": "string", **_PATH_PARAMETERS[name][1]},
         }
         for name in re.findall(r"{(\w+)}", operation.path)
     ]

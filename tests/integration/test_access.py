@@ -1,4 +1,4 @@
-"""Access on real workers: a node of two processes behind mutual TLS, whose tokens are in force within two seconds."""
+"""Access on real workers: a node of two processes behind mutual TLS, that every test here shares."""
 
 from __future__ import annotations
 
@@ -8,21 +8,30 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
 import pytest
+import requests
+from openapi_spec_validator import validate
+from support.api_cases import cases, check_answer, operations
 from support.application import Application, WorkerProcess, port_with_room
 from support.authority import Authority
+from support.planted import OF_HTTP, found_in
+from support.reading import read_all
 from support.waiting import eventually
 
+from light_scheduler.access.book import access_book
 from light_scheduler.agents.startup import refuse_open_door
 from light_scheduler.clock import SystemClock
 from light_scheduler.connection import HttpSecurity
 from light_scheduler.connection.http_tls import client_context
 from light_scheduler.devkit.worker_process import worker_environment
+from light_scheduler.kafka.compacted import stored_entries
+from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.settings import HTTP_SECURITY_SETTINGS, Settings
 from light_scheduler.testing import Kafka
 
@@ -33,8 +42,6 @@ LIST = "/api/v1/tenants/shop/schedules"
 TOKENS = "/api/v1/tokens"
 IN_FORCE_S = 2.0
 """How soon a change of tokens is in force on every worker."""
-
-KEY_PASSWORD = "web-key-password-that-shows-nowhere"
 
 
 @dataclass
@@ -76,7 +83,7 @@ def made(application: Application, *words: str) -> Any:
 def node(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredNode]:
     folder = tmp_path_factory.mktemp("access")
     authority = Authority(folder)
-    pair = authority.sign("node", password=KEY_PASSWORD)
+    pair = authority.sign("node", password=OF_HTTP["web_ssl_key_password"])
     application = asyncio.run(Application.create(kafka.bootstrap_servers, folder))
     ops = made(application, "create", "ops", "--role", "admin", "--all-tenants")["token"]
     port = port_with_room(2)
@@ -86,7 +93,9 @@ def node(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sec
         log_level="DEBUG",
         web_ssl_certificate=str(pair.certificate),
         web_ssl_key=str(pair.key),
-        web_ssl_key_password=KEY_PASSWORD,
+        schema_registry="http://127.0.0.1:1",
+        schema_registry_username="scheduler",
+        **OF_HTTP,
         web_ssl_ca=str(authority.path),
         web_ssl_client_ca=str(authority.path),
         web_ssl_client_auth="required",
@@ -182,3 +191,89 @@ async def test_the_command_line_asks_over_mutual_tls(node: SecuredNode) -> None:
     answer = await asyncio.to_thread(node.run, "list", "--url", plain, token=node.ops)
     assert answer.returncode == 1
     assert "If it speaks TLS, use https://" in answer.stderr
+
+
+BOUND_TO_SHOP = ("read", "write", "admin")
+
+
+def test_every_operation_keeps_to_its_document_whoever_asks_and_whatever_is_sent(node: SecuredNode) -> None:
+    """Requests are made from the document by schemathesis: some are right, some are wrong."""
+    with requests.Session() as session:
+        session.trust_env = False  # a bundle of authorities in the environment would come first
+        session.verify = str(node.client.web_ssl_ca)
+        session.cert = str(node.client.web_ssl_certificate)
+        tokens = {role: token_over_http(node, session, role) for role in BOUND_TO_SHOP} | {"nobody": None}
+
+        def send(case: Any, token: str | None) -> Any:
+            case.headers = {**case.headers, **({} if token is None else {"Authorization": f"Bearer {token}"})}
+            response = case.call(base_url=node.worker.url, session=session, verify=session.verify)
+            check_answer(case, response)
+            return response
+
+        with_ops = {"Authorization": f"Bearer {node.ops}"}
+        document = session.get(f"{node.worker.url}/api/v1/openapi.json", headers=with_ops).json()
+        validate(document)
+        outcomes: Counter[int] = Counter()
+        for operation in operations(document):
+            for case in cases(operation, 3, is_valid=True) + cases(operation, 3, is_valid=False):
+                answer = send(case, node.ops)
+                assert answer.status_code not in (401, 403), case.operation.label
+                outcomes[answer.status_code] += 1
+            for token in tokens.values():
+                for case in cases(operation, 1, is_valid=True):
+                    case.path_parameters |= {"tenant": "shop"} if "tenant" in case.path_parameters else {}
+                    outcomes[send(case, token).status_code] += 1
+    assert {200, 400, 401, 403, 404} <= outcomes.keys()
+
+
+def token_over_http(node: SecuredNode, session: requests.Session, role: str) -> str:
+    """Return a token for the tenant shop, which the process that makes it accepts at once."""
+    body = {"name": role, "role": role, "tenants": ["shop"]}
+    headers = {"Authorization": f"Bearer {node.ops}"}
+    answer = session.post(node.worker.url + TOKENS, json=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["token"])
+
+
+async def test_no_secret_is_in_anything_that_was_written(node: SecuredNode) -> None:
+    """The last one here: it looks at what the others have left as well."""
+    forged = "lst_1f0c29ab34de_" + "forged-token-" * 3 + "0000"
+    secrets = {**OF_HTTP, "ops": node.ops, "forged": forged, "peers": await peer_secret(node)}
+    parts = {"ps": await asyncio.to_thread(subprocess.check_output, ["ps", "-eo", "args"])}
+    async with node.session(node.ops) as session:
+        async with session.get(f"{node.worker.url}/api/v1/openapi.json") as response:
+            paths = (await response.json())["paths"]
+        for path in (path for path, methods in paths.items() if "get" in methods):
+            filled = path.format(tenant="shop", id="a-1", name="none", token=node.ops.split("_")[1])
+            async with session.get(node.worker.url + filled) as response:
+                parts[path] = await response.read()
+        for form in ({"token": node.ops}, {"token": forged}):
+            async with session.post(node.worker.url + "/login", data=form, allow_redirects=False) as response:
+                parts[f"login {response.status}"] = await response.read()
+    async with node.session(forged) as session, session.get(node.worker.url + LIST) as response:
+        parts["refused"] = await response.read()
+    for words in (["doctor", "--json"], ["list", "--tenant", "shop"], ["tokens", "list"], ["get", "none"]):
+        answer = await asyncio.to_thread(node.run, *words, token=node.ops)
+        parts[" ".join(words)] = (answer.stdout + answer.stderr).encode()
+    for path in (path for path in node.worker.settings.data_dir.rglob("*") if path.is_file()):
+        parts[str(path)] = path.read_bytes()
+    parts["log"] = node.worker.log.read_bytes()
+    settings = node.application.settings
+    for topic in [spec.name for spec in topic_plan(settings)]:
+        records = await read_all(settings.bootstrap_servers, topic)
+        parts[f"topic {topic}"] = b"".join(
+            (record.key or b"") + (record.value or b"") + repr(record.headers).encode() for record in records
+        )
+    assert found_in(parts["log"], {"known": settings.app_id}), "what is there is found"
+    assert found_in(parts[f"topic {settings.topics.tenants}"], {"peers": secrets["peers"]})
+    parts[f"topic {settings.topics.tenants}"] = b""  # its readers may know what the workers sign with
+    assert len(parts) > 40
+    assert {place: found for place, written in parts.items() if (found := found_in(written, secrets))} == {}
+
+
+async def peer_secret(node: SecuredNode) -> str:
+    settings = node.application.settings
+    entries = await stored_entries(settings.connection, settings.topics.tenants, 10)
+    secret = access_book(entries).peer_secret
+    assert secret is not None
+    return secret.decode()

@@ -17,14 +17,15 @@ from light_scheduler.devkit import EmbeddedBroker
 from light_scheduler.devkit.listeners import ACCESS_RULES, SecuredListener, ServerTls, TokenChecks
 from light_scheduler.devkit.readiness import admin_client
 
+from . import planted
 from .authority import Authority, Pair
 from .token_server import TokenServer
 
 KINDS = ("SSL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-PASSWORD = "pass-word-that-shows-nowhere"
-KEY_PASSWORD = "key-password-that-shows-nowhere"
-CLIENT_SECRET = "client-secret-that-shows-nowhere"
-SECRETS = (PASSWORD, KEY_PASSWORD, CLIENT_SECRET)
+PASSWORD = planted.OF_KAFKA["sasl_password"]
+KEY_PASSWORD = planted.OF_KAFKA["ssl_key_password"]
+CLIENT_SECRET = planted.OF_KAFKA["sasl_oauth_client_secret"]
+SECRETS = tuple(planted.OF_KAFKA.values())
 
 
 @dataclass

@@ -1,0 +1,88 @@
+"""No setting shows its secret, whatever is made of it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.planted import PLANTED
+
+from light_scheduler.connection import Secret
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.logs import logging_config
+from light_scheduler.settings import Settings, is_secret, load_settings
+
+KAFKA_LOGIN = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u"}
+TOKEN_LOGIN = {**KAFKA_LOGIN, "sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_url": "https://t", "sasl_username": ""}
+BESIDE: dict[str, dict[str, str]] = {
+    "sasl_password": KAFKA_LOGIN,
+    "sasl_oauth_client_secret": {**TOKEN_LOGIN, "sasl_oauth_client_id": "c"},
+    "ssl_key_password": {"security_protocol": "SSL", "ssl_certificate": "a.pem"},
+    "web_ssl_key_password": {"web_ssl_certificate": "a.pem"},
+    "schema_registry_password": {"schema_registry": "http://r:1", "schema_registry_username": "u"},
+    "token": {},
+}
+"""What the setting of each secret needs beside it."""
+
+
+def test_a_secret_is_planted_in_every_setting_that_holds_one() -> None:
+    assert {setting.name for setting in fields(Settings) if is_secret(setting)} == PLANTED.keys() == BESIDE.keys()
+
+
+def settings_with(name: str, **more: str) -> Settings:
+    variables = {**BESIDE[name], name: PLANTED[name], **more}
+    return load_settings({}, environment={f"LIGHT_SCHEDULER_{key.upper()}": value for key, value in variables.items()})
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_settings_and_what_is_made_of_them_hide_their_secrets_in_texts_and_tracebacks(name: str) -> None:
+    settings = settings_with(name)
+    assert getattr(settings, name).reveal() == PLANTED[name]
+
+    def failing() -> None:
+        security, http, registry, token = settings.security, settings.http_security, settings.registry, settings.token
+        connection, values = settings.connection, asdict(settings)
+        raise ValueError(f"{settings} {security!r} {http!r} {registry!r} {token} {connection} {values}")
+
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - it is raised here
+        failing()
+    whole = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert PLANTED[name] not in "".join(whole.format())
+    assert PLANTED[name] not in json.dumps(logging_config("DEBUG", "json", None), default=str)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("wrong", [list, dict, "twice"])
+def test_what_is_wrong_with_a_secret_is_said_without_it(name: str, wrong: Any, tmp_path: Path) -> None:
+    """A list or a table in place of text; the secret and its file at once."""
+    makes: dict[Any, Callable[[], object]] = {
+        list: lambda: load_settings({}, environment={}, file=written(f"{name} = [{PLANTED[name]!r}]")),
+        dict: lambda: load_settings({}, environment={}, file=written(f"{name} = {{ a = {PLANTED[name]!r} }}")),
+        "twice": lambda: settings_with(name, **{f"{name}_file": "also"}).registry and settings_with(name),
+    }
+
+    def written(line: str) -> Path:
+        path = tmp_path / "settings.toml"
+        path.write_text(line)
+        return path
+
+    with pytest.raises(ConfigurationError) as caught:
+        makes[wrong]()
+    assert name in str(caught.value)
+    assert PLANTED[name] not in str(caught.value)
+
+
+def test_a_secret_can_be_compared_and_sent_to_another_process_and_shows_nowhere() -> None:
+    secret = Secret("planted")
+    assert pickle.loads(pickle.dumps(secret)) == secret != Secret("other")
+    assert len({secret, Secret("planted")}) == 1
+    assert "planted" not in f"{secret} {secret!r} {[secret]}"
+    with pytest.raises(TypeError):
+        msgspec.json.encode(secret)

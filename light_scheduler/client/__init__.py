@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from .questions import ListOptions
     from .receipt import Receipt, Unanswered
     from .scheduler_client import SchedulerClient
+    from .serializers import AvroSerializer, JsonSerializer, MsgspecSerializer, Serializer
     from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven
 
 __all__ = [
     "FROM_CONTENT",
     "SAME_AS_KEY",
     "After",
+    "AvroSerializer",
     "Backoff",
     "BlockingSchedulerClient",
     "CommandOptions",
@@ -50,8 +52,10 @@ __all__ = [
     "FixedRate",
     "HandlingRules",
     "JobChange",
+    "JsonSerializer",
     "ListOptions",
     "ManyOptions",
+    "MsgspecSerializer",
     "NotDelivered",
     "Once",
     "PendingSchedule",
@@ -65,6 +69,7 @@ __all__ = [
     "ScheduleOptions",
     "ScheduleRequest",
     "SchedulerClient",
+    "Serializer",
     "SyncPlan",
     "TimeRule",
     "Unanswered",
@@ -100,6 +105,7 @@ __getattr__ = lazy_names(
         "receipt": ("Receipt", "Unanswered"),
         "questions": ("ListOptions",),
         "scheduler_client": ("SchedulerClient",),
+        "serializers": ("AvroSerializer", "JsonSerializer", "MsgspecSerializer", "Serializer"),
         "views": ("DeadLetterDetail", "DeadLetterSummary", "PendingSchedule", "PendingScheduleDetail", "Redriven"),
     },
 )

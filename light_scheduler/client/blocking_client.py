@@ -53,6 +53,7 @@ from .options import (
     Instant,
     Key,
     ManyOptions,
+    Payload,
     RescheduleManyOptions,
     ScheduleOptions,
     ScheduleRequest,
@@ -73,6 +74,7 @@ from .questions import (
     redrive_question,
 )
 from .receipt import Receipt, Unanswered
+from .serializers import Serializer, payload_of, serialized
 from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven
 from .worker_api import api_of
 
@@ -116,12 +118,15 @@ class BlockingSchedulerClient:
         url: str | None = None,
         token: str | Secret | None = None,
         http_security: HttpSecurity = NO_TLS,
+        serializer: Serializer | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Create a client. It connects in `start` or `with`.
 
         `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
         `load_settings().connection`, which includes them. `kafka_options` are passed to every confluent-kafka client.
+
+        With a `serializer`, payloads can be values that it takes, besides bytes and None.
 
         `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list`, `history_of`,
         dead letters and `preview`, and `token` a token of its HTTP API. With `https://`, `http_security` says which
@@ -133,6 +138,7 @@ class BlockingSchedulerClient:
         self.commands_topic = commands_topic or names.commands
         self._history_topic = names.history
         self._jobs = Jobs()
+        self._serializer = serializer
         self._clock = clock or SystemClock()
         self._channel = BlockingChannel(
             connection_of(bootstrap_servers, security),
@@ -165,7 +171,7 @@ class BlockingSchedulerClient:
     def schedule(
         self,
         id: Id = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         *,
         wait: Literal[True] = True,
         timeout: float = DEFAULT_TIMEOUT,
@@ -177,7 +183,7 @@ class BlockingSchedulerClient:
     def schedule(
         self,
         id: Id = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         *,
         wait: Literal[False],
         timeout: float = DEFAULT_TIMEOUT,
@@ -187,7 +193,7 @@ class BlockingSchedulerClient:
     def schedule(
         self,
         id: Id = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         *,
         wait: bool = True,
         timeout: float = DEFAULT_TIMEOUT,
@@ -199,7 +205,7 @@ class BlockingSchedulerClient:
         The default of `id` is the key; without a key, a new time-ordered id. Returns the result of the scheduler, or a
         receipt if `wait` is False. `timeout` is in seconds.
         """
-        make = self._maker({**request, "id": id, "payload": payload})
+        make = self._maker(self._serialized({**request, "id": id, "payload": payload}))
         return self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
     @overload
@@ -373,25 +379,25 @@ class BlockingSchedulerClient:
         expression: str,
         *,
         name: str | None = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         **options: Unpack[ScheduleOptions],
     ) -> Callable[[F], F]:
         """Declare a periodic job by a cron expression, as a decorator of its function; `sync` schedules it.
 
         The default of `name`, which is the schedule's id, is the function's. `options` are those of `schedule`.
         """
-        return self._jobs.declare(name, {"cron": expression}, payload, options)
+        return self._jobs.declare(name, {"cron": expression}, payload_of(self._serializer, payload), options)
 
     def every(
         self,
         interval: Span,
         *,
         name: str | None = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         **options: Unpack[ScheduleOptions],
     ) -> Callable[[F], F]:
         """Declare a periodic job with a fixed interval, as `cron` does."""
-        return self._jobs.declare(name, {"every": interval}, payload, options)
+        return self._jobs.declare(name, {"every": interval}, payload_of(self._serializer, payload), options)
 
     def job_of(self, firing: Firing) -> Callable[..., Any]:
         """Return the function of the periodic job that a firing is of. Raises ClientError if none is declared."""
@@ -464,7 +470,7 @@ class BlockingSchedulerClient:
     def send_later(
         self,
         key: Key | None,
-        value: bytes | None,
+        value: Payload,
         topic: str,
         when: When,
         *,
@@ -475,7 +481,7 @@ class BlockingSchedulerClient:
 
         Returns as soon as the broker has the command. To cancel it, use the id of the receipt and the same key.
         """
-        request = later_request(key, value, topic, when, headers, new_id(self._clock))
+        request = later_request(key, payload_of(self._serializer, value), topic, when, headers, new_id(self._clock))
         return self._channel.send(schedule_command(self.tenant, request), timeout)
 
     @overload
@@ -520,7 +526,7 @@ class BlockingSchedulerClient:
         request, and BrokerError. Earlier requests may have been sent by then; you can safely send those with an id
         again.
         """
-        for chunk in chunks(requests):
+        for chunk in chunks(requests, self._serialized):
             makers = map(self._maker, chunk)
             if wait:
                 yield from self._channel.ask_many(makers, timeout)
@@ -637,6 +643,9 @@ class BlockingSchedulerClient:
                         yield event
             finally:
                 reader.close()
+
+    def _serialized(self, request: ScheduleRequest) -> ScheduleRequest:
+        return serialized(self._serializer, request)
 
     def _maker(self, request: ScheduleRequest) -> MakeCommand:
         generated_id = new_id(self._clock)

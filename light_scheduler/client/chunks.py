@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
 from .options import Requests, ScheduleRequest
 
 MOST_REQUESTS = 5_000
 MOST_BYTES = 16 * 1024 * 1024
 """Of a chunk: how many requests, and how much payload. The last request may go beyond that."""
+
+
+Prepare = Callable[[ScheduleRequest], ScheduleRequest]
+
+
+def _as_is(request: ScheduleRequest) -> ScheduleRequest:
+    return request
 
 
 class _Chunk:
@@ -31,25 +38,25 @@ class _Chunk:
         return taken
 
 
-def chunks(requests: Iterable[ScheduleRequest]) -> Iterator[list[ScheduleRequest]]:
-    """Yield requests in lists, in their order."""
+def chunks(requests: Iterable[ScheduleRequest], prepared: Prepare = _as_is) -> Iterator[list[ScheduleRequest]]:
+    """Yield requests in lists, in their order, each as `prepared` returns it."""
     chunk = _Chunk()
     for request in requests:
-        if chunk.add(request):
+        if chunk.add(prepared(request)):
             yield chunk.taken()
     if rest := chunk.taken():
         yield rest
 
 
-async def async_chunks(requests: Requests) -> AsyncIterator[list[ScheduleRequest]]:
-    """Yield requests in lists, in their order."""
+async def async_chunks(requests: Requests, prepared: Prepare = _as_is) -> AsyncIterator[list[ScheduleRequest]]:
+    """Yield requests in lists, in their order, each as `prepared` returns it."""
     if isinstance(requests, Iterable):
-        for chunk in chunks(requests):
+        for chunk in chunks(requests, prepared):
             yield chunk
         return
     open_chunk = _Chunk()
     async for request in requests:
-        if open_chunk.add(request):
+        if open_chunk.add(prepared(request)):
             yield open_chunk.taken()
     if rest := open_chunk.taken():
         yield rest

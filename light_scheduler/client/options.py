@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Final, Literal, Required, TypedDict
+from typing import Any, Final, Literal, Required, TypedDict
 from zoneinfo import ZoneInfo
 
 from light_scheduler.model import CronDialect, Misfire, OnConflict, Overlap, Timing
@@ -24,6 +24,9 @@ FROM_CONTENT: Final = _Sentinel.FROM_CONTENT
 
 Key = str | bytes
 """A record's key; text counts as its UTF-8."""
+
+Payload = Any
+"""Bytes, None for a tombstone, or a value that the client's serializer takes."""
 
 Id = str | Literal[_Sentinel.FROM_CONTENT] | None
 TargetKey = Key | Literal[_Sentinel.SAME_AS_KEY] | None
@@ -111,7 +114,7 @@ class ScheduleRequest(ScheduleOptions, total=False):
     """
 
     id: Id
-    payload: bytes | None
+    payload: Payload
 
 
 Requests = Iterable[ScheduleRequest] | AsyncIterable[ScheduleRequest]

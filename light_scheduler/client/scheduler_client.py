@@ -49,6 +49,7 @@ from .options import (
     Instant,
     Key,
     ManyOptions,
+    Payload,
     Requests,
     RescheduleManyOptions,
     ScheduleOptions,
@@ -70,6 +71,7 @@ from .questions import (
     redrive_question,
 )
 from .receipt import Receipt, Unanswered
+from .serializers import Serializer, payload_of, serialized
 from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven
 from .worker_api import api_of
 
@@ -113,12 +115,15 @@ class SchedulerClient:
         url: str | None = None,
         token: str | Secret | None = None,
         http_security: HttpSecurity = NO_TLS,
+        serializer: Serializer | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Create a client. It connects in `start` or `async with`.
 
         `connect_timeout` is in seconds. `security` has TLS and login. In place of the address you can give
         `load_settings().connection`, which includes them. `kafka_options` are passed to every aiokafka client.
+
+        With a `serializer`, payloads can be values that it takes, besides bytes and None.
 
         `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list`, `history_of`,
         dead letters and `preview`, and `token` a token of its HTTP API. With `https://`, `http_security` says which
@@ -130,6 +135,7 @@ class SchedulerClient:
         self.commands_topic = commands_topic or names.commands
         self._history_topic = names.history
         self._jobs = Jobs()
+        self._serializer = serializer
         self._clock = clock or SystemClock()
         self._channel = Channel(
             {**connection_of(bootstrap_servers, security).aiokafka(), **(kafka_options or {})},
@@ -158,7 +164,7 @@ class SchedulerClient:
     async def schedule(
         self,
         id: Id = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         *,
         wait: Literal[True] = True,
         timeout: float = DEFAULT_TIMEOUT,
@@ -170,7 +176,7 @@ class SchedulerClient:
     async def schedule(
         self,
         id: Id = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         *,
         wait: Literal[False],
         timeout: float = DEFAULT_TIMEOUT,
@@ -180,7 +186,7 @@ class SchedulerClient:
     async def schedule(
         self,
         id: Id = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         *,
         wait: bool = True,
         timeout: float = DEFAULT_TIMEOUT,
@@ -192,7 +198,7 @@ class SchedulerClient:
         The default of `id` is the key; without a key, a new time-ordered id. Returns the result of the scheduler, or a
         receipt if `wait` is False. `timeout` is in seconds.
         """
-        make = self._maker({**request, "id": id, "payload": payload})
+        make = self._maker(self._serialized({**request, "id": id, "payload": payload}))
         return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
     @overload
@@ -366,25 +372,25 @@ class SchedulerClient:
         expression: str,
         *,
         name: str | None = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         **options: Unpack[ScheduleOptions],
     ) -> Callable[[F], F]:
         """Declare a periodic job by a cron expression, as a decorator of its function; `sync` schedules it.
 
         The default of `name`, which is the schedule's id, is the function's. `options` are those of `schedule`.
         """
-        return self._jobs.declare(name, {"cron": expression}, payload, options)
+        return self._jobs.declare(name, {"cron": expression}, payload_of(self._serializer, payload), options)
 
     def every(
         self,
         interval: Span,
         *,
         name: str | None = None,
-        payload: bytes | None = b"",
+        payload: Payload = b"",
         **options: Unpack[ScheduleOptions],
     ) -> Callable[[F], F]:
         """Declare a periodic job with a fixed interval, as `cron` does."""
-        return self._jobs.declare(name, {"every": interval}, payload, options)
+        return self._jobs.declare(name, {"every": interval}, payload_of(self._serializer, payload), options)
 
     def job_of(self, firing: Firing) -> Callable[..., Any]:
         """Return the function of the periodic job that a firing is of. Raises ClientError if none is declared."""
@@ -457,7 +463,7 @@ class SchedulerClient:
     async def send_later(
         self,
         key: Key | None,
-        value: bytes | None,
+        value: Payload,
         topic: str,
         when: When,
         *,
@@ -468,7 +474,7 @@ class SchedulerClient:
 
         Returns as soon as the broker has the command. To cancel it, use the id of the receipt and the same key.
         """
-        request = later_request(key, value, topic, when, headers, new_id(self._clock))
+        request = later_request(key, payload_of(self._serializer, value), topic, when, headers, new_id(self._clock))
         return await self._channel.send(schedule_command(self.tenant, request), timeout)
 
     @overload
@@ -513,7 +519,7 @@ class SchedulerClient:
         request, and BrokerError. Earlier requests may have been sent by then; you can safely send those with an id
         again.
         """
-        async for chunk in async_chunks(requests):
+        async for chunk in async_chunks(requests, self._serialized):
             makers = map(self._maker, chunk)
             if wait:
                 for result in await self._channel.ask_many(makers, timeout):
@@ -635,6 +641,9 @@ class SchedulerClient:
                         yield event
             finally:
                 await reader.close()
+
+    def _serialized(self, request: ScheduleRequest) -> ScheduleRequest:
+        return serialized(self._serializer, request)
 
     def _maker(self, request: ScheduleRequest) -> MakeCommand:
         generated_id = new_id(self._clock)

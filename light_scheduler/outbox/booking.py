@@ -10,7 +10,8 @@ from sqlalchemy import Connection, MetaData, Table, event, func, insert, select
 from sqlalchemy.orm import registry
 
 from light_scheduler.client.commands import CommandToSend, control_command, new_id, schedule_command
-from light_scheduler.client.options import Id, Key, ScheduleOptions
+from light_scheduler.client.options import Id, Key, Payload, ScheduleOptions
+from light_scheduler.client.serializers import Serializer, serialized
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT
@@ -41,24 +42,25 @@ class Outbox:
         name: str = DEFAULT_NAME,
         tenant: str = DEFAULT_TENANT,
         notify: bool = True,
+        serializer: Serializer | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.tables = define(metadata, name)
         self.tenant = tenant
+        self._serializer = serializer
         self._clock = clock or SystemClock()
         self._wake = _Wake(self.tables.channel) if notify else None
         self._row = _mapped(self.tables.commands, metadata, self._wake)
 
     def schedule(
-        self, session: Transaction, id: Id = None, payload: bytes | None = b"", **request: Unpack[ScheduleOptions]
+        self, session: Transaction, id: Id = None, payload: Payload = b"", **request: Unpack[ScheduleOptions]
     ) -> str:
         """Book a message, once or as a series, and return the id of the schedule.
 
         Takes the arguments of `SchedulerClient.schedule`. Raises InvalidCommand if one is wrong: nothing is booked.
         """
-        command = schedule_command(
-            self.tenant, {**request, "id": id, "payload": payload}, generated_id=new_id(self._clock)
-        )
+        asked = serialized(self._serializer, {**request, "id": id, "payload": payload})
+        command = schedule_command(self.tenant, asked, generated_id=new_id(self._clock))
         return self._book(session, command)
 
     def cancel(

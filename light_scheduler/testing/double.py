@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from light_scheduler.client import Firing, SchedulerClient, parse_firing
+from light_scheduler.client.serializers import Serializer
 from light_scheduler.clock import SystemClock
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.in_memory.broker import Record
@@ -36,6 +37,7 @@ class InMemoryScheduler(SchedulerClient):
         tenant: str = DEFAULT_TENANT,
         topics: Mapping[str, int] | None = None,
         settings: Settings | None = None,
+        serializer: Serializer | None = None,
     ) -> None:
         """`now` is an aware datetime or UTC epoch ms; default: the machine's time at this moment.
 
@@ -46,7 +48,11 @@ class InMemoryScheduler(SchedulerClient):
         start = SystemClock().now() if now is None else _instant(now)
         self._scheduler = scheduler = MemoryScheduler(settings or Settings(), start, topics=topics)
         super().__init__(
-            app_id=scheduler.names.app_id, tenant=tenant, commands_topic=scheduler.commands_topic, clock=scheduler.clock
+            app_id=scheduler.names.app_id,
+            tenant=tenant,
+            commands_topic=scheduler.commands_topic,
+            serializer=serializer,
+            clock=scheduler.clock,
         )
         self._channel = MemoryChannel(scheduler)
 

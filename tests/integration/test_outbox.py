@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,13 +26,13 @@ from support.waiting import eventually
 from light_scheduler.cli import cli
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.outbox import BlockingOutboxRelay, DatabaseBehind, Outbox, OutboxInDoubt, OutboxRelay, RelayOptions
+from light_scheduler.outbox.shard import Step
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
 
 DYING = Path(__file__).parents[1] / "support" / "dying_relays.py"
-STEPS = 5
 
 
 @pytest.fixture(scope="module")
@@ -252,8 +254,39 @@ async def test_relays_that_are_killed_lose_and_double_nothing(settings: Settings
     shop = Shop(settings, f"sqlite:///{tmp_path}/shop.db")
     died = await _kill_relays(shop, settings.app_id, kills)
     assert died.total() == kills
-    assert len(died) >= STEPS
+    assert len(died) >= len(Step)
     await eventually_drained(shop)
+    assert sorted(await shop.sent()) == sorted(shop.booked)
+
+
+@pytest.mark.parametrize("step", list(Step), ids=lambda step: step.name)
+async def test_a_relay_that_was_frozen_does_no_harm_when_it_wakes(
+    settings: Settings, tmp_path: Path, step: Step
+) -> None:
+    shop = Shop(settings, f"sqlite:///{tmp_path}/shop.db")
+    shop.book(3)
+    frozen, thawed = threading.Event(), threading.Event()
+
+    def freeze(done: Step) -> None:
+        if done is step and not frozen.is_set():
+            frozen.set()
+            thawed.wait(60)
+
+    impatient = replace(shop.options, lease=0.2)
+    relay = OutboxRelay(shop.url, shop.kafka, impatient, on_step=freeze)
+
+    async def run_until_all_is_sent() -> None:
+        running = asyncio.create_task(relay.run())
+        await eventually(lambda: thawed.is_set() and shop.rows == 0, what="an empty outbox")
+        relay.stop()
+        await running
+
+    running = asyncio.create_task(asyncio.to_thread(asyncio.run, run_until_all_is_sent()))
+    await eventually(frozen.is_set, what="a relay that stands still")
+    await eventually_drained(shop)
+    shop.book(3)
+    thawed.set()
+    await running
     assert sorted(await shop.sent()) == sorted(shop.booked)
 
 

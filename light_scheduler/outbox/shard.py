@@ -23,8 +23,8 @@ from enum import Enum, auto
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Connection
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError
-from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, RecordTooLargeError, TargetsStalledError
+from light_scheduler.kafka.clients import KafkaClients, no_stray_cancellation
 from light_scheduler.kafka.connection import broker_errors
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.wire import partition_for
@@ -117,7 +117,7 @@ class ShardRelay:
         route = self._route
         producer = LaneProducer(KafkaClients(route.connection, TRANSACTION_TIMEOUT_MS), route.name)
         self._producer = producer
-        with broker_errors(f"cannot take over {route.name}"):
+        with broker_errors(f"cannot take over {route.name}"), no_stray_cancellation():
             await producer.fence()
         self._on_step(Step.FENCED)
         mark = await asyncio.to_thread(read_mark, route.connection, route.name, route.topic)
@@ -144,8 +144,12 @@ class ShardRelay:
 
     async def _commit(self, producer: LaneProducer, batches: RecordBatches, number: int) -> None:
         route = self._route
-        with broker_errors(f"cannot send to {route.topic}"):
-            await producer.commit(batches, route.name, offsets_of(Mark(number, self._identity), route.topic))
+        mark = offsets_of(Mark(number, self._identity), route.topic)
+        try:
+            with broker_errors(f"cannot send to {route.topic}"), no_stray_cancellation():
+                await producer.commit(batches, route.name, mark)
+        except TargetsStalledError as error:
+            raise BrokerError(f"cannot send to {route.topic}: {error}") from error
         self._marked_at = self._clock.now()
 
     async def _refused(self, batch: Batch, error: RecordsRefusedError | RecordTooLargeError) -> None:

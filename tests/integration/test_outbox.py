@@ -24,6 +24,8 @@ from support.reading import Record, read_until
 from support.waiting import eventually
 
 from light_scheduler.cli import cli
+from light_scheduler.errors import BrokerError
+from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.outbox import BlockingOutboxRelay, DatabaseBehind, Outbox, OutboxInDoubt, OutboxRelay, RelayOptions
 from light_scheduler.outbox.shard import Step
@@ -319,3 +321,13 @@ def test_the_command_line_sends_what_is_booked(settings: Settings, tmp_path: Pat
     other = ["outbox", "relay", "--database", f"sqlite:///{tmp_path}/other.db"]
     ran = CliRunner().invoke(cli, other)
     assert "create the tables" in str(ran.exception)
+
+
+async def test_bookings_wait_while_kafka_cannot_be_reached(settings: Settings, tmp_path: Path) -> None:
+    shop = Shop(settings, f"sqlite:///{tmp_path}/shop.db")
+    shop.book(2)
+    with pytest.raises(BrokerError, match="cannot take over"):
+        await OutboxRelay(shop.url, f"127.0.0.1:{free_port()}", shop.options).drain()
+    assert shop.rows == 2
+    assert await OutboxRelay(shop.url, shop.kafka, shop.options).drain() == 2
+    assert sorted(await shop.sent()) == sorted(shop.booked)

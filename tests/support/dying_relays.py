@@ -20,7 +20,7 @@ from collections.abc import Callable
 from light_scheduler.outbox import OutboxRelay, RelayOptions
 from light_scheduler.outbox.shard import Step
 
-LEASE_S = 0.2
+LEASE_S = 0.05
 LONGEST_TRANSACTION_S = 0.06
 
 

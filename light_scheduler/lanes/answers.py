@@ -43,7 +43,8 @@ class Answers:
         """Record and answer a bulk command that all partitions have carried out."""
         command, event, result = total.command, event_of(total, self._transaction.now), result_of(total)
         self._transaction.outcomes[result.outcome] += 1
-        self._transaction.history.add(history_key(event.tenant, event.id), event)
+        with self._transaction.history.asked_for_by(total.requester):
+            self._transaction.history.add(history_key(event.tenant, event.id), event)
         if command.reply_to is not None:
             self.add(command.reply_to, command.key, result)
 

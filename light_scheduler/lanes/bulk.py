@@ -47,6 +47,7 @@ class BulkCommands:
         self._transaction = transaction
         self._forwarding = forwarding
         self._answers = answers
+        self._history = transaction.history
         self._overlay = transaction.overlay
         self._partition = context.partition
         self._limits = context.limits
@@ -67,11 +68,12 @@ class BulkCommands:
 
     def begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
         """1. Take a bulk command, or a copy of one. Raises InvalidCommand."""
+        requester = self._history.requester
         if origin is None:
             others = self._forwarding.others
             token = self._new_token()
-            total = BulkTotal(command, (self._partition, *others), token=token)
-            part = BulkPart(command, self._partition, command.offset, token=token)
+            total = BulkTotal(command, (self._partition, *others), token=token, requester=requester)
+            part = BulkPart(command, self._partition, command.offset, token=token, requester=requester)
             if max(len(encode_bulk_total(total)), len(encode_bulk_part(part))) > self._room:
                 raise InvalidCommand("schedule-id", TOO_LARGE)
             try:
@@ -81,7 +83,7 @@ class BulkCommands:
                 raise InvalidCommand("payload", f"is too large to be passed on to all partitions: {error}") from error
             self._totals[command.offset] = total
         elif origin.token:
-            part = BulkPart(command, origin.partition, origin.offset, token=origin.token)
+            part = BulkPart(command, origin.partition, origin.offset, token=origin.token, requester=requester)
             if len(encode_bulk_part(part)) > self._room:
                 raise InvalidCommand("schedule-id", TOO_LARGE)
         else:
@@ -113,7 +115,8 @@ class BulkCommands:
         self._before = [other for other in self._before if other.command.offset != offset]
         self._end(offset)
         reason = f"the scheduler fails to carry it out: {reason}; {part.changed} schedules were changed before"
-        self._transaction.history.record_command(EventType.REJECTED, part.command.tenant, part.command.id, reason)
+        with self._history.asked_for_by(part.requester):
+            self._history.record_command(EventType.REJECTED, part.command.tenant, part.command.id, reason)
 
     def advance(self, limit: int, max_bytes: int) -> bool:
         """2. Deal with the next `limit` schedules, or `max_bytes` of payload; tell whether anything was at work.
@@ -165,7 +168,7 @@ class BulkCommands:
         part = self._at_work[offset]
         decision = decide_bulk(part.command, entry, self._transaction.now, self._limits)
         try:
-            with self._transaction.history.asked_for_by(None):  # it may be another command's turn
+            with self._history.asked_for_by(part.requester):  # it may be another command's turn
                 settle(self._transaction, name, entry, decision)
         except InvalidCommand:  # with its new rule it is too large to be kept: it stays as it is
             return entry

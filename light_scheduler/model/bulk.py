@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from .command import ControlCommand, RescheduleCommand, Selection
+from .outcome import Requester
 
 BulkCommand = ControlCommand | RescheduleCommand
 """Commands that may have a selection."""
@@ -24,6 +25,8 @@ class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     changed: int = 0
     token: str = ""
     """What a report to the total has to name."""
+    requester: Requester | None = None
+    """Who asked for it over HTTP."""
 
     @property
     def selection(self) -> Selection:
@@ -40,3 +43,5 @@ class BulkTotal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     changed: int = 0
     token: str = ""
     """What a report has to name to be counted."""
+    requester: Requester | None = None
+    """Who asked for it over HTTP."""

@@ -71,7 +71,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """How many schedules a bulk command has changed."""
 
 
-class Requester(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Requester(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Who asked for a command over HTTP: the name of a token, and the address that the request came from."""
 
     by: str

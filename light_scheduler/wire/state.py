@@ -8,12 +8,12 @@ Changelog key     kind u8 | rest
     0x04  the total of one that was sent here  rest: offset u64 big-endian, of its record
 
 Changelog value   version u8 | body
-    position   version 1 or 2: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
+    position   version 1 to 3: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
                a record of an older version may end after the offset)
-    schedule   version 1 or 2: MessagePack of [schedule, progress], each an array of its fields in the model's order
-    progress   version 1 or 2: MessagePack of an array of its fields in the model's order
-    part       version 1 or 2: MessagePack of an array of its fields in the model's order; its command is a map
-               (2: `reply_to` may have a partition)
+    schedule   version 1 to 3: MessagePack of [schedule, progress], each an array of its fields in the model's order
+    progress   version 1 to 3: MessagePack of an array of its fields in the model's order
+    part       version 1 to 3: MessagePack of an array of its fields in the model's order; its command is a map
+               (2: `reply_to` may have a partition; 3: who asked for it)
     total      version 1: the same
 
 RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version, `FORMAT_VERSION`. A
@@ -35,7 +35,7 @@ import msgspec
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
 PROGRESS_KIND = b"\x02"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -244,7 +245,8 @@ async def test_no_secret_is_in_anything_that_was_written(node: SecuredNode) -> N
         async with session.get(f"{node.worker.url}/api/v1/openapi.json") as response:
             paths = (await response.json())["paths"]
         for path in (path for path, methods in paths.items() if "get" in methods):
-            filled = path.format(tenant="shop", id="a-1", name="none", token=node.ops.split("_")[1])
+            known = {"tenant": "shop", "id": "a-1"}
+            filled = re.sub(r"{(\w+)}", lambda match: known.get(match[1], "0-0"), path)  # noqa: B023 - used at once
             async with session.get(node.worker.url + filled) as response:
                 parts[path] = await response.read()
         for form in ({"token": node.ops}, {"token": forged}):

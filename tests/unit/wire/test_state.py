@@ -26,6 +26,7 @@ from light_scheduler.model import (
     Once,
     Progress,
     ReplyTo,
+    Requester,
     RescheduleCommand,
     Schedule,
     Selection,
@@ -143,7 +144,7 @@ BULK = BulkPart(
 )
 SWEEP_BYTES = bytes.fromhex(
     "01"  # format version
-    "96"  # [command, origin partition, origin offset, after, changed, token]
+    "96"  # [command, origin partition, origin offset, after, changed, token], without the requester of format 3
     "8d"  # command: 13 fields
     "a474797065aa72657363686564756c65"  # "type": "reschedule"
     "a674656e616e74a461636d65"  # "tenant": "acme"
@@ -164,20 +165,26 @@ SWEEP_BYTES = bytes.fromhex(
     "cd012c"  # changed
     "a23766"  # token "7f"
 )
+REQUESTER = Requester("shop", "::1")
+REQUESTER_BYTES = bytes.fromhex("92a473686f70a33a3a31")  # ["shop", "::1"]
 TALLY = BulkTotal(ControlCommand("cancel", "acme", "*", None, 1, 7, AT, selection=Selection()), (0, 2), 5, "7f")
 
 
 def test_a_record_of_a_bulk_command_golden() -> None:
-    assert encode_bulk_part(BULK) == NOW + SWEEP_BYTES[1:]
-    assert decode_bulk_part(SWEEP_BYTES) == BULK
+    asked_for = msgspec.structs.replace(BULK, requester=REQUESTER)
+    record = NOW + bytes.fromhex("97") + SWEEP_BYTES[2:] + REQUESTER_BYTES
+    assert encode_bulk_part(asked_for) == record
+    assert decode_bulk_part(record) == asked_for
+    assert decode_bulk_part(SWEEP_BYTES) == BULK, "of an older version"
     assert bulk_part_key(0x1267) == bytes.fromhex("030000000000001267")
 
 
 def test_a_total_golden() -> None:
-    record = encode_bulk_total(TALLY)
-    assert record[:2] == NOW + bytes.fromhex("94")  # version, [command, awaited, changed, token]
-    assert record[-7:] == bytes.fromhex("92000205a23766")  # [0, 2], 5, "7f"
-    assert decode_bulk_total(record) == TALLY
+    asked_for = msgspec.structs.replace(TALLY, requester=REQUESTER)
+    record = encode_bulk_total(asked_for)
+    assert record[:2] == NOW + bytes.fromhex("95")  # version, [command, awaited, changed, token, requester]
+    assert record[-17:] == bytes.fromhex("92000205a23766") + REQUESTER_BYTES  # [0, 2], 5, "7f"
+    assert decode_bulk_total(record) == asked_for
     assert bulk_total_key(0x1267) == bytes.fromhex("040000000000001267")
 
 
@@ -260,7 +267,7 @@ def test_a_bulk_command_with_a_field_that_is_not_known_is_refused() -> None:
         decode_bulk_part(b"\x01" + msgspec.msgpack.encode(part))
 
 
-FIELDS_OF_FORMAT_2 = {
+FIELDS_OF_FORMAT_3 = {
     Entry: "schedule progress",
     Schedule: "tenant id version trigger target payload headers source_partition source_offset accepted_at ttl "
     "priority labels bounds acknowledgement",
@@ -275,8 +282,9 @@ FIELDS_OF_FORMAT_2 = {
     FixedDelay: "delay",
     Cron: "expression dialect timezone",
     Backoff: "intervals initial factor longest attempts spread",
-    BulkPart: "command origin_partition origin_offset after changed token",
-    BulkTotal: "command awaited changed token",
+    BulkPart: "command origin_partition origin_offset after changed token requester",
+    BulkTotal: "command awaited changed token requester",
+    Requester: "by address",
     ControlCommand: "name tenant id key partition offset recorded_at expected_version reply_to selection",
     RescheduleCommand: "tenant id key timing partition offset recorded_at on_past expected_version reply_to bounds "
     "selection",
@@ -287,8 +295,8 @@ FIELDS_OF_FORMAT_2 = {
 
 def test_what_is_stored_has_the_fields_of_its_format_version() -> None:
     """A field more is a format more: raise `FORMAT_VERSION` and `CHECKPOINT_VERSION`, then write the field here."""
-    assert FORMAT_VERSION == 2
-    assert {kind: " ".join(kind.__struct_fields__) for kind in FIELDS_OF_FORMAT_2} == FIELDS_OF_FORMAT_2
+    assert FORMAT_VERSION == 3
+    assert {kind: " ".join(kind.__struct_fields__) for kind in FIELDS_OF_FORMAT_3} == FIELDS_OF_FORMAT_3
 
 
 def test_a_format_of_records_has_a_version_of_the_table_that_holds_them() -> None:
@@ -297,7 +305,7 @@ def test_a_format_of_records_has_a_version_of_the_table_that_holds_them() -> Non
 
 
 def test_everything_that_is_stored_refuses_fields_that_it_does_not_know() -> None:
-    assert [kind for kind in FIELDS_OF_FORMAT_2 if not kind.__struct_config__.forbid_unknown_fields] == []
+    assert [kind for kind in FIELDS_OF_FORMAT_3 if not kind.__struct_config__.forbid_unknown_fields] == []
 
 
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, FORMAT_VERSION + 2, 255])

@@ -37,6 +37,11 @@ def schedule_path(tenant: str, id: str) -> str:
     return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules/{quote(id, safe='')}"
 
 
+def etag(version: int) -> str:
+    """Return the ETag of a version of a schedule."""
+    return f'"{version}"'
+
+
 def sent_response(receipt: Receipt) -> web.Response:
     """Answer a command whose result nobody waits for."""
     return web.Response(status=HTTPStatus.ACCEPTED, body=msgspec.json.encode(receipt), content_type=_JSON)
@@ -46,11 +51,11 @@ def result_response(result: Result) -> web.Response:
     """Answer with a result. Raises ProblemError if the scheduler refused the command or found nothing."""
     if result.outcome in _REFUSED:
         raise _refused(result)
-    headers = {}
+    headers = {} if result.version is None else {"ETag": etag(result.version)}
     status = HTTPStatus.OK
     if result.outcome is Outcome.SCHEDULED and result.id is not None:
         status = HTTPStatus.CREATED
-        headers = {"Location": schedule_path(result.tenant, result.id)}
+        headers |= {"Location": schedule_path(result.tenant, result.id)}
     return web.Response(status=status, body=msgspec.json.encode(result), headers=headers, content_type=_JSON)
 
 

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from light_scheduler.client.commands import new_id
 from light_scheduler.clock import Clock
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
@@ -20,7 +21,8 @@ from .cluster import Access
 from .dispatch import Dispatch
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
-from .parameters import checked, read_parameters
+from .negotiation import expected_version, negotiated, send_parameters
+from .parameters import checked
 from .requested import Requested, requested
 from .requesters import naming
 from .send_parameters import DeleteParameters, SendParameters
@@ -46,9 +48,10 @@ class CommandHandlers:
         self._access = access
         self._reserved_topics = reserved_topics
 
+    @negotiated
     async def submit_schedule(self, request: web.Request) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
-        parameters = read_parameters(SendParameters, request.query)
+        parameters = send_parameters(SendParameters, request)
         key = request.headers.get(IDEMPOTENCY_KEY)
         with failures_as_problems():
             named = naming(request, self._access)
@@ -60,28 +63,34 @@ class CommandHandlers:
             placed = wanted if submission.is_new else await self._dispatch.placed(request, wanted)
             return await self._carried_out(parameters, placed)
 
+    @negotiated
     async def put_schedule(self, request: web.Request) -> web.Response:
         with failures_as_problems():
-            told = {"command": "schedule", **_identity(request)}
+            told = {"command": "schedule", **_identity(request), **expected_version(request)}
             wanted = requested(await request.read(), told, naming(request, self._access))
             refuse_reserved(request, wanted.target_topic, self._reserved_topics)
-            parameters = read_parameters(SendParameters, request.query)
+            parameters = send_parameters(SendParameters, request)
             return await self._carried_out(parameters, await self._dispatch.placed(request, wanted))
 
+    @negotiated
     async def delete_schedule(self, request: web.Request) -> web.Response:
-        parameters = read_parameters(DeleteParameters, request.query)
-        told = {"command": "cancel", **_identity(request)}
+        parameters = send_parameters(DeleteParameters, request)
+        told = {"command": "cancel", **_identity(request), **expected_version(request)}
         if parameters.key is not UNSET:
             told["key"] = parameters.key
         if parameters.expected_version is not UNSET:
+            if told.get("expected_version", parameters.expected_version) != parameters.expected_version:
+                raise QueryError("expected_version", "is another one than that of If-Match")
             told["expected_version"] = parameters.expected_version
         return await self._control(request, parameters, b"", told)
 
+    @negotiated
     async def _act(self, request: web.Request, command: str) -> web.Response:
-        parameters = read_parameters(SendParameters, request.query)
-        return await self._control(
-            request, parameters, await request.read(), {"command": command, **_identity(request)}
-        )
+        parameters = send_parameters(SendParameters, request)
+        told = {"command": command, **_identity(request)}
+        if command != "complete":  # which is about a firing
+            told |= expected_version(request)
+        return await self._control(request, parameters, await request.read(), told)
 
     pause_schedule = partialmethod(_act, command="pause")
     resume_schedule = partialmethod(_act, command="resume")
@@ -89,6 +98,7 @@ class CommandHandlers:
     reschedule_schedule = partialmethod(_act, command="reschedule")
     complete_schedule = partialmethod(_act, command="complete")
 
+    @negotiated
     async def _act_on_many(self, request: web.Request, command: str) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         with failures_as_problems():
@@ -101,7 +111,7 @@ class CommandHandlers:
                     "id",
                     f"must end in {ANY}: this path is for several schedules. Use the path with the id for one",
                 )
-            return await self._carried_out(read_parameters(SendParameters, request.query), wanted)
+            return await self._carried_out(send_parameters(SendParameters, request), wanted)
 
     cancel_schedules = partialmethod(_act_on_many, command="cancel")
     pause_schedules = partialmethod(_act_on_many, command="pause")

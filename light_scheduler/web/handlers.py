@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from importlib import metadata
 
@@ -14,7 +15,7 @@ from light_scheduler.access import Right
 from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .answers import schedule_path
+from .answers import etag, schedule_path
 from .caught_up import caught_up
 from .commands import CommandHandlers
 from .dead_letters import DeadLetterHandlers
@@ -148,7 +149,7 @@ class Handlers:
         found = await self._scatter(request).find(own, request.rel_url.raw_path)
         if found is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"Tenant {tenant} has no pending schedule {id!r}.")
-        return _json(found)
+        return _json(found, {"ETag": etag(found.version)})
 
     async def openapi(self, request: web.Request) -> web.Response:
         del request
@@ -215,8 +216,8 @@ class Handlers:
         return Scatter(self._worker.peers, self._worker.topics, request.app[PEER_CLIENT])
 
 
-def _json(document: msgspec.Struct) -> web.Response:
-    return web.Response(body=msgspec.json.encode(document), content_type=JSON_MEDIA_TYPE)
+def _json(document: msgspec.Struct, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), headers=headers, content_type=JSON_MEDIA_TYPE)
 
 
 _LINKS = "".join(

@@ -12,10 +12,12 @@ import msgspec
 from light_scheduler.access import Right
 from light_scheduler.access.tokens import TOKEN_ID
 from light_scheduler.client import Receipt
+from light_scheduler.model import Result
 from light_scheduler.model.tenant import TENANT_NAME
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
 
+from .documents import ScheduleDetail
 from .operations import JSON_MEDIA_TYPE, LINES_MEDIA_TYPE, OPERATIONS, CommandBody, CommandLines, Operation
 from .problems import PROBLEM_MEDIA_TYPE, Problem
 from .rights import RIGHTS
@@ -54,6 +56,8 @@ def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS)
             "Instants are UTC epoch milliseconds, durations milliseconds. Once there is a token, every request "
             "needs one, but for the operations without `security`.",
         },
+        "servers": [{"url": "/", "description": "Any worker."}],
+        "tags": [{"name": name} for name in dict.fromkeys(map(_tag, paths))],
         "paths": paths,
         "components": {
             "schemas": {**schemas, **commands},
@@ -62,17 +66,25 @@ def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS)
     }
 
 
+def _tag(path: str) -> str:
+    """Return what a path is about."""
+    named = re.match(r"/api/v1/(?:tenants/{tenant}/)?([a-z-]+)", path)
+    return "worker" if named is None or named[1].startswith("openapi") else named[1]
+
+
 def _described(operation: Operation) -> dict[str, Any]:
     right = RIGHTS[operation.name]
     responses: dict[str, Any] = {str(int(done)): _done(operation, done) for done in operation.statuses}
     for status in (*sorted({*operation.problems, *_refusals(operation, right)}), None):
         responses["default" if status is None else str(int(status))] = {
             "description": "Any other error." if status is None else status.phrase,
+            **_problem_headers(status),
             "content": {PROBLEM_MEDIA_TYPE: {"schema": _reference(Problem)}},
         }
     body = {} if operation.body is None else {"requestBody": _body(operation.body)}
     return {
         "operationId": operation.name,
+        "tags": [_tag(operation.path)],
         "summary": operation.summary,
         "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
         **body,
@@ -98,7 +110,25 @@ def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
     answer = Receipt if status is HTTPStatus.ACCEPTED else operation.answer
     content = {} if answer is None else {"schema": _answer(answer, is_list=operation.is_list)}
     description = "Done." if status is HTTPStatus.OK else status.phrase
-    return {"description": description, "content": {operation.media_type.partition(";")[0]: content}}
+    headers = {}
+    if answer in (Result, ScheduleDetail):
+        headers["ETag"] = _header("Version of the schedule, if there is one: for `If-Match`.")
+    if status is HTTPStatus.CREATED and answer is Result:
+        headers["Location"] = _header("Path of the schedule.")
+    told = {"headers": headers} if headers else {}
+    return {"description": description, **told, "content": {operation.media_type.partition(";")[0]: content}}
+
+
+def _problem_headers(status: HTTPStatus | None) -> dict[str, Any]:
+    if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+        return {"headers": {"Retry-After": _header("Seconds after which the request can be sent again.")}}
+    if status is HTTPStatus.UNAUTHORIZED:
+        return {"headers": {"WWW-Authenticate": _header("How to send a token.")}}
+    return {}
+
+
+def _header(description: str) -> dict[str, Any]:
+    return {"description": description, "schema": {"type": "string"}}
 
 
 def _answer(document: type[msgspec.Struct], *, is_list: bool) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from .dry_run import DryRunParameters
 from .dry_run_document import DryRunDocument
 from .history import HistoryParameters
 from .history_page import HistoryPage
+from .negotiation import IF_MATCH, PREFER
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
@@ -85,17 +86,26 @@ _SENDING = (
 """The problems that every command can meet."""
 
 
+_IF_MATCH = {IF_MATCH: 'ETag that the schedule must have: its version, such as "4". Otherwise the answer is 412.'}
+_PREFER = {PREFER: "`wait=5`: wait 5 seconds for the answer, then respond with 202. `respond-async`: do not wait."}
+
+
 def _action(command: str, summary: str, *, body_required: bool = False) -> Operation:
     return Operation(
         f"/api/v1/tenants/{{tenant}}/schedules/{{id}}/{command}",
         f"{command}_schedule",
         summary,
         Result,
-        problems=(*_SENDING, HTTPStatus.NOT_FOUND),
+        problems=(
+            *_SENDING,
+            HTTPStatus.NOT_FOUND,
+            *(() if command == "complete" else (HTTPStatus.PRECONDITION_FAILED,)),
+        ),
         parameters=SendParameters,
         method="post",
         body=CommandBody(command, required=body_required),
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
+        headers=_PREFER if command == "complete" else _IF_MATCH | _PREFER,
     )
 
 
@@ -110,6 +120,7 @@ def _action_on_many(command: str, summary: str) -> Operation:
         method="post",
         body=CommandBody(command, told=("command", "tenant"), is_bulk=True),
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
+        headers=_PREFER,
     )
 
 
@@ -148,28 +159,31 @@ OPERATIONS = (
         method="post",
         body=CommandBody("schedule", told=("command", "tenant")),
         statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
-        headers={IDEMPOTENCY_KEY: "A request that is sent again with the same key within an hour is carried out once."},
+        headers={IDEMPOTENCY_KEY: "A request that is sent again with the same key within an hour is carried out once."}
+        | _PREFER,
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
         "put_schedule",
         "Schedule a message under this id, or replace the schedule that has it.",
         Result,
-        problems=_SENDING,
+        problems=(*_SENDING, HTTPStatus.PRECONDITION_FAILED),
         parameters=SendParameters,
         method="put",
         body=CommandBody("schedule"),
         statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
+        headers=_IF_MATCH | _PREFER,
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
         "delete_schedule",
         "Cancel a schedule.",
         Result,
-        problems=(*_SENDING, HTTPStatus.NOT_FOUND),
+        problems=(*_SENDING, HTTPStatus.NOT_FOUND, HTTPStatus.PRECONDITION_FAILED),
         parameters=DeleteParameters,
         method="delete",
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
+        headers=_IF_MATCH | _PREFER,
     ),
     _action("pause", "Pause a schedule: it does not fire until it is resumed."),
     _action("resume", "Resume a paused schedule. Missed firings follow its misfire policy."),

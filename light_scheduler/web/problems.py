@@ -41,6 +41,7 @@ class ProblemType(StrEnum):
     NOT_REDRIVABLE = _URN + "not-redrivable"
     IDEMPOTENCY_KEY_IN_USE = _URN + "idempotency-key-in-use"
     DELAY_RULE_IN_CONFIGURATION = _URN + "delay-rule-in-configuration"
+    PRECONDITION_FAILED = _URN + "precondition-failed"
     BODY_TOO_LARGE = _URN + "body-too-large"
     MISDIRECTED_REQUEST = _URN + "misdirected-request"
     IDEMPOTENCY_KEY_REUSED = _URN + "idempotency-key-reused"

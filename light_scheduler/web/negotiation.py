@@ -1,0 +1,96 @@
+"""What request headers ask of a command: that a version is the one that the client knows, and how long to wait.
+
+`If-Match` has the version as an ETag; another version is 412. `Prefer: wait=5` waits that long and then answers 202 in
+place of 504, `Prefer: respond-async` waits for nothing (RFC 9110, RFC 7240).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET
+
+from light_scheduler.tables.views import QueryError
+
+from .answers import sent_response
+from .parameters import read_parameters
+from .problems import ProblemError, ProblemType
+from .send_parameters import LONGEST_WAIT_S, SendParameters
+
+IF_MATCH = "If-Match"
+PREFER = "Prefer"
+
+P = TypeVar("P", bound=SendParameters)
+Handle = Callable[..., Awaitable[web.Response]]
+
+_VERSION = re.compile(r'"(\d{1,18})"', re.ASCII)
+_WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?', re.ASCII | re.IGNORECASE)
+
+
+def expected_version(request: web.Request) -> dict[str, str]:
+    """Return what `If-Match` tells of a command. Raises QueryError for what is no ETag of a schedule."""
+    given = request.headers.getall(IF_MATCH, [])
+    if not given:
+        return {}
+    match = _VERSION.fullmatch(given[0].strip())
+    if len(given) > 1 or match is None:
+        raise QueryError(IF_MATCH, 'must be one ETag of the schedule, which is its version: "4"')
+    return {"expected_version": match[1]}
+
+
+def send_parameters(kind: type[P], request: web.Request) -> P:
+    """Return the query string of a command, with what `Prefer` asks for where it says nothing. Raises QueryError."""
+    parameters = read_parameters(kind, request.query)
+    seconds = preferred_wait_s(request)
+    if seconds is None:
+        return parameters
+    if seconds == 0:
+        return msgspec.structs.replace(parameters, wait=False)
+    return msgspec.structs.replace(parameters, timeout=f"{min(seconds, int(LONGEST_WAIT_S))}s")
+
+
+def preferred_wait_s(request: web.Request) -> int | None:
+    """Return how long `Prefer` asks to wait, 0: not at all; None if it does not say, or the query string does."""
+    if "timeout" in request.query or "wait" in request.query:
+        return None
+    for preference in ",".join(request.headers.getall(PREFER, [])).split(","):
+        name = preference.partition(";")[0].strip()
+        if name.lower() == "respond-async":
+            return 0
+        if (match := _WAIT.fullmatch(name)) is not None:
+            return int(match[1])
+    return None
+
+
+def negotiated(handle: Handle) -> Handle:
+    """Have a handler of a command answer as the request's headers ask for."""
+
+    @functools.wraps(handle)
+    async def answer(self: Any, request: web.Request, *args: Any, **options: Any) -> web.Response:
+        seconds = preferred_wait_s(request)
+        try:
+            response = await handle(self, request, *args, **options)
+        except ProblemError as error:
+            problem = error.problem
+            if problem.status == HTTPStatus.CONFLICT and problem.result is not UNSET and IF_MATCH in request.headers:
+                raise ProblemError(
+                    HTTPStatus.PRECONDITION_FAILED,
+                    problem.detail,
+                    result=problem.result,
+                    type=ProblemType.PRECONDITION_FAILED,
+                ) from None
+            if problem.status != HTTPStatus.GATEWAY_TIMEOUT or problem.sent is UNSET or seconds is None:
+                raise
+            response = sent_response(problem.sent)
+        if seconds is not None:
+            applied = f"wait={min(seconds, int(LONGEST_WAIT_S))}" if seconds else "respond-async"
+            response.headers["Preference-Applied"] = applied
+        return response
+
+    return answer

@@ -1,0 +1,101 @@
+"""ETag, If-Match and Prefer: a change of the version that a client knows, and how long it waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from light_scheduler.client import Receipt
+from light_scheduler.client.errors import ResultTimeout
+from light_scheduler.web.openapi import openapi_document
+
+ONE = "/api/v1/tenants/default/schedules/a"
+BODY = {"trigger": {"at": 1_900_000_000_000}, "target": {"topic": "out"}}
+
+
+async def answered(worker: Any, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with worker.client.request(method, path, json=body, headers=named) as response:
+        return response.status, response.headers, await response.json(content_type=None)
+
+
+async def test_an_etag_is_the_version_of_what_is_shown_or_changed(workers: Any) -> None:
+    for version, status in ((1, 201), (2, 200)):
+        put = await answered(workers[0], "PUT", ONE, BODY)
+        assert (put[0], put[1]["ETag"]) == (status, f'"{version}"')
+        assert (await answered(workers[1], "GET", ONE))[1]["ETag"] == f'"{version}"'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "", BODY),
+        ("DELETE", "", None),
+        ("POST", "/pause", None),
+        ("POST", "/reschedule", {"trigger": {"after": "1h"}}),
+    ],
+)
+async def test_a_change_of_another_version_fails_and_changes_nothing(
+    workers: Any, method: str, path: str, body: Any
+) -> None:
+    await answered(workers[0], "PUT", ONE, BODY)
+    status, _, problem = await answered(workers[0], method, ONE + path, body, If_Match='"7"')
+    assert (status, problem["type"]) == (412, "urn:light-scheduler:problem:precondition-failed")
+    assert problem["result"]["outcome"] == "conflict"
+    assert (await answered(workers[0], "GET", ONE))[2]["version"] == 1
+    assert (await answered(workers[0], method, ONE + path, body, If_Match='"1"'))[0] == 200
+
+
+async def test_without_if_match_another_version_is_a_conflict(workers: Any) -> None:
+    await answered(workers[0], "PUT", ONE, BODY)
+    assert (await answered(workers[0], "DELETE", f"{ONE}?expected_version=7"))[0] == 409
+    status, _, problem = await answered(workers[0], "DELETE", f"{ONE}?expected_version=7", If_Match='"1"')
+    assert (status, problem["parameter"]) == (400, "expected_version")
+    assert (await answered(workers[0], "DELETE", f"{ONE}?expected_version=1", If_Match='"1"'))[0] == 200
+
+
+@pytest.mark.parametrize("given", ["*", "1", 'W/"1"', '"1", "2"', '""'])
+async def test_what_is_no_etag_of_a_schedule_is_refused(workers: Any, given: str) -> None:
+    await answered(workers[0], "PUT", ONE, BODY)
+    status, _, problem = await answered(workers[0], "DELETE", ONE, If_Match=given)
+    assert (status, problem["parameter"]) == (400, "If-Match")
+    assert workers[0].commands.seen[1:] == []
+
+
+async def test_an_answer_that_takes_longer_than_preferred_is_a_202(workers: Any) -> None:
+    waited: list[float] = []
+
+    async def ask(make: Any, timeout: float) -> Any:
+        waited.append(timeout)
+        raise ResultTimeout("no answer", Receipt("default", "a", 1, 7))
+
+    workers[0].commands.ask = ask
+    status, headers, document = await answered(workers[0], "PUT", ONE, BODY, Prefer="handling=lenient, wait=5")
+    assert (status, headers["Preference-Applied"], document["offset"]) == (202, "wait=5", 7)
+    assert (await answered(workers[0], "PUT", ONE, BODY, Prefer="wait=900"))[1]["Preference-Applied"] == "wait=60"
+    assert (await answered(workers[0], "PUT", ONE, BODY))[0] == 504
+    assert (await answered(workers[0], "PUT", f"{ONE}?timeout=7s", BODY, Prefer="wait=5"))[0] == 504
+    assert (await answered(workers[0], "PUT", ONE, BODY, Prefer="wait=soon"))[0] == 504
+    assert waited == [5, 60, 10, 7, 10]
+
+
+@pytest.mark.parametrize("preference", ["respond-async", "wait=0"])
+async def test_who_prefers_not_to_wait_gets_a_202_at_once(workers: Any, preference: str) -> None:
+    status, headers, document = await answered(workers[0], "PUT", ONE, BODY, Prefer=preference)
+    assert (status, headers["Preference-Applied"], document["id"]) == (202, "respond-async", "a")
+    status, headers, _ = await answered(workers[0], "POST", f"{ONE}/pause", Prefer="wait=5")
+    assert (status, headers["Preference-Applied"]) == (200, "wait=5")
+
+
+def test_openapi_tells_of_headers_tags_and_servers() -> None:
+    document = openapi_document("1")
+    put = document["paths"]["/api/v1/tenants/{tenant}/schedules/{id}"]["put"]
+    assert [each["name"] for each in put["parameters"] if each["in"] == "header"] == ["If-Match", "Prefer"]
+    assert set(put["responses"]["201"]["headers"]) == {"ETag", "Location"}
+    assert "412" in put["responses"]
+    assert "Retry-After" in put["responses"]["429"]["headers"]
+    assert put["tags"] == ["schedules"]
+    tags = {each["name"] for each in document["tags"]}
+    assert tags == {"schedules", "dead-letters", "preview", "dry-run", "delays", "tokens", "worker"}
+    assert document["servers"]

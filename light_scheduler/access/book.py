@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from light_scheduler.errors import FormatError
 
@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 class AccessBook:
     """`unreadable` counts the tokens that this version cannot read: they are not accepted.
 
-    A token that was revoked stays in the book: access stays set up when the last token is revoked.
+    A token that was revoked stays in the book: access stays set up when the last token is revoked. `was_set_up` says
+    that there were tokens whose records are gone.
     """
 
     tokens: Mapping[str, Token] = field(default_factory=dict)
@@ -26,11 +27,16 @@ class AccessBook:
     used: Mapping[str, int] = field(default_factory=dict)
     peer_secret: bytes | None = field(default=None, repr=False)
     unreadable: int = 0
+    was_set_up: bool = False
 
     @property
     def is_set_up(self) -> bool:
         """Whether requests need a token: there is one, or was."""
-        return bool(self.tokens or self.revoked or self.unreadable)
+        return bool(self.tokens or self.revoked or self.unreadable or self.was_set_up)
+
+    def after(self, before: AccessBook) -> AccessBook:
+        """Return this book as the one that follows another: tokens whose records are lost do not open the door."""
+        return self if self.is_set_up or not before.is_set_up else replace(self, was_set_up=True)
 
     def holder(self, text: str, now: int) -> Token:
         """Return the token that a text stands for. Raises TokenError, which tells nothing to who has no such text."""

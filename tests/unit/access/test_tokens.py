@@ -139,6 +139,15 @@ class TestTheBook:
         assert book_of(token_record(token)).is_set_up
         assert book_of(revoked_record(token.id, Revocation(NOW, "ops"))).is_set_up
 
+    def test_access_stays_set_up_when_the_records_of_all_tokens_are_lost(self) -> None:
+        token, text = made()
+        lost = book_of().after(book_of(token_record(token)))
+        assert lost.is_set_up
+        assert book_of().after(lost).is_set_up
+        with pytest.raises(TokenError, match="is not a token"):
+            lost.holder(text, NOW)
+        assert not book_of().after(book_of()).is_set_up
+
     def test_records_of_others_and_of_uses_do_not_set_it_up(self) -> None:
         book = book_of((b"tenant/token", b"{}"), (b"\xff", b""), (b"peer-secret", b"{}"), used_record("0" * 12, Use(5)))
         assert not book.is_set_up

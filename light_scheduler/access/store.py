@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -17,6 +18,8 @@ from .book import AccessBook, access_book
 from .identity import Role
 from .records import Record, Revocation, Use, new_peer_secret_record, revoked_record, token_record, used_record
 from .tokens import Token, TokenError, new_token, rotated
+
+log = logging.getLogger(__name__)
 
 
 class Entries(Protocol):
@@ -50,7 +53,13 @@ class TokenStore:
         """Keep the book up to date for ever; `changed` is called after each change. Raises KafkaError."""
 
         def read() -> None:
-            self.book = access_book(self._topic.entries)
+            before, self.book = self.book, access_book(self._topic.entries).after(self.book)
+            if self.book.was_set_up and not before.was_set_up:
+                log.error(
+                    "all tokens are gone from their topic, as if it had been deleted: requests still need a token, and "
+                    "no token is accepted. Create one with `light-scheduler tokens create`, or, to serve without "
+                    "tokens, restart all workers"
+                )
             changed()
 
         await self._topic.follow(read)

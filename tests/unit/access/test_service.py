@@ -86,3 +86,23 @@ async def test_a_use_is_not_lost_by_a_write_that_fails_and_is_written_once(
     access.used(token)
     await eventually(lambda: access.book.used[token.id] == NOW + service.NOTE_EVERY_MS, within=10)
     assert len([keys for keys in topic.writes if keys[0].endswith(b"/used")]) == 2
+
+
+async def test_a_topic_that_lost_all_tokens_leaves_the_door_closed_and_is_told_once(
+    clock: SettableClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = Topic()
+    store = TokenStore(topic, clock)
+    following = asyncio.create_task(store.follow(lambda: None))
+    await asyncio.sleep(0)
+    try:
+        await store.create("shop", Role.READ, ["shop"], by="test", lifetime=None)
+        topic.entries.clear()
+        await store.make_peer_secret()
+        await store.note_used({"0" * 12: NOW})
+        assert store.book.is_set_up
+        assert caplog.text.count("all tokens are gone from their topic") == 1
+        token, text = await store.create("again", Role.READ, ["shop"], by="test", lifetime=None)
+        assert store.book.holder(text.reveal(), NOW) == token
+    finally:
+        following.cancel()

@@ -139,6 +139,15 @@ class TestTheBook:
         assert book_of(token_record(token)).is_set_up
         assert book_of(revoked_record(token.id, Revocation(NOW, "ops"))).is_set_up
 
+    def test_access_stays_set_up_when_the_records_of_all_tokens_are_lost(self) -> None:
+        token, text = made()
+        lost = book_of().after(book_of(token_record(token)))
+        assert lost.is_set_up
+        assert book_of().after(lost).is_set_up
+        with pytest.raises(TokenError, match="is not a token"):
+            lost.holder(text, NOW)
+        assert not book_of().after(book_of()).is_set_up
+
     def test_records_of_others_and_of_uses_do_not_set_it_up(self) -> None:
         book = book_of((b"tenant/token", b"{}"), (b"\xff", b""), (b"peer-secret", b"{}"), used_record("0" * 12, Use(5)))
         assert not book.is_set_up
@@ -157,6 +166,18 @@ class TestTheBook:
         book = book_of((key, value))
         assert book.is_set_up
         assert not book.tokens
+
+    @pytest.mark.parametrize("value", [b"", b"\xff", b'{"revoked_at": "2030-01-01"}'])
+    def test_a_revocation_that_cannot_be_read_holds_and_is_counted(self, value: bytes) -> None:
+        token, text = made()
+        other, others_text = made()
+        key, _ = revoked_record(token.id, Revocation(NOW, "ops"))
+        book = book_of(token_record(token), token_record(other), (key, value))
+        with pytest.raises(TokenError, match="was revoked"):
+            book.holder(text, NOW)
+        assert book.state(token.id, NOW) == "revoked"
+        assert book.unreadable == 1
+        assert book.holder(others_text, NOW) == other
 
     def test_what_is_written_is_read_back(self) -> None:
         token, _ = made(lifetime=DAY, tenants=["b", "a"])

@@ -11,6 +11,7 @@ from .firing import FiringRules, Skipped, Turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import due_times, first_due_times, preview
+from .tenants import check_tenant, refusal_of, shares_under, with_default_target
 from .throttle import ALL, Throttle
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Throttle",
     "Turn",
     "check_bulk",
+    "check_tenant",
     "concerns",
     "decide",
     "decide_bulk",
@@ -32,6 +34,9 @@ __all__ = [
     "next_try",
     "plain_entry",
     "preview",
+    "refusal_of",
     "result_of",
+    "shares_under",
     "take_turn",
+    "with_default_target",
 ]

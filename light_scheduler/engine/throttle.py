@@ -67,6 +67,18 @@ class Throttle:
         self._held_at: dict[str, int] = {}  # tenant, or ALL -> when something due was last kept waiting
         self._crowd = 1_000  # buckets there may be before those that are full are given up
 
+    @property
+    def has_caps(self) -> bool:
+        """Whether anything is capped."""
+        return self._shares.has_caps
+
+    def change(self, shares: Shares) -> None:
+        """Have other caps hold; buckets whose rate stays are as they were."""
+        kept = {
+            name: bucket for name, bucket in self._buckets.items() if self._shares.rate_of(name) == shares.rate_of(name)
+        }
+        self._shares, self._buckets = shares, kept
+
     def share_among(self, lanes: int) -> None:
         """Note how many lanes share the caps."""
         if lanes != self._lanes:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from light_scheduler.engine import check_bulk, decide, plain_entry
+from light_scheduler.engine import check_bulk, check_tenant, decide, plain_entry, with_default_target
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
-from light_scheduler.model import BulkCommand, Command, Entry, EventType, Outcome, Result
+from light_scheduler.model import DEFAULT_TENANT, BulkCommand, Command, Entry, EventType, Outcome, Result
 from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.build import TargetMissing
+from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.relay import FORWARDED_FROM, Count, Origin, as_sent, mark_of
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
@@ -23,6 +25,10 @@ from .settling import settle
 from .transaction import Transaction
 
 log = logging.getLogger(__name__)
+
+
+def _no_short_way(_: CommandRecord) -> Plain | None:
+    """Have every command be decided the general way."""
 
 
 class Commands:
@@ -46,8 +52,9 @@ class Commands:
         self._limits = context.limits
         self._now = transaction.now
         self._overlay = transaction.overlay
+        self._tenants = transaction.tenants
         # What is called for every command is looked up once.
-        self._plain = context.dialect.plain
+        self._plain = _no_short_way if self._tenants.get(DEFAULT_TENANT) else context.dialect.plain
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._store = transaction.store
@@ -95,7 +102,9 @@ class Commands:
                     raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
                 origin, record = mark, as_sent(record, mark)
             self._history.requester = requester_of(record, self._secret())
-            command = self._decode(record)
+            command = self._decoded(record)
+            if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
+                check_tenant(command, tenant)
             if isinstance(command, BulkCommand) and command.selection is not None:
                 self._begin(record, command, origin)
             else:
@@ -108,6 +117,16 @@ class Commands:
                 self._bulk.report_none(origin)
         finally:
             self._history.requester = None
+
+    def _decoded(self, record: CommandRecord) -> Command:
+        """Read a command. Raises InvalidCommand."""
+        try:
+            return self._decode(record)
+        except TargetMissing as error:
+            command = with_default_target(error.command, self._tenants.get(error.command.tenant))
+            if command is None:
+                raise
+            return command
 
     def _begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
         if not self._forwards:

@@ -40,6 +40,7 @@ class Transaction:
         self.history = History(context, batches, now)
         self.dead_letters = DeadLetters(context, batches, now)
         self.outcomes: Counter[Outcome] = Counter()
+        self.tenants = context.tenants.book
         self.delivered: list[Entry] = []
         self.forwarded = 0
         """Commands passed on to the partition of their key."""

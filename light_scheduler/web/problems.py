@@ -31,6 +31,7 @@ class ProblemType(StrEnum):
     INVALID_COMMAND = _URN + "invalid-command"
     COMMAND_REJECTED = _URN + "command-rejected"
     INVALID_DELAY_RULE = _URN + "invalid-delay-rule"
+    INVALID_TENANT_RULES = _URN + "invalid-tenant-rules"
     INVALID_TOKEN = _URN + "invalid-token"
     UNAUTHORIZED = _URN + "unauthorized"
     FORBIDDEN = _URN + "forbidden"

@@ -22,6 +22,7 @@ from light_scheduler.model import (
     HistoryEvent,
     Outcome,
 )
+from light_scheduler.model.tenant_rules import TENANT_DELETED
 
 from .promises import Asked, Refused
 
@@ -115,6 +116,7 @@ class Orders:
         for idle in self.idle(state, event.at):
             for quiet in self.quiet(idle, event.at):
                 yield from self.by_command(quiet, event)
+                yield from self.by_removal(quiet, event)
                 if event.event not in ASKED:
                     yield from self.by_turn(quiet, event)
 
@@ -174,6 +176,14 @@ class Orders:
             following = (Line(EventType.FINISHED, decision.subject),) if decision.finished else ()
             since = min(asked.recorded_at, event.at)
             yield after._replace(entry=decision.entry, since=since, following=following), line
+
+    @staticmethod
+    def by_removal(state: State, event: HistoryEvent) -> Iterator[Way]:
+        """Yield the way in which the deletion of its tenant explains a line."""
+        if event.event is EventType.CANCELLED and event.reason == TENANT_DELETED and state.entry is not None:
+            line = Line(EventType.CANCELLED, state.entry)
+            if line.is_told_by(event):
+                yield state._replace(entry=None), line
 
     @staticmethod
     def _refuses(asked: Command, entry: Entry | None, now: int) -> bool:

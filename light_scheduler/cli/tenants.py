@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SETTINGS = ("app_id", "broker")
-_RULES = ("targets", "default_target", "max_payload_bytes", "firings_per_second", "weight")
+_RULES = (
+    "targets",
+    "default_target",
+    "max_payload_bytes",
+    "max_pending",
+    "commands_per_second",
+    "firings_per_second",
+    "weight",
+)
 _OPTIONS = [name.replace("_", "-").replace("targets", "target") for name in _RULES]
 
 
@@ -86,6 +94,8 @@ def show(settings: Settings, tenant: str, as_json: bool) -> None:
 )
 @click.option("--default-target", metavar="TOPIC", help="Topic for commands that name none.")
 @click.option("--max-payload-bytes", type=int, metavar="BYTES", help="Largest payload.")
+@click.option("--max-pending", type=int, metavar="N", help="Pending schedules; above it, new ones are rejected.")
+@click.option("--commands-per-second", type=float, metavar="RATE", help="Commands above this rate are rejected.")
 @click.option("--firings-per-second", type=float, metavar="RATE", help="Firings above this rate wait.")
 @click.option("--weight", type=int, metavar="N", help="Share while several tenants have more due than can go out.")
 @click.option("--lift", multiple=True, type=click.Choice(_OPTIONS), help="Rule to remove. Can be repeated.")

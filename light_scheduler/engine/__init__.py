@@ -11,11 +11,12 @@ from .firing import FiringRules, Skipped, Turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import due_times, first_due_times, preview
-from .tenants import check_tenant, refusal_of, shares_under, with_default_target
+from .tenants import CommandRates, check_tenant, refusal_of, share_of, shares_under, with_default_target
 from .throttle import ALL, Throttle
 
 __all__ = [
     "ALL",
+    "CommandRates",
     "Decision",
     "FairQueue",
     "FiringRules",
@@ -36,6 +37,7 @@ __all__ = [
     "preview",
     "refusal_of",
     "result_of",
+    "share_of",
     "shares_under",
     "take_turn",
     "with_default_target",

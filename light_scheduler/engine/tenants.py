@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import msgspec
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import BulkCommand, Command, ScheduleCommand, Shares
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState
+
+from .throttle import TokenBucket
+
+COMMANDS_SAVED_S = 1.0
+"""What a tenant may send at once after a pause, in seconds of its rate."""
 
 
 def with_default_target(command: ScheduleCommand, tenant: Tenant | None) -> ScheduleCommand | None:
@@ -48,3 +55,48 @@ def shares_under(shares: Shares, book: TenantBook) -> Shares:
         if tenant.rules.firings_per_second is not None:
             rates[tenant.name] = tenant.rules.firings_per_second
     return Shares(weights, shares.rate, rates)
+
+
+def share_of(quota: int, number: int, of: int) -> int:
+    """Return the part of a quota that one of so many partitions has: together they have all of it, and no more."""
+    whole, rest = divmod(quota, of)
+    return whole + (number < rest)
+
+
+class CommandRates:
+    """How many commands of each tenant a lane carries out.
+
+    What counts is when a command was recorded, so a backlog is not held against its senders. Time does not go back, and
+    is never ahead of the lane's clock, so timestamps that are made up gain nothing. Instants are UTC epoch ms.
+    """
+
+    def __init__(self) -> None:
+        self._committed: dict[str, tuple[TokenBucket, int]] = {}  # a tenant's bucket, and when it was looked at
+        self._begun: dict[str, tuple[TokenBucket, int]] = {}
+
+    def begin(self) -> None:
+        """Begin a transaction; what one before it took and did not commit has not been taken."""
+        self._begun.clear()
+
+    def take(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
+        """Take one command of a tenant, unless that is too many; `rate` is the lane's part of its rule."""
+        bucket, at = self._bucket(tenant, rate, min(recorded_at, now))
+        self._begun[tenant] = bucket, at
+        if bucket.available(at) < 1:
+            return False
+        bucket.spend(1)
+        return True
+
+    def commit(self) -> None:
+        """Count what the transaction has taken."""
+        self._committed |= self._begun
+        self._begun.clear()
+
+    def _bucket(self, tenant: str, rate: float, at: int) -> tuple[TokenBucket, int]:
+        known = self._begun.get(tenant)
+        if known is None and tenant in self._committed:
+            bucket, reached = self._committed[tenant]
+            known = copy(bucket), reached
+        if known is None or known[0].rate != rate:
+            return TokenBucket(rate, at, COMMANDS_SAVED_S), at
+        return known[0], max(known[1], at)

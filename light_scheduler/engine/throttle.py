@@ -23,11 +23,11 @@ ALL = ""
 
 
 class TokenBucket:
-    """Gives out `rate` tokens a second, and at most `SAVED_S` seconds' worth, or one, at once. It begins full."""
+    """Gives out `rate` tokens a second, and at most `saved_s` seconds' worth, or one, at once. It begins full."""
 
-    def __init__(self, rate: float, now: int) -> None:
+    def __init__(self, rate: float, now: int, saved_s: float = SAVED_S) -> None:
         self.rate = rate
-        self._capacity = max(1.0, rate * SAVED_S)
+        self._capacity = max(1.0, rate * saved_s)
         self._tokens = self._capacity
         self._at = now
 

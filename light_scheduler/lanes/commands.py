@@ -20,6 +20,7 @@ from .bulk import BulkCommands
 from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
 from .forwarding import Forwarding
+from .quotas import Quotas
 from .rejection import reject, reject_silently
 from .settling import settle
 from .transaction import Transaction
@@ -53,6 +54,7 @@ class Commands:
         self._now = transaction.now
         self._overlay = transaction.overlay
         self._tenants = transaction.tenants
+        self._quotas = Quotas(transaction)
         # What is called for every command is looked up once.
         self._plain = _no_short_way if self._tenants.get(DEFAULT_TENANT) else context.dialect.plain
         self._forwards = context.dialect.forwards
@@ -133,6 +135,8 @@ class Commands:
             raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
         if origin is None:
             check_bulk(command, self._now, self._limits)
+            if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
+                self._quotas.take(command, tenant)
         self._bulk.begin(record, command, origin)
 
     def _carry_out(self, record: CommandRecord, command: Command, origin: Origin | None) -> None:
@@ -143,6 +147,10 @@ class Commands:
         decision = decide(command, current, self._now, self._limits)
         if current is None and origin is None and self._pass_on(record, command):
             return
+        if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
+            self._quotas.take(command, tenant)
+            if current is None and decision.entry is not None:
+                self._quotas.check_room(tenant)
         settle(self._transaction, name, current, decision)
         self._transaction.outcomes[decision.outcome] += 1
         if command.reply_to is not None:

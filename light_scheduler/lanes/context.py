@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine import CommandRates, FiringRules, Limits
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches, UserRecord
 from light_scheduler.kafka.targets import Targets
@@ -48,6 +48,8 @@ class LaneContext:
     new_token: Callable[[], str] = new_token
     secret: Callable[[], bytes | None] = lambda: None
     """What workers sign with who asked for a command over HTTP."""
+    rates: CommandRates = field(default_factory=CommandRates)
+    """What this lane has carried out of commands that are limited."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
 
     @property

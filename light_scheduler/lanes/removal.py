@@ -10,6 +10,7 @@ from light_scheduler.wire.state import identity
 
 from .transaction import Transaction
 
+
 class Removal:
     """Of one lane, over any number of cycles.
 

@@ -256,6 +256,7 @@ class LaneWork:
         self._blame(self._caution.succeeded(self._attempt.works))
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
+        self._context.rates.commit()
         self._budget.next_turn(due, now)
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
         if self._isolation.is_under_way:

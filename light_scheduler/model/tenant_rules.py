@@ -18,6 +18,10 @@ from .tenant import MAX_WEIGHT, TENANT_NAME
 
 MOST_PATTERNS = 100
 MOST_A_SECOND = 10_000_000
+MOST_PENDING = 10_000_000_000
+
+QUOTA = "quota."
+"""Begins the field of a rejection for a quota; the name of the rule follows."""
 
 _PATTERN = re.compile(r"[A-Za-z0-9._*-]{1,249}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
@@ -51,6 +55,10 @@ class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     ] = None
     default_target: Annotated[str | None, Meta(description="Topic for commands that name none.")] = None
     max_payload_bytes: Annotated[int | None, Meta(description="Largest payload, in bytes.")] = None
+    max_pending: Annotated[int | None, Meta(description="Pending schedules of each commands topic.")] = None
+    commands_per_second: Annotated[
+        float | None, Meta(description="Commands above this rate are rejected, except reports of completion.")
+    ] = None
     firings_per_second: Annotated[float | None, Meta(description="Firings above this rate wait.")] = None
     weight: Annotated[int | None, Meta(description="Share while several tenants have more due than can go out.")] = None
 
@@ -96,6 +104,11 @@ class TenantBook:
         """The tenants whose schedules are removed."""
         return frozenset(name for name, tenant in self.tenants.items() if tenant.state is TenantState.DELETED)
 
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """The tenants whose pending schedules are limited."""
+        return frozenset(name for name, tenant in self.tenants.items() if tenant.rules.max_pending is not None)
+
 
 NO_TENANTS = TenantBook()
 
@@ -124,6 +137,8 @@ def check_tenant_rules(rules: TenantRules) -> None:
         if rules.targets is not None and not _matcher(rules.targets).fullmatch(rules.default_target):
             raise TenantRulesError("default_target", f"{rules.default_target} is none of the allowed targets")
     _check_range("max_payload_bytes", rules.max_payload_bytes, 0, 1 << 40)
+    _check_range("max_pending", rules.max_pending, 0, MOST_PENDING)
+    _check_range("commands_per_second", rules.commands_per_second, 0.001, MOST_A_SECOND)
     _check_range("weight", rules.weight, 1, MAX_WEIGHT)
     _check_range("firings_per_second", rules.firings_per_second, 0.001, MOST_A_SECOND)
 

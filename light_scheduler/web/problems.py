@@ -46,6 +46,7 @@ class ProblemType(StrEnum):
     MISDIRECTED_REQUEST = _URN + "misdirected-request"
     IDEMPOTENCY_KEY_REUSED = _URN + "idempotency-key-reused"
     TOO_MANY_REQUESTS = _URN + "too-many-requests"
+    QUOTA_EXCEEDED = _URN + "quota-exceeded"
     INTERNAL_ERROR = _URN + "internal-error"
     UNAVAILABLE = _URN + "unavailable"
     TOO_MANY_CONNECTIONS = _URN + "too-many-connections"

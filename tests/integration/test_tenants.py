@@ -74,6 +74,16 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
     delivered = await read_until(served.bootstrap_servers, [target], lambda records: len(records) == 2)
     assert {record.key for record in delivered} == {b"other", b"waits"}
 
+    await changed(served, "set", "shop", "--max-pending", "0")
+    status, problem = await put(served, "full", **later)
+    assert (status, problem["type"].rpartition(":")[2], problem["parameter"]) == (
+        429,
+        "quota-exceeded",
+        "quota.max_pending",
+    )
+    await served.workers[-1].shows(lambda info: sum(lane["over_quota"] for lane in info["lanes"]) == 1)
+    await changed(served, "set", "shop", "--lift", "max-pending")
+
     for number in range(3):
         assert (await put(served, f"{number}", **later))[0] == 201
     await changed(served, "delete", "shop", "--yes")

@@ -201,8 +201,12 @@ class Partition:
         elif kind != "invalid":
             if current and kind in ("keep", "fail"):
                 return "kept" if kind == "keep" else "conflict"
-            version = current.version + 1 if current else 1
             tenant = header(command, "schedule-tenant")
+            pending = sum(each.tenant == tenant for each in self.pending.values())
+            if current is None and rule is not None and not rule.has_room(pending, self.number, self.partitions):
+                happened["rejected", id] += 1
+                return "rejected"
+            version = current.version + 1 if current else 1
             self.pending[id] = Pending(
                 version,
                 int(header(command, "due")),

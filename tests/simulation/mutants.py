@@ -24,6 +24,7 @@ from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.lanes import bulk as bulk_module
 from light_scheduler.lanes import commands as commands_module
 from light_scheduler.lanes import firings as firings_module
+from light_scheduler.lanes import quotas as quotas_module
 from light_scheduler.lanes import work as work_module
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.bulk import BulkCommands
@@ -621,4 +622,39 @@ def _removal_ends_too_soon() -> Iterator[Any]:
         return removed
 
     with _replaced(Removal, "_advance", once):
+        yield None
+
+
+@_mutant(4, "A tenant's schedules are not counted when they have fired.", draw=draw_tenants)
+def _counts_that_only_grow() -> Iterator[Any]:
+    add = Overlay._add_to_count
+
+    def only_grow(self: Overlay, identity: bytes, change: int) -> None:
+        add(self, identity, max(0, change))
+
+    with _replaced(Overlay, "_add_to_count", only_grow):
+        yield None
+
+
+@_mutant(4, "What a failed cycle would have added counts as pending.", draw=draw_tenants)
+def _counts_survive_an_abort() -> Iterator[Any]:
+    make = Overlay.__init__
+
+    def shared(self: Overlay, table: Any) -> None:
+        make(self, table)
+        self._counts = table.counts
+
+    count = Overlay.count
+
+    def counted(self: Overlay, tenants: Any) -> None:
+        count(self, tenants)
+        self._counts = self._table.counts
+
+    with _replaced(Overlay, "__init__", shared), _replaced(Overlay, "count", counted):
+        yield None
+
+
+@_mutant(2, "Every partition has the whole quota.", draw=draw_tenants)
+def _quotas_are_not_shared() -> Iterator[Any]:
+    with _replaced(quotas_module, "share_of", lambda quota, *_: quota):
         yield None

@@ -21,6 +21,7 @@ class Change(NamedTuple):
     targets: tuple[str, ...] | None = None
     default_target: str | None = None
     max_payload: int | None = None
+    max_pending: int | None = None
 
     @property
     def is_stopped(self) -> bool:
@@ -38,6 +39,12 @@ class Change(NamedTuple):
         if target is None:
             return False
         return self.forbids(target) or (self.max_payload is not None and len(payload or b"") > self.max_payload)
+
+    def has_room(self, pending: int, partition: int, partitions: int) -> bool:
+        """Tell whether one more schedule may be pending in a partition that has so many of them."""
+        if self.max_pending is None:
+            return True
+        return pending < len(range(partition, self.max_pending, partitions))
 
 
 class Timeline:
@@ -87,7 +94,10 @@ class SimulatedTenancy:
 
 def _tenant(change: Change) -> Tenant:
     rules = TenantRules(
-        targets=change.targets, default_target=change.default_target, max_payload_bytes=change.max_payload
+        targets=change.targets,
+        default_target=change.default_target,
+        max_payload_bytes=change.max_payload,
+        max_pending=change.max_pending,
     )
     return Tenant(name=change.tenant, rules=rules, state=TenantState(change.state))
 
@@ -107,6 +117,7 @@ def draw_changes(random: Random, target: str) -> tuple[Change, ...]:
                 random.choice((None, None, (target,), ("elsewhere",))),
                 random.choice((None, target)),
                 random.choice((None, None, 1)),
+                random.choice((None, None, 0, 1, 2, 5)),
             )
         )
     return tuple(changes)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine import CommandRates, FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.caution import Work
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
@@ -95,6 +95,7 @@ class Partition:
         self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.tenants = FixedTenancy()
+        self.rates = CommandRates()
         self.lost_results = 0
         self.most_bulk = 1_000
 
@@ -109,6 +110,7 @@ class Partition:
             self.rules,
             self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
             secret=lambda: SECRET,
+            rates=self.rates,
             tenants=self.tenants,
         )
 
@@ -143,6 +145,7 @@ class Partition:
         cycle.keep_bulk()
         await batches.send(self.producer)
         self._keep()
+        self.rates.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
         return cycle

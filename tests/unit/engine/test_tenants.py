@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from light_scheduler.engine import shares_under
+from collections.abc import Iterable
+
+from light_scheduler.engine import CommandRates, share_of, shares_under
 from light_scheduler.engine.throttle import Throttle
 from light_scheduler.model import Shares
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.wire import partition_for
 
 AT = 1_767_225_600_000
 
@@ -34,3 +37,60 @@ def test_new_caps_hold_at_once_and_buckets_whose_rate_stays_are_not_filled_up_ag
     throttle.change(Shares())
     assert throttle.allowed("a", AT) is None
     assert not throttle.has_caps
+
+
+def test_parts_of_a_quota_are_the_quota() -> None:
+    assert [share_of(10, number, 4) for number in range(4)] == [3, 3, 2, 2]
+    assert [share_of(2, number, 3) for number in range(3)] == [1, 1, 0]
+
+
+def test_a_quota_is_used_up_to_a_twentieth_when_the_first_key_is_refused() -> None:
+    partitions, quota = 12, 24_000
+    left = [share_of(quota, number, partitions) for number in range(partitions)]
+    accepted = 0
+    while left[home := partition_for(b"order-%d" % accepted, partitions)]:
+        left[home] -= 1
+        accepted += 1
+    assert 0.95 * quota <= accepted <= quota
+
+
+def carried_out(rates: CommandRates, recorded: Iterable[int], now: int, rate: float = 10) -> int:
+    rates.begin()
+    count = sum(rates.take("a", rate, at, now) for at in recorded)
+    rates.commit()
+    return count
+
+
+def test_commands_above_a_rate_are_too_many_and_a_second_of_it_may_come_at_once() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert carried_out(rates, range(AT, AT + 10_000, 10), AT + 10_000) == 99
+
+
+def test_a_backlog_that_was_sent_slowly_is_carried_out_at_once() -> None:
+    rates = CommandRates()
+    hour = 3_600_000
+    assert carried_out(rates, range(AT, AT + hour, 1_000), AT + 2 * hour) == 3_600
+
+
+def test_timestamps_that_are_made_up_gain_nothing() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT + 60_000 * number for number in range(100)], AT) == 10
+    assert carried_out(rates, [AT - 60_000, AT + 60_000] * 100, AT) == 0
+    assert carried_out(rates, [AT] * 100, AT + 500) == 0
+    assert carried_out(rates, [AT + 500] * 100, AT + 500) == 5
+
+
+def test_a_new_rate_holds_at_once() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert carried_out(rates, [AT] * 20, AT, rate=3) == 3
+
+
+def test_what_a_transaction_took_that_was_dropped_was_not_taken() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 4, AT) == 4
+    for _ in range(3):
+        rates.begin()
+        assert [rates.take("a", 10, AT, AT) for _ in range(7)] == [True] * 6 + [False]
+    assert carried_out(rates, [AT] * 20, AT) == 6

@@ -8,6 +8,7 @@ from support.producing import FakeProducer
 
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
+from light_scheduler.wire import partition_for
 
 LATER = due_at(AT + HOUR)
 
@@ -99,3 +100,63 @@ async def test_a_removal_that_was_dropped_is_made_again(partition: Partition) ->
     for _ in range(3):
         await partition.run(removal=removal)
     assert partition.table.pending == 0
+
+
+def outcomes(partition: Partition) -> list[tuple[str, str | None]]:
+    results = sorted(partition.results, key=lambda result: result.offset or 0)
+    return [(result.outcome.value, result.field) for result in results]
+
+
+REJECTED = ("rejected", "quota.max_pending")
+
+
+async def test_pending_schedules_are_counted_exactly_and_only_new_ones_need_room() -> None:
+    partition = Partition(FakeProducer(), number=1, of=3)
+    mine = [key for key in (b"%d" % number for number in range(30)) if partition_for(key, 3) == 1]
+    waits = [command(LATER, *TO_REMINDERS, *ANSWER, key=key, offset=at, partition=1) for at, key in enumerate(mine[:4])]
+    await partition.run(*waits[:1])
+    ruled(partition, max_pending=8)  # 3 of them in this partition
+    cycle = await partition.run(
+        *waits[1:], command(due_at(AT + 1), *TO_REMINDERS, *ANSWER, key=mine[0], offset=9, partition=1)
+    )
+    assert outcomes(partition) == [("scheduled", None), ("scheduled", None), REJECTED, ("updated", None)]
+    (reason,) = (result.reason or "" for result in partition.results if result.field is not None)
+    assert "may have 8 pending schedules, 3 of them in this partition" in reason
+    assert cycle.transaction.over_quota == 1
+    await partition.run(now=AT + 1)
+    await partition.run(waits[3])
+    assert outcomes(partition) == [("scheduled", None)]
+    assert partition.table.counts == {b"default": 3}
+
+
+async def test_counts_are_right_after_a_cycle_that_was_dropped_and_after_a_restart(partition: Partition) -> None:
+    ruled(partition, max_pending=2)
+    await partition.run(command(LATER, *TO_REMINDERS, key=b"a", offset=1))
+    await partition.run(command(LATER, *TO_REMINDERS, key=b"b", offset=2), applies=False)
+    assert partition.table.counts == {b"default": 1}
+    partition.restart(partition.table.store, now=AT)
+    await partition.run(*(command(LATER, *TO_REMINDERS, *ANSWER, key=b"%d" % at, offset=at) for at in (3, 4)))
+    assert outcomes(partition) == 2 * [REJECTED]
+    ruled(partition)
+    await partition.run()
+    assert partition.table.counts == {}
+
+
+async def test_commands_above_a_rate_are_rejected_and_completions_are_not_counted(partition: Partition) -> None:
+    ruled(partition, commands_per_second=2)
+    cancels = [command(("schedule-command", b"cancel"), *ANSWER, offset=at) for at in range(3)]
+    complete = command(
+        *(("schedule-command", b"complete"), ("schedule-firing-id", b"a@5"), ("schedule-attempt", b"1")),
+        *ANSWER,
+        offset=9,
+    )
+    await partition.run(*cancels, complete)
+    too_many = ("rejected", "quota.commands_per_second")
+    assert outcomes(partition) == [("not_found", None), ("not_found", None), too_many, ("not_found", None)]
+    bulk = command(("schedule-command", b"pause"), ("schedule-id", b"*"), *ANSWER, offset=8)
+    await partition.run(bulk)
+    assert outcomes(partition) == [too_many]
+    await partition.run(*cancels[:1], now=AT + 500)
+    assert outcomes(partition) == [too_many]  # it was recorded when the two had just been sent
+    await partition.run(command(("schedule-command", b"cancel"), *ANSWER, timestamp=AT + 500), now=AT + 500)
+    assert outcomes(partition) == [("not_found", None)]

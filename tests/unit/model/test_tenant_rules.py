@@ -52,6 +52,8 @@ def test_a_pattern_stands_for_the_whole_name_of_a_topic(
         ({"max_payload_bytes": -1}, "max_payload_bytes"),
         ({"firings_per_second": 0.0}, "firings_per_second"),
         ({"firings_per_second": float("nan")}, "firings_per_second"),
+        ({"max_pending": -1}, "max_pending"),
+        ({"commands_per_second": 0.0}, "commands_per_second"),
         ({"weight": 0}, "weight"),
         ({"weight": 1_001}, "weight"),
     ],

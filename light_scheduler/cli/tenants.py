@@ -28,6 +28,7 @@ _SETTINGS = ("app_id", "broker")
 _RULES = (
     "targets",
     "default_target",
+    "distribution",
     "max_payload_bytes",
     "max_pending",
     "commands_per_second",
@@ -93,6 +94,11 @@ def show(settings: Settings, tenant: str, as_json: bool) -> None:
     help="Topic that messages may go to; * stands for any characters. Can be repeated.",
 )
 @click.option("--default-target", metavar="TOPIC", help="Topic for commands that name none.")
+@click.option(
+    "--distribution",
+    metavar="key|round-robin|partition:N|header:NAME",
+    help="Which partition of the target messages go to.",
+)
 @click.option("--max-payload-bytes", type=int, metavar="BYTES", help="Largest payload.")
 @click.option("--max-pending", type=int, metavar="N", help="Pending schedules; above it, new ones are rejected.")
 @click.option("--commands-per-second", type=float, metavar="RATE", help="Commands above this rate are rejected.")

@@ -11,7 +11,7 @@ from .firing import FiringRules, Skipped, Turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import due_times, first_due_times, preview
-from .tenants import CommandRates, check_tenant, refusal_of, share_of, shares_under, with_default_target
+from .tenants import CommandRates, check_tenant, distributed, refusal_of, share_of, shares_under, with_default_target
 from .throttle import ALL, Throttle
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "concerns",
     "decide",
     "decide_bulk",
+    "distributed",
     "due_times",
     "event_of",
     "first_due_times",

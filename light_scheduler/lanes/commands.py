@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from light_scheduler.engine import check_bulk, check_tenant, decide, plain_entry, with_default_target
+from light_scheduler.engine import check_bulk, check_tenant, decide, distributed, plain_entry, with_default_target
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import DEFAULT_TENANT, BulkCommand, Command, Entry, EventType, Outcome, Result
@@ -107,6 +107,7 @@ class Commands:
             command = self._decoded(record)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 check_tenant(command, tenant)
+                command = distributed(command, tenant)
             if isinstance(command, BulkCommand) and command.selection is not None:
                 self._begin(record, command, origin)
             else:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from light_scheduler.errors import SchedulerError
 from .tenant import MAX_WEIGHT, TENANT_NAME
 
 MOST_PATTERNS = 100
+MOST_HEADER_NAME = 249
 MOST_A_SECOND = 10_000_000
 MOST_PENDING = 10_000_000_000
 
@@ -47,6 +48,14 @@ class TenantState(StrEnum):
     DELETED = "deleted"
 
 
+class Distribution(NamedTuple):
+    """Which partition of its target a message goes to: of at most one thing, or else by its key."""
+
+    partition: int | None = None
+    header: str | None = None
+    is_round_robin: bool = False
+
+
 class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a tenant may do. A rule that is null or missing restricts nothing."""
 
@@ -54,6 +63,10 @@ class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         tuple[str, ...] | None, Meta(description="Topics that messages may go to; * stands for any characters.")
     ] = None
     default_target: Annotated[str | None, Meta(description="Topic for commands that name none.")] = None
+    distribution: Annotated[
+        str | None,
+        Meta(description="Which partition of the target: key (by default), round-robin, partition:N, header:NAME."),
+    ] = None
     max_payload_bytes: Annotated[int | None, Meta(description="Largest payload, in bytes.")] = None
     max_pending: Annotated[int | None, Meta(description="Pending schedules of each commands topic.")] = None
     commands_per_second: Annotated[
@@ -136,11 +149,27 @@ def check_tenant_rules(rules: TenantRules) -> None:
             raise TenantRulesError("default_target", f"{rules.default_target!r} is not a topic name")
         if rules.targets is not None and not _matcher(rules.targets).fullmatch(rules.default_target):
             raise TenantRulesError("default_target", f"{rules.default_target} is none of the allowed targets")
+    parse_distribution(rules.distribution)
     _check_range("max_payload_bytes", rules.max_payload_bytes, 0, 1 << 40)
     _check_range("max_pending", rules.max_pending, 0, MOST_PENDING)
     _check_range("commands_per_second", rules.commands_per_second, 0.001, MOST_A_SECOND)
     _check_range("weight", rules.weight, 1, MAX_WEIGHT)
     _check_range("firings_per_second", rules.firings_per_second, 0.001, MOST_A_SECOND)
+
+
+@lru_cache(maxsize=1_000)
+def parse_distribution(text: str | None) -> Distribution:
+    """Return what a distribution means. Raises TenantRulesError."""
+    if text in (None, "key"):
+        return Distribution()
+    if text == "round-robin":
+        return Distribution(is_round_robin=True)
+    kind, _, value = text.partition(":")
+    if kind == "partition" and re.fullmatch(r"\d{1,6}", value, re.ASCII):
+        return Distribution(partition=int(value))
+    if kind == "header" and 1 <= len(value) <= MOST_HEADER_NAME:
+        return Distribution(header=value)
+    raise TenantRulesError("distribution", f"{text!r} is none of key, round-robin, partition:N and header:NAME")
 
 
 def _check_range(field: str, value: float | None, least: float, most: float) -> None:

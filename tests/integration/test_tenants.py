@@ -56,6 +56,7 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
 ) -> None:
     target = served.target
     await changed(served, "set", "shop", "--target", target, "--default-target", target, "--max-payload-bytes", "100")
+    await changed(served, "set", "shop", "--distribution", "partition:2")
     later = {"trigger": {"after": "1h"}}
     status, problem = await put(served, "elsewhere", **later, target={"topic": "elsewhere"})
     assert (status, problem["parameter"]) == (400, "target.topic")
@@ -73,6 +74,7 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
     await changed(served, "resume", "shop")
     delivered = await read_until(served.bootstrap_servers, [target], lambda records: len(records) == 2)
     assert {record.key for record in delivered} == {b"other", b"waits"}
+    assert [record.partition for record in delivered if record.key == b"waits"] == [2]
 
     await changed(served, "set", "shop", "--max-pending", "0")
     status, problem = await put(served, "full", **later)

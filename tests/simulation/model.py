@@ -48,6 +48,7 @@ class Pending(NamedTuple):
     tenant: str
     paused: bool = False
     target: str = TARGET
+    partition: int | None = None
 
 
 @dataclass
@@ -215,6 +216,7 @@ class Partition:
                 number,
                 tenant,
                 target=target or "",
+                partition=None if rule is None else rule.partition,
             )
             outcome = told = "updated" if current else "scheduled"
         if told:
@@ -229,6 +231,7 @@ class Partition:
             due is None
             or due.paused
             or firing.topic != due.target
+            or due.partition not in (None, firing.partition)
             or said != (due.version, due.due)
             or firing.value != due.payload
         ):

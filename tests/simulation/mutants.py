@@ -658,3 +658,9 @@ def _counts_survive_an_abort() -> Iterator[Any]:
 def _quotas_are_not_shared() -> Iterator[Any]:
     with _replaced(quotas_module, "share_of", lambda quota, *_: quota):
         yield None
+
+
+@_mutant(2, "A tenant's messages go where their keys say, whatever its rules say.", draw=draw_tenants)
+def _distribution_by_key_only() -> Iterator[Any]:
+    with _replaced(commands_module, "distributed", lambda command, _: command):
+        yield None

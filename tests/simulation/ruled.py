@@ -22,6 +22,8 @@ class Change(NamedTuple):
     default_target: str | None = None
     max_payload: int | None = None
     max_pending: int | None = None
+    partition: int | None = None
+    """Of its target, for whatever it schedules."""
 
     @property
     def is_stopped(self) -> bool:
@@ -98,6 +100,7 @@ def _tenant(change: Change) -> Tenant:
         default_target=change.default_target,
         max_payload_bytes=change.max_payload,
         max_pending=change.max_pending,
+        distribution=None if change.partition is None else f"partition:{change.partition}",
     )
     return Tenant(name=change.tenant, rules=rules, state=TenantState(change.state))
 
@@ -118,6 +121,7 @@ def draw_changes(random: Random, target: str) -> tuple[Change, ...]:
                 random.choice((None, target)),
                 random.choice((None, None, 1)),
                 random.choice((None, None, 0, 1, 2, 5)),
+                random.choice((None, 0, 1)),
             )
         )
     return tuple(changes)

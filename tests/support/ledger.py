@@ -117,9 +117,9 @@ class Ledger:
     ) -> Record:
         """Send a native command for the target, recorded at an instant; headers without their prefix.
 
-        It goes to the partition of its key unless another one is given.
+        It goes to the partition of its key unless another one is given. With the target topic None it has none.
         """
-        control: Headers = [(f"schedule-{name}", str(text).encode()) for name, text in headers]
+        control: Headers = [(f"schedule-{name}", str(text).encode()) for name, text in headers if text is not None]
         name = dict(headers).get("command", "schedule")
         if name == "schedule" and value is not None and "target-topic" not in dict(headers):
             control.append(("schedule-target-topic", self.target.encode()))

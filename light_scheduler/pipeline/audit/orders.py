@@ -21,6 +21,7 @@ from light_scheduler.model import (
     EventType,
     HistoryEvent,
     Outcome,
+    ScheduleCommand,
 )
 from light_scheduler.model.tenant_rules import TENANT_DELETED
 
@@ -58,7 +59,8 @@ class Line(NamedTuple):
             and event.version == self.subject.schedule.version
             and event.sequence == progress.sequence
             and event.attempt == progress.attempt
-            and event.target_topic == self.subject.schedule.target.topic
+            # A command without a target has that of its tenant, which is not known here.
+            and self.subject.schedule.target.topic in ("", event.target_topic)
             and (None if event.count is msgspec.UNSET else event.count) == self.stands_for
         )
 
@@ -187,6 +189,8 @@ class Orders:
 
     @staticmethod
     def _refuses(asked: Command, entry: Entry | None, now: int) -> bool:
+        if isinstance(asked, ScheduleCommand) and not asked.target.topic:
+            return True  # its tenant may have no target
         try:
             _decided(asked, entry, now)
         except InvalidCommand:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
-from light_scheduler.engine import CommandRates, share_of, shares_under
+import pytest
+
+from light_scheduler.engine import CommandRates, distributed, share_of, shares_under
 from light_scheduler.engine.throttle import Throttle
-from light_scheduler.model import Shares
+from light_scheduler.model import Once, ScheduleCommand, Shares, Target
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.wire import partition_for
 
@@ -94,3 +98,33 @@ def test_what_a_transaction_took_that_was_dropped_was_not_taken() -> None:
         rates.begin()
         assert [rates.take("a", 10, AT, AT) for _ in range(7)] == [True] * 6 + [False]
     assert carried_out(rates, [AT] * 20, AT) == 6
+
+
+@pytest.mark.parametrize(
+    ("rule", "target", "chosen"),
+    [
+        (None, {}, (None, None)),
+        ("key", {}, (None, None)),
+        ("partition:3", {}, (3, None)),
+        ("header:region", {}, (None, b"eu")),
+        ("header:absent", {}, (None, None)),
+        ("round-robin", {}, (None, b"2-7")),
+        ("partition:3", {"partition": 1}, (1, None)),
+        ("round-robin", {"partition_key": b"k"}, (None, b"k")),
+    ],
+)
+def test_a_distribution_chooses_where_a_command_does_not(
+    rule: str | None, target: dict[str, Any], chosen: tuple[int | None, bytes | None]
+) -> None:
+    tenant = Tenant(name="a", rules=TenantRules(distribution=rule))
+    aim, headers = Target("out", b"key", **target), [("region", b"eu"), ("null", None)]
+    command = ScheduleCommand("a", "id", b"key", Once(AT), aim, b"", headers, 2, 7, AT)
+    found = distributed(command, tenant)
+    assert isinstance(found, ScheduleCommand)
+    assert (found.target.partition, found.target.partition_key) == chosen
+    assert found.target.key == b"key"
+
+
+def test_in_turn_every_partition_has_about_the_same() -> None:
+    places = Counter(partition_for(b"0-%d" % offset, 4) for offset in range(0, 8_000, 2))
+    assert all(900 < places[partition] < 1_100 for partition in range(4))

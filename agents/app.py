@@ -31,6 +31,7 @@ from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.staging import Staging
+from light_scheduler.lanes.tenancy import FixedTenancy, Tenancy
 from light_scheduler.logs import logging_config
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
@@ -121,12 +122,13 @@ def create_app(
     new_timer: TimerFactory,
     clock: Clock | None = None,
     secret: Callable[[], bytes | None] = lambda: None,
+    tenants: Tenancy | None = None,
     process: Process | None = None,
     **faust_options: Any,
 ) -> SchedulerApp:
     """Make the application of a worker; agents and web are attached by the caller.
 
-    `secret` returns what workers sign with who asked for a command over HTTP.
+    `secret` returns what workers sign with who asked for a command over HTTP; `tenants` has the rules of tenants.
     `process` says which one of a node's processes it is for: its lines in the log are marked with the number.
     """
     clock = clock or SystemClock()
@@ -168,7 +170,9 @@ def create_app(
     access = settings.registry
     registry = None if access is None else SchemaRegistry(access, Schemas())
     rebuilding = Rebuilding(clients, settings.log_level, settings.log_format, log_name)
-    new_lane, new_standby = _factories(app, targets, clients, new_timer, commands_ids, registry, secret, rebuilding)
+    new_lane, new_standby = _factories(
+        app, targets, clients, new_timer, commands_ids, registry, secret, rebuilding, tenants or FixedTenancy()
+    )
 
     async def release() -> None:
         await targets.close()
@@ -195,6 +199,7 @@ def _factories(
     registry: SchemaRegistry | None,
     secret: Callable[[], bytes | None],
     rebuilding: Rebuilding,
+    tenants: Tenancy,
 ) -> tuple[Callable[[TopicPartition], Lane], Callable[[TopicPartition], Standby]]:
     settings, clock = app.settings, app.clock
     schemas = None if registry is None else registry.schemas
@@ -237,6 +242,7 @@ def _factories(
             shares=settings.shares,
             staging=staging,
             secret=secret,
+            tenants=tenants,
         )
         return Lane(context, services, state_path(tp))
 

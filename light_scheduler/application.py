@@ -19,6 +19,7 @@ from light_scheduler.delays import Delays
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, load_settings
+from light_scheduler.tenants.service import TenantService
 
 
 def build(
@@ -37,7 +38,9 @@ def build(
     provider = settings.oidc
     oidc = None if provider is None else Oidc(provider)
     access = AccessService(settings.connection, settings.topics.tenants, clock, oidc)
-    app = create_app(settings, DueTimer, clock, lambda: access.book.peer_secret, process, **web.faust_options(settings))
+    tenants = TenantService(settings.connection, settings.topics.tenants, clock)
+    options = web.faust_options(settings)
+    app = create_app(settings, DueTimer, clock, lambda: access.book.peer_secret, tenants, process, **options)
     attach_command_agents(app, settings)
     delays = Delays(settings, app.clock)
     app.add_dependency(delays)
@@ -45,6 +48,7 @@ def build(
     if karafka:
         app.add_dependency(KarafkaStates(lambda: app.lanes, karafka, settings.bootstrap_servers, app.clock))
     app.add_dependency(access)
+    app.add_dependency(tenants)
     peers = web.AssignedPeers(app)
     web.attach(
         app,
@@ -52,6 +56,7 @@ def build(
         delays=delays,
         peers=peers,
         access=access,
+        tenants=tenants.store,
         settings=settings,
         clock=app.clock,
         process=process,

@@ -63,6 +63,17 @@ class Overlay:
         self.position = table.checkpoint.position
         self.commands_log = table.checkpoint.commands_log
         self.pending = table.pending
+        self._counts = dict(table.counts)  # of the tenants that are counted
+
+    def count(self, tenants: Collection[str]) -> None:
+        """Know how many schedules these tenants have. To be called before anything is changed."""
+        if (tenants or self._counts) and self._counts.keys() != {tenant.encode() for tenant in tenants}:
+            self._table.count(tenants)
+            self._counts = dict(self._table.counts)
+
+    def pending_of(self, tenant: str) -> int:
+        """Return how many schedules a tenant has that is counted."""
+        return self._counts[tenant.encode()]
 
     def get(self, identity: bytes) -> Entry | None:
         """Return one schedule as it is with the changes so far."""
@@ -87,6 +98,8 @@ class Overlay:
         was_split = self._forget(primary, identity)
         index_key = layout.index_key(entry, identity)
         self.pending += 1
+        if self._counts:
+            self._add_to_count(identity, 1)
         self._changes[index_key] = record
         self._add_fresh(entry.schedule.tenant, index_key)
         self._changes[primary] = self._primaries[primary] = index_key
@@ -216,6 +229,8 @@ class Overlay:
             self._changes,
             msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, complete_at=complete_at),
         )
+        if self._counts:
+            self._table.counts = self._counts
         self.settle_floors()
         for tenant, fresh in self._fresh.items():
             if fresh:  # it may be due before all that was scanned
@@ -237,6 +252,11 @@ class Overlay:
         return msgspec.structs.replace(
             self._table.checkpoint, position=self.position, pending=self.pending, commands_log=self.commands_log
         )
+
+    def _add_to_count(self, identity: bytes, change: int) -> None:
+        tenant = identity[: identity.index(0)]
+        if tenant in self._counts:
+            self._counts[tenant] += change
 
     def _add_fresh(self, tenant: str, index_key: bytes) -> None:
         try:
@@ -323,6 +343,8 @@ class Overlay:
         if old is None:
             return False
         self.pending -= 1
+        if self._counts:
+            self._add_to_count(identity, -1)
         was_split = old.endswith(layout.SPLIT)
         if was_split:
             old = old.removesuffix(layout.SPLIT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
@@ -77,6 +77,8 @@ class ScheduleTable:
         self.checkpoint = self._load_checkpoint()
         self.floors = self.find_floors()
         self.held = Held()
+        self.counts: dict[bytes, int] = {}
+        """How many schedules tenants have that are counted: see `count`."""
 
     def _load_checkpoint(self) -> Checkpoint:
         raw = self.store.get(layout.CHECKPOINT_KEY)
@@ -103,6 +105,17 @@ class ScheduleTable:
             floors.move(tenant, first[0])
             start = layout.tenant_end(tenant)
         return floors
+
+    def count(self, tenants: Collection[str]) -> None:
+        """Know from now on how many schedules these tenants have, and no others. One that is new is counted once."""
+        counted = {tenant.encode() for tenant in tenants}
+        self.counts = {
+            tenant: self.counts[tenant] if tenant in self.counts else self._count(tenant) for tenant in counted
+        }
+
+    def _count(self, tenant: bytes) -> int:
+        start = layout.PRIMARY + tenant + b"\0"
+        return sum(1 for _ in self.store.scan(start, start + b"\xff"))
 
     @property
     def is_empty(self) -> bool:
@@ -163,6 +176,7 @@ class ScheduleTable:
         """Apply changes that need not survive a crash; the checkpoint is kept in memory, until the next `write`."""
         self.store.load(changes)
         self.checkpoint = checkpoint
+        self.counts.clear()
 
     def _at(self, index_key: bytes) -> Entry | None:
         value = self.store.get(index_key)

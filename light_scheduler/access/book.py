@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 class AccessBook:
     """`unreadable` counts the records of tokens that this version cannot read: those tokens are not accepted.
 
-    A revocation that cannot be read is None, and holds. A token that was revoked stays in the book: access stays set up when the last token is revoked. `was_set_up` says
-    that there were tokens whose records are gone.
+    A revocation that cannot be read is None, and holds. A token that was revoked stays in the book: access stays set up
+    when the last token is revoked. `was_set_up` says that there were tokens whose records are gone.
     """
 
     tokens: Mapping[str, Token] = field(default_factory=dict)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, Secret
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.compacted import CompactedTopic
-from light_scheduler.kafka.connection import broker_errors
+from light_scheduler.kafka.compacted import CompactedTopic, Entries, followed
 
 from .book import AccessBook, access_book
 from .identity import Role
@@ -20,19 +18,6 @@ from .records import Record, Revocation, Use, new_peer_secret_record, revoked_re
 from .tokens import Token, TokenError, new_token, rotated
 
 log = logging.getLogger(__name__)
-
-
-class Entries(Protocol):
-    """The tenants topic: a `CompactedTopic`."""
-
-    is_loaded: bool
-
-    @property
-    def entries(self) -> Mapping[bytes, bytes]: ...
-
-    async def follow(self, changed: Callable[[], None]) -> None: ...
-
-    async def write_all(self, records: Iterable[Record]) -> None: ...
 
 
 class TokenStore:
@@ -111,18 +96,6 @@ class TokenStore:
 @asynccontextmanager
 async def opened_store(connection: Address, topic: str, clock: Clock, timeout_s: float) -> AsyncIterator[TokenStore]:
     """Follow a store for as long as it takes to use it. Raises BrokerError if it cannot be read in time."""
-    store, loaded = TokenStore(CompactedTopic(connection, topic), clock), asyncio.Event()
-    following = asyncio.create_task(store.follow(loaded.set))
-    waiting = asyncio.create_task(loaded.wait())
-    try:
-        await asyncio.wait([following, waiting], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        if following.done():
-            with broker_errors(f"reading {topic}"):
-                following.result()
-        if not loaded.is_set():
-            raise BrokerError(f"{topic} could not be read within {timeout_s:g} s")
+    store = TokenStore(CompactedTopic(connection, topic), clock)
+    async with followed(store.follow, topic, timeout_s):
         yield store
-    finally:
-        for task in (following, waiting):
-            task.cancel()
-        await asyncio.wait([following, waiting])

@@ -36,6 +36,7 @@ COMMANDS = {
     "delays": ("delays", "List, add or remove delay rules."),
     "tokens": ("tokens", "Create, list, rotate or revoke tokens of the HTTP API."),
     "outbox": ("outbox", "Send what applications have booked in their SQL databases."),
+    "tenants": ("tenants", "List, show or change the rules of tenants, or pause, resume or delete one."),
     "watch": ("watch", "Show events of schedules as they happen."),
     "doctor": ("doctor", "Check broker, topics, rights, access, clock and disk."),
     "bench": ("bench", "Measure a worker on this machine."),

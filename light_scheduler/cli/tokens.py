@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import getpass
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,9 +13,9 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import format_instant
 
-from .answers import quiet_kafka_client
 from .durations import Duration
 from .examples import examples
+from .on_kafka import READ_TIMEOUT_S, caller, on_kafka
 from .options import json_option, settings_options
 from .schedule_output import print_whole, relative, shown
 from .suggesting import SuggestingGroup
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_READ_TIMEOUT_S = 4.0
 _SETTINGS = ("app_id", "broker")
 
 
@@ -78,7 +75,7 @@ def create(
         raise click.UsageError("give --tenant for each tenant that the token is for, or --all-tenants")
     bound = None if all_tenants else tenants
     _print_new(
-        _changed(settings, lambda store: store.create(name, Role(role), bound, by=_who(), lifetime=expires_in)),
+        _changed(settings, lambda store: store.create(name, Role(role), bound, by=caller(), lifetime=expires_in)),
         as_json=as_json,
     )
 
@@ -117,7 +114,7 @@ def revoke(settings: Settings, id: str, as_json: bool) -> None:
     from light_scheduler.web.token_documents import TokenDocument
 
     async def revoked(store: TokenStore) -> TokenDocument:
-        token = await store.revoke(id, by=_who())
+        token = await store.revoke(id, by=caller())
         return TokenDocument.of(token, store.book, SystemClock().now())
 
     document = _with_store(settings, revoked)
@@ -140,28 +137,20 @@ def _changed(settings: Settings, change: Callable[[TokenStore], Awaitable[tuple[
 def _with_store(settings: Settings, use: Callable[[TokenStore], Awaitable[T]]) -> T:
     from light_scheduler.access.store import opened_store
     from light_scheduler.access.tokens import TokenError
-    from light_scheduler.connection.diagnosis import fault_of
 
     async def used() -> T:
-        connection = settings.connection
-        if (fault := await fault_of(connection.aiokafka())) is not None:
-            raise fault
-        async with opened_store(connection, settings.topics.tenants, SystemClock(), _READ_TIMEOUT_S) as store:
+        topic = settings.topics.tenants
+        async with opened_store(settings.connection, topic, SystemClock(), READ_TIMEOUT_S) as store:
             return await use(store)
 
-    quiet_kafka_client()
     try:
-        return asyncio.run(used())
+        return on_kafka(settings, used)
     except TokenError as error:
         raise click.UsageError(str(error)) from error
 
 
 async def _at_once(value: T) -> T:
     return value
-
-
-def _who() -> str:
-    return f"command line ({getpass.getuser()})"
 
 
 def _print_json(document: object) -> None:

@@ -11,10 +11,12 @@ from .firing import FiringRules, Skipped, Turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_entry
 from .preview import due_times, first_due_times, preview
+from .tenants import CommandRates, check_tenant, distributed, refusal_of, share_of, shares_under, with_default_target
 from .throttle import ALL, Throttle
 
 __all__ = [
     "ALL",
+    "CommandRates",
     "Decision",
     "FairQueue",
     "FiringRules",
@@ -23,15 +25,21 @@ __all__ = [
     "Throttle",
     "Turn",
     "check_bulk",
+    "check_tenant",
     "concerns",
     "decide",
     "decide_bulk",
+    "distributed",
     "due_times",
     "event_of",
     "first_due_times",
     "next_try",
     "plain_entry",
     "preview",
+    "refusal_of",
     "result_of",
+    "share_of",
+    "shares_under",
     "take_turn",
+    "with_default_target",
 ]

@@ -24,7 +24,7 @@ class FairQueue:
     """Shares between tenants by weight (1 if not given), over any number of calls."""
 
     def __init__(self, weights: Mapping[str, int] = NO_WEIGHTS) -> None:
-        self._weights = weights
+        self.weights = weights
         self._served: dict[str, float] = {}  # tenant -> its virtual time, if that is not behind the virtual time
         self._virtual_time = 0.0
 
@@ -43,7 +43,7 @@ class FairQueue:
             asked = min(QUANTUM, budget) if len(queue) > 1 else budget
             cost = waiting[tenant](asked)
             budget -= cost
-            served[tenant] = self._virtual_time + cost / self._weights.get(tenant, 1)
+            served[tenant] = self._virtual_time + cost / self.weights.get(tenant, 1)
             if cost < asked:
                 heapq.heappop(queue)
             else:

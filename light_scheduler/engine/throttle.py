@@ -23,11 +23,11 @@ ALL = ""
 
 
 class TokenBucket:
-    """Gives out `rate` tokens a second, and at most `SAVED_S` seconds' worth, or one, at once. It begins full."""
+    """Gives out `rate` tokens a second, and at most `saved_s` seconds' worth, or one, at once. It begins full."""
 
-    def __init__(self, rate: float, now: int) -> None:
+    def __init__(self, rate: float, now: int, saved_s: float = SAVED_S) -> None:
         self.rate = rate
-        self._capacity = max(1.0, rate * SAVED_S)
+        self._capacity = max(1.0, rate * saved_s)
         self._tokens = self._capacity
         self._at = now
 
@@ -66,6 +66,18 @@ class Throttle:
         self._buckets: dict[str, TokenBucket] = {}
         self._held_at: dict[str, int] = {}  # tenant, or ALL -> when something due was last kept waiting
         self._crowd = 1_000  # buckets there may be before those that are full are given up
+
+    @property
+    def has_caps(self) -> bool:
+        """Whether anything is capped."""
+        return self._shares.has_caps
+
+    def change(self, shares: Shares) -> None:
+        """Have other caps hold; buckets whose rate stays are as they were."""
+        kept = {
+            name: bucket for name, bucket in self._buckets.items() if self._shares.rate_of(name) == shares.rate_of(name)
+        }
+        self._shares, self._buckets = shares, kept
 
     def share_among(self, lanes: int) -> None:
         """Note how many lanes share the caps."""

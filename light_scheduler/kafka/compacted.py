@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -13,6 +15,19 @@ from light_scheduler.errors import BrokerError
 from .connection import broker_errors, started_producer, stop_consumer, stop_producer
 
 WRITE_TIMEOUT_S = 10.0
+
+
+class Entries(Protocol):
+    """What a `CompactedTopic` is for those who read and write its entries."""
+
+    is_loaded: bool
+
+    @property
+    def entries(self) -> Mapping[bytes, bytes]: ...
+
+    async def follow(self, changed: Callable[[], None]) -> None: ...
+
+    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None: ...
 
 
 class CompactedTopic:
@@ -80,21 +95,30 @@ class CompactedTopic:
                     await self._moved.wait()
 
 
-async def stored_entries(connection: Address, topic: str, timeout: float) -> Mapping[bytes, bytes]:
-    """Return what a compacted topic holds now. Raises BrokerError."""
-    stored = CompactedTopic(connection, topic)
+@asynccontextmanager
+async def followed(
+    follow: Callable[[Callable[[], None]], Coroutine[Any, Any, None]], topic: str, timeout_s: float
+) -> AsyncIterator[None]:
+    """Follow a compacted topic, once it has been read. Raises BrokerError if that takes longer than a time-out."""
     loaded = asyncio.Event()
-    following = asyncio.create_task(stored.follow(loaded.set))
+    following = asyncio.create_task(follow(loaded.set))
     waiting = asyncio.create_task(loaded.wait())
     try:
-        await asyncio.wait([following, waiting], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([following, waiting], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if following.done():
             with broker_errors(f"reading {topic}"):
                 following.result()
         if not loaded.is_set():
-            raise BrokerError(f"{topic} could not be read within {timeout:g} s")
+            raise BrokerError(f"{topic} could not be read within {timeout_s:g} s")
+        yield
     finally:
         for task in (following, waiting):
             task.cancel()
         await asyncio.wait([following, waiting])
-    return stored.entries
+
+
+async def stored_entries(connection: Address, topic: str, timeout: float) -> Mapping[bytes, bytes]:
+    """Return what a compacted topic holds now. Raises BrokerError."""
+    stored = CompactedTopic(connection, topic)
+    async with followed(stored.follow, topic, timeout):
+        return stored.entries

@@ -172,6 +172,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         expired=events[EventType.EXPIRED],
         dead_letters=events[EventType.REJECTED] + events[EventType.DEAD_LETTERED] + events[EventType.MISSED],
         throttled=counters.throttled,
+        over_quota=counters.over_quota,
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
         transactions=counters.transactions,

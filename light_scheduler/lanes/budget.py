@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from light_scheduler.engine import ALL, FairQueue, Throttle
+from light_scheduler.engine import ALL, FairQueue, Throttle, shares_under
 from light_scheduler.model import Entry
+from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
@@ -34,6 +35,21 @@ class Budget:
         self._fair = FairQueue(context.shares.weights)
         self._throttle = Throttle(context.shares)
         self._pace = Pace()
+        self._tenants = NO_TENANTS
+
+    def follow_tenants(self) -> None:
+        """Have the weights, caps and stops hold that tenants' rules have now."""
+        book = self._context.tenants.book
+        if book is not self._tenants:
+            self._tenants = book
+            shares = shares_under(self._context.shares, book)
+            self._fair.weights = shares.weights
+            self._throttle.change(shares)
+
+    @property
+    def has_caps(self) -> bool:
+        """Whether the firings of anybody are capped."""
+        return self._throttle.has_caps
 
     def most(self, table: ScheduleTable) -> int:
         """Commands, and firings, that a cycle may hold: with several tenants one must not wait long for another."""
@@ -51,13 +67,13 @@ class Budget:
         """Return what is due now, as far as a cycle may hold it."""
         if not self._intake.backlog_taken:  # a command that waited in the log may cancel what is due
             return NOTHING_DUE
-        throttle = self._throttle
+        throttle, stopped = self._throttle, self._tenants.stopped
         due = overlay.due(
             now,
             turns,
             max_bytes,
             self._fair,
-            lambda tenant: throttle.allowed(tenant, now),
+            lambda tenant: 0 if tenant in stopped else throttle.allowed(tenant, now),
             self._waits(),
         )
         if turns == throttle.total(now) and due.next_due is not None and due.next_due <= now:
@@ -67,11 +83,14 @@ class Budget:
 
     def take_staged(self, overlay: Overlay, instant: int, most: int, max_bytes: int) -> DueScan:
         """Return what will be due at an instant ahead; no cap bounds it."""
-        return overlay.due(instant, most, max_bytes, self._fair, waits=self._waits())
+        stopped = self._tenants.stopped
+        return overlay.due(
+            instant, most, max_bytes, self._fair, lambda tenant: 0 if tenant in stopped else None, self._waits()
+        )
 
     def next_turn(self, due: DueScan, now: int) -> int | None:
         """Note who has to wait for a cap; return when (ms) there is something to fire, None: not before a command."""
-        resumes = self._throttle.hold(due.held, now)
+        resumes = self._throttle.hold(due.held.keys() - self._tenants.stopped, now)
         return min(filter(None, (due.next_due, resumes)), default=None)
 
     def charge(self, delivered: list[Entry], now: int) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from light_scheduler.engine import check_bulk, decide, plain_entry
+from light_scheduler.engine import check_bulk, check_tenant, decide, distributed, plain_entry, with_default_target
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
-from light_scheduler.model import BulkCommand, Command, Entry, EventType, Outcome, Result
+from light_scheduler.model import DEFAULT_TENANT, BulkCommand, Command, Entry, EventType, Outcome, Result
 from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.build import TargetMissing
+from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.relay import FORWARDED_FROM, Count, Origin, as_sent, mark_of
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
@@ -18,11 +20,16 @@ from .bulk import BulkCommands
 from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
 from .forwarding import Forwarding
+from .quotas import Quotas
 from .rejection import reject, reject_silently
 from .settling import settle
 from .transaction import Transaction
 
 log = logging.getLogger(__name__)
+
+
+def _no_short_way(_: CommandRecord) -> Plain | None:
+    """Have every command be decided the general way."""
 
 
 class Commands:
@@ -46,8 +53,10 @@ class Commands:
         self._limits = context.limits
         self._now = transaction.now
         self._overlay = transaction.overlay
+        self._tenants = transaction.tenants
+        self._quotas = Quotas(transaction)
         # What is called for every command is looked up once.
-        self._plain = context.dialect.plain
+        self._plain = _no_short_way if self._tenants.get(DEFAULT_TENANT) else context.dialect.plain
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._store = transaction.store
@@ -95,7 +104,10 @@ class Commands:
                     raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
                 origin, record = mark, as_sent(record, mark)
             self._history.requester = requester_of(record, self._secret())
-            command = self._decode(record)
+            command = self._decoded(record)
+            if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
+                check_tenant(command, tenant)
+                command = distributed(command, tenant)
             if isinstance(command, BulkCommand) and command.selection is not None:
                 self._begin(record, command, origin)
             else:
@@ -109,11 +121,23 @@ class Commands:
         finally:
             self._history.requester = None
 
+    def _decoded(self, record: CommandRecord) -> Command:
+        """Read a command. Raises InvalidCommand."""
+        try:
+            return self._decode(record)
+        except TargetMissing as error:
+            command = with_default_target(error.command, self._tenants.get(error.command.tenant))
+            if command is None:
+                raise
+            return command
+
     def _begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
         if not self._forwards:
             raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
         if origin is None:
             check_bulk(command, self._now, self._limits)
+            if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
+                self._quotas.take(command, tenant)
         self._bulk.begin(record, command, origin)
 
     def _carry_out(self, record: CommandRecord, command: Command, origin: Origin | None) -> None:
@@ -124,6 +148,10 @@ class Commands:
         decision = decide(command, current, self._now, self._limits)
         if current is None and origin is None and self._pass_on(record, command):
             return
+        if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
+            self._quotas.take(command, tenant)
+            if current is None and decision.entry is not None:
+                self._quotas.check_room(tenant)
         settle(self._transaction, name, current, decision)
         self._transaction.outcomes[decision.outcome] += 1
         if command.reply_to is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine import CommandRates, FiringRules, Limits
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches, UserRecord
 from light_scheduler.kafka.targets import Targets
@@ -16,6 +16,7 @@ from light_scheduler.wire.relay import new_token
 from light_scheduler.wire.state import identity
 
 from .staging import NO_STAGING, Staging
+from .tenancy import FixedTenancy, Tenancy
 
 OriginKey = tuple[str, str | None, int | None, int]
 
@@ -47,6 +48,9 @@ class LaneContext:
     new_token: Callable[[], str] = new_token
     secret: Callable[[], bytes | None] = lambda: None
     """What workers sign with who asked for a command over HTTP."""
+    rates: CommandRates = field(default_factory=CommandRates)
+    """What this lane has carried out of commands that are limited."""
+    tenants: Tenancy = field(default_factory=FixedTenancy)
 
     @property
     def changelog(self) -> tuple[str, int]:

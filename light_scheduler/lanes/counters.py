@@ -24,6 +24,7 @@ class LaneCounters:
     unstaged: int = 0
     lost_results: int = 0
     throttled: int = 0
+    over_quota: int = 0
     forwarded: int = 0
 
     def committed(self, cycle: Cycle, lost_results: int, throttled: int, visible_at: int) -> None:
@@ -31,6 +32,7 @@ class LaneCounters:
         self.transactions += 1
         self.lost_results += lost_results
         self.throttled += throttled
+        self.over_quota += cycle.transaction.over_quota
         self.forwarded += cycle.forwarded
         self.outcomes.update(cycle.outcomes)
         self.events.update(cycle.events)

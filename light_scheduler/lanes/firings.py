@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from light_scheduler.engine import Turn, take_turn
+from light_scheduler.engine import Turn, refusal_of, take_turn
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import DeadLetterCause, Entry, EventType
 from light_scheduler.wire.state import identity_of
@@ -43,6 +43,7 @@ class Firings:
         self._rules = context.rules
         self._targets = context.targets
         self._place_of = context.place_of
+        self._tenants = transaction.tenants
         self._source_topic = context.commands_topic.encode()
         # What is called for every firing is looked up once.
         self._record = transaction.history.record
@@ -110,6 +111,10 @@ class Firings:
             return f"topic {target.topic} has no partition {target.partition}; it has {topic.partitions}"
         if topic.is_compacted and target.key is None:
             return f"topic {target.topic} is compacted and takes no message without a key"
+        if self._tenants and (tenant := self._tenants.get(entry.schedule.tenant)) is not None:
+            reason = refusal_of(tenant, target.topic)
+            if reason is not None:
+                return reason
         return self._refusals.get(origin_key(entry)) if self._refusals else None
 
     def _deliver(self, subject: Entry) -> str | None:

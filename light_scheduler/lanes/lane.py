@@ -20,6 +20,7 @@ A crash between 3 and 4 is healed at 0, by applying the changelog from the offse
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from functools import partial
@@ -57,6 +58,9 @@ from .intake import Intake
 from .life import LaneState
 from .readable import Readable
 from .work import LaneWork
+
+TENANTS_RETRY_S = 0.5
+"""So often a lane that waits for the rules of tenants looks whether it is to close."""
 
 OUTAGE_RETRY_S = 1.0
 """How long a lane waits at most between attempts while it is the broker that fails: from its return on firings are
@@ -96,6 +100,7 @@ class Lane:
         )
         self.counters, self.skew = self._work.counters, self._work.skew
         self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)
+        self._listeners = (context.targets.outages.changed, context.tenants.changed)
         self._backlog_end = 0
         self._abandoned: list[asyncio.Task[None]] = []
         self._warm: asyncio.Task[ScheduleTable | None] | None = None
@@ -124,7 +129,8 @@ class Lane:
         `warm` brings the open table of a standby, or none.
         """
         self._warm = warm
-        self.context.targets.outages.changed.append(self._wake.set)
+        for listeners in self._listeners:
+            listeners.append(self._wake.set)
         self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
 
     async def close(self) -> None:
@@ -135,9 +141,9 @@ class Lane:
         self._timer.cancel()
         self._wake.set()
         await self._supervision.end()
-        listeners = self.context.targets.outages.changed
-        if self._wake.set in listeners:
-            listeners.remove(self._wake.set)
+        for listeners in self._listeners:
+            if self._wake.set in listeners:
+                listeners.remove(self._wake.set)
         await self._fencing.close()
         await self._discard_producer()
         if self._abandoned:
@@ -234,6 +240,7 @@ class Lane:
         # Before the log's ends: if it is replaced in between, the first commands are found to be those of another one.
         commands_id = await self._services.commands_ids.now(self.tp.topic)
         table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
+        await self._know_tenants()
         if self.is_closing():
             return
         changelog = self.context.changelog
@@ -254,6 +261,15 @@ class Lane:
         self._backlog_end = restored.backlog_end
         self.intake.open(position, restored.backlog_end)
         self._wake.set()
+
+    async def _know_tenants(self) -> None:
+        """Wait for the rules of tenants: what is paused must not fire because a worker has started."""
+        while not self.is_closing():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TENANTS_RETRY_S):
+                    await self.context.tenants.loaded()
+                    return
+            self.reason = "the rules of the tenants have not been read yet"
 
     async def _recover(self, error: BaseException) -> None:
         """5. Drop what was begun."""

@@ -69,6 +69,7 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     expired: Annotated[int, Meta(description="Firings not delivered, for their time to live was over.")] = 0
     dead_letters: Annotated[int, Meta(description="Commands and firings set aside as dead letters.")] = 0
     throttled: Annotated[int, Meta(description="Firings delivered that had waited for a rate cap.")] = 0
+    over_quota: Annotated[int, Meta(description="Commands rejected for a quota of their tenant.")] = 0
     lost_results: Annotated[int, Meta(description="Answers whose reply topic could not take them.")] = 0
     forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
     transactions: Annotated[int, Meta(description="Transactions committed.")] = 0

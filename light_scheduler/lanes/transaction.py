@@ -40,6 +40,11 @@ class Transaction:
         self.history = History(context, batches, now)
         self.dead_letters = DeadLetters(context, batches, now)
         self.outcomes: Counter[Outcome] = Counter()
+        self.tenants = context.tenants.book
+        overlay.count(self.tenants.counted)
+        context.rates.begin()
+        self.over_quota = 0
+        """Commands rejected for a quota of their tenant."""
         self.delivered: list[Entry] = []
         self.forwarded = 0
         """Commands passed on to the partition of their key."""

@@ -37,6 +37,7 @@ from .intake import Intake
 from .isolation import Isolation
 from .markers import Markers
 from .readable import Readable
+from .removal import Removal
 from .skew import ClockSkew
 from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
@@ -110,6 +111,7 @@ class LaneWork:
         self._holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
         self._budget = Budget(context, intake, self._isolation, self._waits)
         self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
+        self._removal = Removal()
         self._attempt = Attempt()
         self._failed_places: list[Place] = []
 
@@ -190,6 +192,7 @@ class LaneWork:
         isolation, budget = self._isolation, self._budget
         now = self._services.clock.now()
         isolation.expire(now)
+        budget.follow_tenants()
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
         cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
         most, kinds = self._caution.share(budget.most(table))
@@ -199,6 +202,8 @@ class LaneWork:
         commands.reverse()
         cycle.take_all(commands)  # 2.
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
+        if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
+            self._removal.advance(cycle.transaction, min(most, MAX_BULK))  # 2.
         turns = budget.turns(now, most)
         due = budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
         topics = {entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics
@@ -251,6 +256,7 @@ class LaneWork:
         self._blame(self._caution.succeeded(self._attempt.works))
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
+        self._context.rates.commit()
         self._budget.next_turn(due, now)
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
         if self._isolation.is_under_way:
@@ -280,7 +286,7 @@ class LaneWork:
 
     async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
         """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
-        may_stage = self._intake.backlog_taken and not (self._isolation.is_under_way or self._context.shares.has_caps)
+        may_stage = self._intake.backlog_taken and not (self._isolation.is_under_way or self._budget.has_caps)
         may_stage = may_stage and not self._readable.is_held  # a command that waits may name what is staged
         staging = self._context.staging if may_stage else NO_STAGING
         instant = staging.instant(next_turn, now)
@@ -298,6 +304,7 @@ class LaneWork:
         A command that arrives meanwhile and names one of these schedules comes first: then all of it is dropped.
         Returns False if it may not be prepared, since a topic would stamp the messages with a time before they are due.
         """
+        self._budget.follow_tenants()
         overlay, batches = Overlay(table), self._context.new_batches(instant)
         cycle = Cycle(self._context, overlay, batches, instant)
         most = self._budget.most(table)

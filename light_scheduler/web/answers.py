@@ -15,6 +15,7 @@ from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import Outcome, Result
+from light_scheduler.model.tenant_rules import QUOTA
 from light_scheduler.wire.json_form import json_name
 
 from .command_channel import TooManyWaitingError
@@ -61,8 +62,9 @@ def result_response(result: Result) -> web.Response:
 
 def _refused(result: Result) -> ProblemError:
     reason = result.reason or result.outcome.value
+    is_over_quota = result.field is not None and result.field.startswith(QUOTA)
     return ProblemError(
-        _REFUSED[result.outcome],
+        HTTPStatus.TOO_MANY_REQUESTS if is_over_quota else _REFUSED[result.outcome],
         f"Tenant {result.tenant} has no pending schedule {result.id!r}."
         if result.outcome is Outcome.NOT_FOUND and result.command != "complete"
         else reason
@@ -70,6 +72,8 @@ def _refused(result: Result) -> ProblemError:
         else f"{json_name(result.field)}: {reason}",
         parameter=UNSET if result.field is None else json_name(result.field),
         result=result,
+        type=ProblemType.QUOTA_EXCEEDED if is_over_quota else None,
+        retry_after_s=RETRY_AFTER_S if is_over_quota else None,
     )
 
 

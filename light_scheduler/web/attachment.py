@@ -17,6 +17,7 @@ from light_scheduler.kafka.atomic_writer import AtomicWriter
 from light_scheduler.kafka.log_reader import LogReader
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, reachable_host
+from light_scheduler.tenants import TenantStore
 
 from .bodies import Bodies
 from .cluster import Access, Delays, Lanes, Peers
@@ -56,6 +57,7 @@ def attach(
     delays: Delays,
     peers: Peers,
     access: Access,
+    tenants: TenantStore,
     settings: Settings,
     clock: Clock | None = None,
     process: Process | None = None,
@@ -85,6 +87,7 @@ def attach(
         settings,
         clock or SystemClock(),
         access,
+        tenants,
         partial(LogReader, settings.connection),
         AtomicWriter(
             settings.connection, lambda: f"{settings.app_id}-redrive/{peers.own_url}", largest_record(settings)

@@ -10,14 +10,12 @@ from aiohttp import web
 from msgspec import UNSET
 
 from light_scheduler.client.commands import new_id
-from light_scheduler.clock import Clock
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .answers import IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
-from .cluster import Access
 from .dispatch import Dispatch
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
@@ -27,6 +25,7 @@ from .requested import Requested, requested
 from .requesters import naming
 from .send_parameters import DeleteParameters, SendParameters
 from .submissions import Submission, Submissions
+from .worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -34,19 +33,13 @@ log = logging.getLogger(__name__)
 class CommandHandlers:
     """One method per operation."""
 
-    def __init__(
-        self,
-        dispatch: Dispatch,
-        idempotency: Idempotency,
-        clock: Clock,
-        access: Access,
-        reserved_topics: frozenset[str],
-    ) -> None:
+    def __init__(self, dispatch: Dispatch, idempotency: Idempotency, worker: Worker) -> None:
         self._dispatch = dispatch
         self._submissions = Submissions(dispatch, idempotency)
-        self._clock = clock
-        self._access = access
-        self._reserved_topics = reserved_topics
+        self._clock = worker.clock
+        self._access = worker.access
+        self._tenants = worker.tenants
+        self._reserved_topics = worker.settings.reserved_topics
 
     @negotiated
     async def submit_schedule(self, request: web.Request) -> web.Response:
@@ -55,7 +48,8 @@ class CommandHandlers:
         key = request.headers.get(IDEMPOTENCY_KEY)
         with failures_as_problems():
             named = naming(request, self._access)
-            submission = Submission.of(tenant, await request.read(), new_id(self._clock), named)
+            ruled = self._tenants.book.get(tenant)
+            submission = Submission.of(tenant, await request.read(), new_id(self._clock), named, ruled)
             refuse_reserved(request, submission.wanted.target_topic, self._reserved_topics)
             if key is not None:
                 return await self._submissions.once(request, submission, key, parameters)
@@ -67,7 +61,8 @@ class CommandHandlers:
     async def put_schedule(self, request: web.Request) -> web.Response:
         with failures_as_problems():
             told = {"command": "schedule", **_identity(request), **expected_version(request)}
-            wanted = requested(await request.read(), told, naming(request, self._access))
+            body, ruled = await request.read(), self._tenants.book.get(told["tenant"])
+            wanted = requested(body, told, naming(request, self._access), ruled=ruled)
             refuse_reserved(request, wanted.target_topic, self._reserved_topics)
             parameters = send_parameters(SendParameters, request)
             return await self._carried_out(parameters, await self._dispatch.placed(request, wanted))

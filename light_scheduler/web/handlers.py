@@ -42,6 +42,7 @@ from .redrive import Redrive
 from .rights import RIGHTS
 from .scatter import Scatter, is_local, share_response
 from .sessions import LOG_OUT_PATH, LOGIN_PATH
+from .tenants import TenantHandlers
 from .tokens import TokenHandlers
 from .turns import Turns
 from .worker import Worker
@@ -80,13 +81,7 @@ class Handlers:
         self._parts = (
             self,
             self._etf1,
-            CommandHandlers(
-                Dispatch(worker.commands, self._find),
-                self._idempotency,
-                worker.clock,
-                worker.access,
-                worker.settings.reserved_topics,
-            ),
+            CommandHandlers(Dispatch(worker.commands, self._find), self._idempotency, worker),
             HistoryHandlers(worker.logs, worker.settings.topics.history, searches, worker.clock),
             DeadLetterHandlers(
                 worker.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
@@ -94,6 +89,7 @@ class Handlers:
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers),
+            TenantHandlers(worker.tenants),
             TokenHandlers(worker.access, worker.clock),
         )
         self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}

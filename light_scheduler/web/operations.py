@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from light_scheduler.delays import DelayView
 from light_scheduler.model import Result
+from light_scheduler.model.tenant_rules import TenantRules
 
 from .answers import IDEMPOTENCY_KEY
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
@@ -34,6 +35,7 @@ from .negotiation import IF_MATCH, PREFER
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
+from .tenant_documents import TenantDocument, TenantList
 from .token_documents import NewTokenDocument, RotateParameters, TokenBody, TokenDocument, TokenList
 
 JSON_MEDIA_TYPE = "application/json"
@@ -290,6 +292,45 @@ OPERATIONS = (
         problems=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE),
         method="delete",
         statuses=(HTTPStatus.NO_CONTENT,),
+    ),
+    Operation("/api/v1/tenants", "list_tenants", "List the tenants that have rules, or are stopped.", TenantList),
+    Operation(
+        "/api/v1/tenants/{tenant}",
+        "get_tenant",
+        "Show the rules and the state of a tenant.",
+        TenantDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND),
+    ),
+    Operation(
+        "/api/v1/tenants/{tenant}",
+        "put_tenant",
+        "Set the rules of a tenant, in place of those before. Its state stays.",
+        TenantDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
+        method="put",
+        body=TenantRules,
+    ),
+    *(
+        Operation(
+            f"/api/v1/tenants/{{tenant}}/{verb}",
+            f"{verb}_tenant",
+            summary,
+            TenantDocument,
+            problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
+            method="post",
+        )
+        for verb, summary in (
+            ("pause", "Pause a tenant: nothing of it fires until it is resumed. Commands are carried out."),
+            ("resume", "Resume a tenant that is paused, or take its deletion back. What was removed stays removed."),
+        )
+    ),
+    Operation(
+        "/api/v1/tenants/{tenant}",
+        "delete_tenant",
+        "Delete a tenant: all of its schedules are removed, and its commands are rejected.",
+        TenantDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
+        method="delete",
     ),
     Operation("/api/v1/tokens", "list_tokens", "List the tokens of this API, without their texts.", TokenList),
     Operation(

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import msgspec
 
 from light_scheduler.client.commands import CommandToSend
+from light_scheduler.engine import with_default_target
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Headers, ReplyTo, ScheduleCommand
+from light_scheduler.model import Command, Headers, ReplyTo, ScheduleCommand
+from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import UnsentRecord, json_command
-from light_scheduler.wire.build import ANY
+from light_scheduler.wire.build import ANY, TargetMissing
 from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, JSON_COMMAND
 
 MakeHeaders = Callable[[bytes], Headers]
@@ -51,11 +53,16 @@ class Requested:
 
 
 def requested(
-    body: bytes, told: Mapping[str, str], more_headers: MakeHeaders, defaults: Mapping[str, str] | None = None
+    body: bytes,
+    told: Mapping[str, str],
+    more_headers: MakeHeaders,
+    defaults: Mapping[str, str] | None = None,
+    ruled: Tenant | None = None,
 ) -> Requested:
     """Return the command that a body asks for, together with what the path or the query tells.
 
-    `defaults` are for what neither of them says. Raises InvalidCommand, naming the member of the JSON form at fault.
+    `defaults` are for what neither of them says; `ruled` has the rules of the tenant, if it has any. Raises
+    InvalidCommand, naming the member of the JSON form at fault.
     """
     if told.get("id", "").endswith(ANY):
         raise InvalidCommand("id", f"must not end in {ANY}: this path is for one schedule")
@@ -63,8 +70,18 @@ def requested(
     for name in _ELSEWHERE:
         if name in msgspec.json.decode(value, type=dict[str, msgspec.Raw]):
             raise InvalidCommand(name, "is for Kafka producers only. Over HTTP the response is the result")
-    command = JSON.decode(UnsentRecord(None, value))
+    command = _decoded(value, ruled)
     key = command.id.encode() if command.key is None else command.key
     target_topic = command.target.topic if isinstance(command, ScheduleCommand) else None
     has_key = command.key is not None
     return Requested(command.tenant, command.id, key, value, has_key, target_topic, more_headers=more_headers)
+
+
+def _decoded(value: bytes, ruled: Tenant | None) -> Command:
+    try:
+        return JSON.decode(UnsentRecord(None, value))
+    except TargetMissing as error:
+        command = with_default_target(error.command, ruled)
+        if command is None:
+            raise
+        return command

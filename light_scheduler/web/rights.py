@@ -24,6 +24,7 @@ RIGHTS: Mapping[str, Right] = {
     "log_in": OPEN,
     "log_out": OPEN,
     # One tenant's schedules.
+    "get_tenant": _READ,
     "list_schedules": _READ,
     "get_schedule": _READ,
     "schedule_history": _READ,
@@ -53,6 +54,7 @@ RIGHTS: Mapping[str, Right] = {
     # The figures and names of all tenants.
     "info": _READ_ALL,
     "metrics": _METRICS,
+    "list_tenants": _READ_ALL,
     "list_delays": _READ_ALL,
     "get_delay": _READ_ALL,
     # The read API of etf1 counts the schedules of all tenants.
@@ -66,6 +68,10 @@ RIGHTS: Mapping[str, Right] = {
     # What holds for the whole cluster.
     "put_delay": _ADMIN,
     "delete_delay": _ADMIN,
+    "put_tenant": _ADMIN,
+    "pause_tenant": _ADMIN,
+    "resume_tenant": _ADMIN,
+    "delete_tenant": _ADMIN,
     "list_tokens": _ADMIN,
     "create_token": _ADMIN,
     "rotate_token": _ADMIN,

@@ -8,6 +8,7 @@ from typing import Self
 from aiohttp import web
 
 from light_scheduler.client import Receipt
+from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.tables.views import QueryError
 
 from .answers import IDEMPOTENCY_KEY, result_response, sent_response
@@ -29,12 +30,17 @@ class Submission:
     wanted: Requested
     is_new: bool
     more_headers: MakeHeaders
+    ruled: Tenant | None
 
     @classmethod
-    def of(cls, tenant: str, body: bytes, id: str, more_headers: MakeHeaders) -> Self:
-        """Read a body; `id` is for one that has none. Raises InvalidCommand."""
-        wanted = requested(body, {"command": "schedule", "tenant": tenant}, more_headers, {"id": id})
-        return cls(tenant, body, wanted, wanted.id == id, more_headers)
+    def of(cls, tenant: str, body: bytes, id: str, more_headers: MakeHeaders, ruled: Tenant | None) -> Self:
+        """Read a body; `id` is for one that has none, `ruled` the rules of the tenant. Raises InvalidCommand."""
+        wanted = requested(body, {"command": "schedule", "tenant": tenant}, more_headers, {"id": id}, ruled)
+        return cls(tenant, body, wanted, wanted.id == id, more_headers, ruled)
+
+    def under(self, id: str) -> Requested:
+        """Return what it asks for, under another id."""
+        return self.of(self.tenant, self.body, id, self.more_headers, self.ruled).wanted
 
 
 class Submissions:
@@ -63,7 +69,7 @@ class Submissions:
         if claim.owner != attempt.name or claim.sent is not None or claim.result is not None:
             return _answer(claim, submission, parameters)
         if claim.id != wanted.id:  # that of a request whose worker is gone
-            placed = Submission.of(submission.tenant, submission.body, claim.id, submission.more_headers).wanted
+            placed = submission.under(claim.id)
         receipt = await self._idempotency.send(attempt, claim, placed, parameters.timeout_s)
         if not parameters.wait:
             return sent_response(receipt)

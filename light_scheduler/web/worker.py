@@ -10,6 +10,7 @@ from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.model.place import Place
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
+from light_scheduler.tenants import TenantStore
 
 from .cluster import Access, Delays, Lanes, Peers
 from .command_channel import Commands
@@ -30,6 +31,7 @@ class Worker:
     settings: Settings
     clock: Clock
     access: Access
+    tenants: TenantStore
     logs: OpenLog
     write_together: WriteTogether
     process: Process | None = None

@@ -50,6 +50,14 @@ FIELDS_OF = {
 """The fields that each command may have."""
 
 
+class TargetMissing(InvalidCommand):
+    """A schedule names no target topic. `command` is what it says otherwise; that of its target is empty."""
+
+    def __init__(self, field: str, command: ScheduleCommand) -> None:
+        super().__init__(field, "is required: the topic that the message goes to")
+        self.command = command
+
+
 def command_from(
     given: dict[str, Any],
     record: CommandRecord,
@@ -70,18 +78,16 @@ def command_from(
         reply_to = None
     if name != "schedule":
         return _control(name, given, record, key, reply_to, spell)
-    topic = get("target-topic")
-    if topic is None:
-        raise InvalidCommand(spell("target-topic"), "is required: the topic that the message goes to")
     if not _OF_COMPLETION.isdisjoint(given):
         raise _misplaced(given, _OF_COMPLETION, "schedule", spell)
     has_series_fields = not OF_SERIES.isdisjoint(given)
-    return ScheduleCommand(
+    topic = get("target-topic")
+    command = ScheduleCommand(
         get("tenant", DEFAULT_TENANT),
         _id_of_one(given, spell) if "id" in given else _id_from_key(key, spell) or _generated_id(record),
         key,
         timing(given, spell),
-        Target(topic, _target_key(given, key, spell), *_target_partition(given, spell)),
+        Target("" if topic is None else topic, _target_key(given, key, spell), *_target_partition(given, spell)),
         payload,
         headers,
         record.partition,
@@ -98,6 +104,9 @@ def command_from(
         acknowledgement(given, spell) if has_series_fields else None,
         get("paused", False),
     )
+    if topic is None:
+        raise TargetMissing(spell("target-topic"), command)
+    return command
 
 
 def implied_command(given: Mapping[str, Any], payload: bytes | None) -> str:

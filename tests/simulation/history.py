@@ -29,6 +29,8 @@ from .group import SESSION_TIMEOUT_S, Group
 from .kafka import POISON, Kafka, Place
 from .model import Many, Partition, Sent, Violation
 from .node import COMMANDS, FRAIL, KINDS, NAMES, REPLIES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
+from .ruled import TENANTS as RULED_TENANTS
+from .ruled import Change, SimulatedTenancy, Timeline, draw_changes
 from .trouble import Trouble, check_others, draw_trouble_of
 
 EPOCH_MS = 1_767_225_600_000
@@ -87,6 +89,8 @@ class History:
     """So long before they are due firings are prepared."""
     trouble: Trouble | None = None
     """What the target `FRAIL` does."""
+    changes: tuple[Change, ...] = ()
+    """Of the rules of tenants."""
     late_markers: float = 0.0
     """In how many transactions some partitions get the marker seconds after the others."""
 
@@ -217,6 +221,34 @@ def draw_trouble(seed: int) -> History:
     )
 
 
+def draw_tenants(seed: int) -> History:
+    """Make a history up in which the rules of tenants change."""
+    random = Random(seed)
+    partitions, sends, at = random.choice((1, 1, 2)), [], 0.0
+    for _ in range(random.randint(3, 14)):
+        at += random.choice((0.0, 0.1, 1.0, 3.0)) * random.random()
+        kind = random.choices(("schedule", "keep", "cancel", "pause", "resume", "pause-many"), (14, 2, 2, 1, 1, 1))[0]
+        id = "*" if kind.endswith("-many") else random.choice((*IDS, *RULED_TENANTS))
+        payload = random.choice((b"", b"x", b"xyz", None)) if kind in SCHEDULES else None
+        wait = random.choice((0, 50, 300, 1_000, 3_000, 8_000))
+        target = random.choice((TARGET, TARGET, TARGET, ""))
+        sends.append(Send(at, partition_for(id.encode(), partitions), kind, id, wait, payload, None, target))
+    kinds = ("kill", "lose", "rebalance", "stop")
+    struck = sorted(random.sample(range(20, 200), random.choice((0, 1, 3))))
+    faults = tuple((step, Fault(random.choice(kinds), 3 * random.random())) for step in struck)
+    return History(
+        seed,
+        random.choice((1, 2)),
+        partitions,
+        tuple(sends),
+        faults,
+        (),
+        random.choice((MOST, 1, 2)),
+        stage_ahead_ms=random.choice((0, 40, 400)),
+        changes=draw_changes(random, TARGET),
+    )
+
+
 class World:
     """Everything of one history while it is played."""
 
@@ -230,6 +262,7 @@ class World:
         self.history = history
         self.lane_type = lane_type
         self.clock = _Clock(self.loop)
+        self.tenants = SimulatedTenancy(history.changes, EPOCH_MS, self.clock.now)
         self.kafka = Kafka(self.random, self.clock.now, late_markers=history.late_markers)
         self.kafka.changed = self._wake_fetchers
         self.partitions = [TopicPartition(COMMANDS, number) for number in range(history.partitions)]
@@ -256,6 +289,8 @@ class World:
                 self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40),
                 many,
                 FRAIL if self.history.trouble is not None and self.history.trouble.kind == "refuses" else None,
+                Timeline(self.history.changes, EPOCH_MS),
+                self.history.stage_ahead_ms,
             )
             for tp in self.partitions
         ]
@@ -271,6 +306,8 @@ class World:
         for send in history.sends:
             self.loop.call_at(send.at, self._send, send)
             self._lasts_until(send.at + max(0, send.wait) / 1_000)
+        for change in history.changes:
+            self._lasts_until(change.at / 1_000)
         for at in history.compactions:
             self.loop.call_at(at, self._compact)
             self._lasts_until(at)
@@ -388,13 +425,14 @@ class _Command:
             ("kind", send.kind.encode()),
             ("due", b"%d" % due),
             ("schedule-reply-topic", REPLIES.encode()),
-            ("schedule-tenant", {**TENANTS, **SELECTIONS}.get(send.id, "default").encode()),
+            ("schedule-tenant", {**TENANTS, **RULED_TENANTS, **SELECTIONS}.get(send.id, "default").encode()),
             ("schedule-command", b"schedule" if send.kind in SCHEDULES else send.kind.removesuffix("-many").encode()),
         ]
         if send.kind.endswith("-many"):
             self.headers.append(("schedule-id", send.id.encode()))
         if send.kind in SCHEDULES:
-            self.headers.append(("schedule-target-topic", send.target.encode()))
+            if send.target:
+                self.headers.append(("schedule-target-topic", send.target.encode()))
             if send.wait >= 0 and send.wait % 100:
                 self.headers.append(("schedule-after", b"%d" % send.wait))
             else:
@@ -452,5 +490,7 @@ def _smaller(history: History) -> Iterator[History]:
         yield replace(history, sends=history.sends[:number] + history.sends[number + 1 :])
     if history.trouble is not None:
         yield replace(history, trouble=None)
+    for number in range(len(history.changes)):
+        yield replace(history, changes=history.changes[:number] + history.changes[number + 1 :])
     for number in range(len(history.compactions)):
         yield replace(history, compactions=history.compactions[:number] + history.compactions[number + 1 :])

@@ -18,6 +18,7 @@ from light_scheduler.wire import partition_for
 from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 
 from .kafka import POISON, Record, Transaction
+from .ruled import Timeline
 
 Sent = tuple[int, int]
 """(partition, offset) of a record that was sent."""
@@ -47,6 +48,7 @@ class Pending(NamedTuple):
     tenant: str
     paused: bool = False
     target: str = TARGET
+    partition: int | None = None
 
 
 @dataclass
@@ -74,16 +76,22 @@ class Partition:
     many: dict[Sent, Many]
     refusing: str | None = None
     """A topic that may refuse what it is sent."""
+    rules: Timeline = field(default_factory=lambda: Timeline((), 0))
+    stage_ahead_ms: int = 0
     pending: dict[str, Pending] = field(default_factory=dict)
     owed: list[tuple[str, str, Sent]] = field(default_factory=list)
     taken: int = 0
     fired: int = 0
+    decided_at: int = 0
+    """When (ms) what is being committed was decided, or is to be visible if it was prepared ahead of that."""
     _last: dict[tuple[int, str], tuple[tuple[int, int], int]] = field(default_factory=dict)
     """(target partition, tenant, or "" for any) -> what was delivered last, by which commit."""
 
     def follow(self, number: int, commit: Transaction, now: int) -> None:
         """Take one commit, made at `now` (ms); raise Violation if it is not what must follow."""
         happened: Counter[tuple[str, str]] = Counter()
+        events = [json(record) for record in commit.records if record.topic == "app-history"]
+        self.decided_at = max((record.timestamp for record in commit.records), default=now)
         results, passed_on = [json(record) for record in to(commit, "replies")], to(commit, "app-commands")
         said = [((r["partition"], r["offset"]), str(r["outcome"])) for r in results if "count" not in r]
         said += [(sent(record), "forwarded") for record in passed_on if not is_for_many(record)]
@@ -109,10 +117,12 @@ class Partition:
                 happened["dead_lettered", header(firing, "dead-letter-id")] += 1
         if any(event == "fired" for event, _ in happened):
             self._check_backlog(commit.backlog_end["app-commands", self.number])
-        events = [json(record) for record in commit.records if record.topic == "app-history"]
         history = Counter((e["event"], e["id"]) for e in events if e["event"] in TOLD and "count" not in e)
         for event, id in (history - happened).elements():
-            self._pay(event, id, number)
+            if event == "cancelled" and self._is_deleted(id, self.decided_at):
+                del self.pending[id]
+            else:
+                self._pay(event, id, number)
             happened[event, id] += 1
         if history != happened:
             raise Violation(f"history says {dict(history)}; what happened is {dict(happened)}")
@@ -175,6 +185,12 @@ class Partition:
         id, kind = text(command.key), header(command, "kind")
         current = self.pending.get(id)
         outcome = told = "rejected"
+        target = header(command, "schedule-target-topic") if kind in ("schedule", "keep", "fail") else None
+        rule = self.rules.at(header(command, "schedule-tenant"), self.decided_at)
+        if target == "" and rule is not None and rule.default_target is not None:
+            target = rule.default_target
+        if target == "" or (rule is not None and rule.rejects(target, command.value)):
+            kind = "invalid"
         is_home = partition_for(command.key or b"", self.partitions) == self.number
         if kind != "invalid" and not current and not is_home and sent(command) == place(command):
             outcome, told = "forwarded", "moved"
@@ -186,8 +202,12 @@ class Partition:
         elif kind != "invalid":
             if current and kind in ("keep", "fail"):
                 return "kept" if kind == "keep" else "conflict"
-            version = current.version + 1 if current else 1
             tenant = header(command, "schedule-tenant")
+            pending = sum(each.tenant == tenant for each in self.pending.values())
+            if current is None and rule is not None and not rule.has_room(pending, self.number, self.partitions):
+                happened["rejected", id] += 1
+                return "rejected"
+            version = current.version + 1 if current else 1
             self.pending[id] = Pending(
                 version,
                 int(header(command, "due")),
@@ -195,7 +215,8 @@ class Partition:
                 command.offset,
                 number,
                 tenant,
-                target=header(command, "schedule-target-topic"),
+                target=target or "",
+                partition=None if rule is None else rule.partition,
             )
             outcome = told = "updated" if current else "scheduled"
         if told:
@@ -210,12 +231,14 @@ class Partition:
             due is None
             or due.paused
             or firing.topic != due.target
+            or due.partition not in (None, firing.partition)
             or said != (due.version, due.due)
             or firing.value != due.payload
         ):
             raise Violation(f"{id} was delivered as {said} with {firing.value!r}; pending was {due}")
         if now < due.due or firing.timestamp < due.due or int(header(firing, "schedule-fired-at")) < due.due:
             raise Violation(f"{id} was delivered early")
+        self._check_rules(id, due)
         order = due.due, due.offset
         self.fired += 1
         if firing.topic == FRAIL:  # some of its partitions wait, and others go on
@@ -232,9 +255,29 @@ class Partition:
         if header(letter, "dead-letter-cause") == "rejected":
             return False
         buried = self.pending.pop(header(letter, "dead-letter-id"), None)
-        if buried is None or (buried.payload != POISON and buried.target != self.refusing):
+        if buried is None or not (
+            buried.payload == POISON or buried.target == self.refusing or self._is_forbidden(buried)
+        ):
             raise Violation(f"a dead letter of {buried}, which nobody refused")
         return True
+
+    def _check_rules(self, id: str, due: Pending) -> None:
+        """Raise Violation if the rules of its tenant keep a schedule from firing, and kept it when it was prepared."""
+        rules = self.rules.within(due.tenant, self.decided_at - self.stage_ahead_ms, self.decided_at)
+        if all(rule is not None and (rule.is_stopped or rule.forbids(due.target)) for rule in rules):
+            raise Violation(f"{id} was delivered against the rules {rules}")
+
+    def _is_forbidden(self, pending: Pending) -> bool:
+        rules = self.rules.within(pending.tenant, self.decided_at - self.stage_ahead_ms, self.decided_at)
+        return any(rule is not None and rule.forbids(pending.target) for rule in rules)
+
+    def _is_deleted(self, id: str, now: int) -> bool:
+        rule = self.rules.at(self.pending[id].tenant, now) if id in self.pending else None
+        return rule is not None and rule.state == "deleted"
+
+    def _is_stopped(self, pending: Pending, now: int) -> bool:
+        rule = self.rules.at(pending.tenant, now)
+        return rule is not None and rule.is_stopped
 
     def _check_backlog(self, end: int) -> None:
         waiting = self.commands[self.taken].offset if self.taken < len(self.commands) else end
@@ -245,9 +288,12 @@ class Partition:
         """At the end everything has been carried out, and nothing that was due is left."""
         if self.taken < len(self.commands):
             raise Violation(f"{len(self.commands) - self.taken} commands were never carried out")
-        missing = {id: p for id, p in self.pending.items() if p.due <= now and not p.paused and p.payload != POISON}
+        waiting = {id: p for id, p in self.pending.items() if p.due <= now and not p.paused and p.payload != POISON}
+        missing = {id: pending for id, pending in waiting.items() if not self._is_stopped(pending, now)}
         if missing:
             raise Violation(f"never delivered: {missing}")
+        if left := {id for id in self.pending if self._is_deleted(id, now)}:
+            raise Violation(f"never removed with their tenant: {left}")
         if self.owed or not all(many.answered for many in self.many.values()):
             raise Violation(f"never done: {self.owed}, {self.many}")
 

@@ -22,14 +22,19 @@ from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.lanes import bulk as bulk_module
+from light_scheduler.lanes import commands as commands_module
+from light_scheduler.lanes import firings as firings_module
+from light_scheduler.lanes import quotas as quotas_module
 from light_scheduler.lanes import work as work_module
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.bulk import BulkCommands
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.staged_commit import StagedCommit
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model import BulkPart, Entry
+from light_scheduler.model.tenant_rules import TenantBook
 from light_scheduler.tables import Overlay, layout
 from light_scheduler.tables import local_copy as local_copy_module
 from light_scheduler.tables import recovery as recovery_module
@@ -37,7 +42,7 @@ from light_scheduler.tables import standby as standby_module
 from light_scheduler.tables.recovery import Restored, restore
 from light_scheduler.wire.relay import Count
 
-from .history import History, draw, draw_frozen_owner, draw_frozen_standby
+from .history import History, draw, draw_frozen_owner, draw_frozen_standby, draw_tenants
 from .kafka import Log, Reader, Record
 from .node import Node
 
@@ -571,4 +576,91 @@ def _lost_lanes_go_on() -> Iterator[Any]:
         await asyncio.sleep(0)
 
     with _replaced(Lane, "close", deaf), _replaced(LaneProducer, "__init__", own_id), _nobody_looks():
+        yield None
+
+
+@_mutant(2, "Commands are not held to the rules of their tenant.", draw=draw_tenants)
+def _commands_against_rules() -> Iterator[Any]:
+    with _replaced(commands_module, "check_tenant", lambda *_: None):
+        yield None
+
+
+@_mutant(1, "What is due of a tenant that is paused is taken.", draw=draw_tenants)
+def _paused_tenants_fire() -> Iterator[Any]:
+    with _replaced(TenantBook, "stopped", frozenset()):
+        yield None
+
+
+@_mutant(2, "A firing goes to a target that its tenant may no longer use.", draw=draw_tenants)
+def _firings_against_rules() -> Iterator[Any]:
+    with _replaced(firings_module, "refusal_of", lambda *_: None):
+        yield None
+
+
+@_mutant(2, "What a failed cycle removed of a deleted tenant is not looked for again.", draw=draw_tenants)
+def _a_failed_removal_is_forgotten() -> Iterator[Any]:
+    stored = Overlay.stored
+
+    def once_from_the_start(self: Overlay, prefix: bytes, after: bytes) -> Iterator[bytes]:
+        if prefix in seen and not after:
+            return iter(())
+        seen.add(prefix)
+        return stored(self, prefix, after)
+
+    seen: set[bytes] = set()
+    with _replaced(Overlay, "stored", once_from_the_start):
+        yield None
+
+
+@_mutant(2, "Of a deleted tenant one schedule is left.", draw=draw_tenants)
+def _removal_ends_too_soon() -> Iterator[Any]:
+    advance = Removal._advance
+
+    def once(self: Removal, transaction: Transaction, tenant: str, limit: int) -> int:
+        removed = advance(self, transaction, tenant, limit)
+        self._done.add(tenant)
+        return removed
+
+    with _replaced(Removal, "_advance", once):
+        yield None
+
+
+@_mutant(4, "A tenant's schedules are not counted when they have fired.", draw=draw_tenants)
+def _counts_that_only_grow() -> Iterator[Any]:
+    add = Overlay._add_to_count
+
+    def only_grow(self: Overlay, identity: bytes, change: int) -> None:
+        add(self, identity, max(0, change))
+
+    with _replaced(Overlay, "_add_to_count", only_grow):
+        yield None
+
+
+@_mutant(4, "What a failed cycle would have added counts as pending.", draw=draw_tenants)
+def _counts_survive_an_abort() -> Iterator[Any]:
+    make = Overlay.__init__
+
+    def shared(self: Overlay, table: Any) -> None:
+        make(self, table)
+        self._counts = table.counts
+
+    count = Overlay.count
+
+    def counted(self: Overlay, tenants: Any) -> None:
+        count(self, tenants)
+        self._counts = self._table.counts
+
+    with _replaced(Overlay, "__init__", shared), _replaced(Overlay, "count", counted):
+        yield None
+
+
+@_mutant(2, "Every partition has the whole quota.", draw=draw_tenants)
+def _quotas_are_not_shared() -> Iterator[Any]:
+    with _replaced(quotas_module, "share_of", lambda quota, *_: quota):
+        yield None
+
+
+@_mutant(2, "A tenant's messages go where their keys say, whatever its rules say.", draw=draw_tenants)
+def _distribution_by_key_only() -> Iterator[Any]:
+    with _replaced(commands_module, "distributed", lambda command, _: command):
         yield None

@@ -403,6 +403,7 @@ class Node:
             self.world.history.shares,
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
             self.world.new_token,
+            tenants=self.world.tenants,
         )
         lane = self.world.lane_type(context, self._services(tp), self._state_path(tp))
         self._feeds[lane] = _Feed()

@@ -20,7 +20,17 @@ from light_scheduler.model import OTHERS, Shares
 from light_scheduler.wire import partition_for
 from simulation import loop as simulated
 from simulation.campaign import POINTS
-from simulation.history import History, Send, World, draw, draw_doubt, draw_frozen_standby, draw_trouble, play
+from simulation.history import (
+    History,
+    Send,
+    World,
+    draw,
+    draw_doubt,
+    draw_frozen_standby,
+    draw_tenants,
+    draw_trouble,
+    play,
+)
 from simulation.kafka import POISON, Reader
 from simulation.mutants import MUTANTS
 from simulation.node import COMMANDS, TARGET, TARGET_PARTITIONS, Fault, KnownTopics, Node
@@ -73,6 +83,13 @@ def test_a_target_in_trouble_holds_up_neither_other_firings_nor_commands_and_los
     seeds = range(pytestconfig.getoption("--histories") // 20)
     histories = (history for history in map(draw_trouble, seeds) if history.trouble and history.trouble.kind == kind)
     violations = {history.seed: violation for history in histories if (violation := play(history).violation)}
+
+    assert violations == {}
+
+
+def test_rules_of_tenants_change_and_hold_in_every_commit(pytestconfig: pytest.Config) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_tenants(seed)).violation)}
 
     assert violations == {}
 

@@ -17,6 +17,8 @@ from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.removal import Removal
+from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import Entry, Headers, TopicNames
 from light_scheduler.pipeline.changelog import decoded
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -82,6 +84,8 @@ class Ledger:
         self.records: dict[tuple[str, int], list[Record]] = defaultdict(list)
         self._tables = [ScheduleTable(MemoryStore()) for _ in range(partitions)]
         self._taken = [0] * partitions
+        self._removals = [Removal() for _ in range(partitions)]
+        self.tenants = FixedTenancy()
         self._topics = _Topics(self)
 
     @property
@@ -113,9 +117,9 @@ class Ledger:
     ) -> Record:
         """Send a native command for the target, recorded at an instant; headers without their prefix.
 
-        It goes to the partition of its key unless another one is given.
+        It goes to the partition of its key unless another one is given. With the target topic None it has none.
         """
-        control: Headers = [(f"schedule-{name}", str(text).encode()) for name, text in headers]
+        control: Headers = [(f"schedule-{name}", str(text).encode()) for name, text in headers if text is not None]
         name = dict(headers).get("command", "schedule")
         if name == "schedule" and value is not None and "target-topic" not in dict(headers):
             control.append(("schedule-target-topic", self.target.encode()))
@@ -217,6 +221,7 @@ class Ledger:
             self.limits,
             self.rules,
             self._topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
+            tenants=self.tenants,
         )
         cycle = Cycle(context, overlay, batches, now)  # type: ignore[arg-type]
         log, start = self.records[names.commands, lane], self._taken[lane]
@@ -225,6 +230,7 @@ class Ledger:
             cycle.take(record)
         self._taken[lane] += len(commands)
         is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
+        self._removals[lane].advance(cycle.transaction, MOST)
         due = overlay.due(now, MOST, 1 << 30)
         cycle.fire_due(due, {}, MOST, 1 << 30)
         cycle.answer({})

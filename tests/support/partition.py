@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.engine import CommandRates, FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.caution import Work
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.removal import Removal
+from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
@@ -92,6 +94,8 @@ class Partition:
         }
         self.rules = FiringRules(retries=0)
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
+        self.tenants = FixedTenancy()
+        self.rates = CommandRates()
         self.lost_results = 0
         self.most_bulk = 1_000
 
@@ -106,6 +110,8 @@ class Partition:
             self.rules,
             self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
             secret=lambda: SECRET,
+            rates=self.rates,
+            tenants=self.tenants,
         )
 
     async def run(
@@ -119,6 +125,7 @@ class Partition:
         condemned: Mapping[Work, str] = NOTHING_CONDEMNED,
         waits: Waits | None = None,
         holding: Any = None,
+        removal: Removal | None = None,
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
@@ -130,12 +137,15 @@ class Partition:
         cycle = Cycle(self.context, overlay, batches, now, condemned)
         cycle.take_all([*reversed(commands)])
         cycle.advance_bulk(self.most_bulk, 1 << 30)
+        if removal is not None:
+            removal.advance(cycle.transaction, self.most_bulk)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
         cycle.fire_due(due, refusals or {}, limit, 1 << 30, waits=waits)
         self.lost_results = cycle.answer({}, holding)
         cycle.keep_bulk()
         await batches.send(self.producer)
         self._keep()
+        self.rates.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
         return cycle

@@ -27,6 +27,7 @@ from light_scheduler.engine import Limits
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.model import (
     BulkCommand,
+    Command,
     CompleteCommand,
     ControlCommand,
     DeadLetterCause,
@@ -37,6 +38,7 @@ from light_scheduler.model import (
 )
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
+from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.relay import BULK_COUNT, Count, as_sent, mark_of
 from light_scheduler.wire.state import decode_entry, encode_entry
 
@@ -102,7 +104,7 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
         if mark is not None:
             origin = b"%d:%d" % (mark.partition, mark.offset)
             record = as_sent(record, mark)
-        command = dialect.decode(record)
+        command = _decoded(dialect, record)
         limits.check(command)
     except InvalidCommand:
         envelope = dialect.salvage(record)
@@ -115,6 +117,14 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
     if isinstance(command, BulkCommand) and command.selection is not None:
         origin = None  # every partition carries it out
     return command.tenant, command.id, command, origin
+
+
+def _decoded(dialect: Dialect, record: CommandRecord) -> Command:
+    """Read a command; one without a target may have that of its tenant, and is told by an empty topic."""
+    try:
+        return dialect.decode(record)
+    except TargetMissing as error:
+        return error.command
 
 
 def encode_asked(asked: Asked) -> bytes:

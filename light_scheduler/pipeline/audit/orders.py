@@ -21,7 +21,9 @@ from light_scheduler.model import (
     EventType,
     HistoryEvent,
     Outcome,
+    ScheduleCommand,
 )
+from light_scheduler.model.tenant_rules import TENANT_DELETED
 
 from .promises import Asked, Refused
 
@@ -57,7 +59,8 @@ class Line(NamedTuple):
             and event.version == self.subject.schedule.version
             and event.sequence == progress.sequence
             and event.attempt == progress.attempt
-            and event.target_topic == self.subject.schedule.target.topic
+            # A command without a target has that of its tenant, which is not known here.
+            and self.subject.schedule.target.topic in ("", event.target_topic)
             and (None if event.count is msgspec.UNSET else event.count) == self.stands_for
         )
 
@@ -115,6 +118,7 @@ class Orders:
         for idle in self.idle(state, event.at):
             for quiet in self.quiet(idle, event.at):
                 yield from self.by_command(quiet, event)
+                yield from self.by_removal(quiet, event)
                 if event.event not in ASKED:
                     yield from self.by_turn(quiet, event)
 
@@ -176,7 +180,17 @@ class Orders:
             yield after._replace(entry=decision.entry, since=since, following=following), line
 
     @staticmethod
+    def by_removal(state: State, event: HistoryEvent) -> Iterator[Way]:
+        """Yield the way in which the deletion of its tenant explains a line."""
+        if event.event is EventType.CANCELLED and event.reason == TENANT_DELETED and state.entry is not None:
+            line = Line(EventType.CANCELLED, state.entry)
+            if line.is_told_by(event):
+                yield state._replace(entry=None), line
+
+    @staticmethod
     def _refuses(asked: Command, entry: Entry | None, now: int) -> bool:
+        if isinstance(asked, ScheduleCommand) and not asked.target.topic:
+            return True  # its tenant may have no target
         try:
             _decided(asked, entry, now)
         except InvalidCommand:

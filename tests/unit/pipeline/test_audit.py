@@ -13,6 +13,7 @@ from support.ledger import Ledger, Record
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.audit.evidence import imported_row
 from light_scheduler.pipeline.audit.faults import FaultKind
@@ -254,6 +255,27 @@ def test_a_premature_message_that_history_does_not_tell_of_is_early(busy: Ledger
     fake(busy, "ahead", M + 4 * HOUR, M + 2 * HOUR)
     (fault,) = verdicts(busy, end=M + 2 * HOUR)["ahead"].faults
     assert (fault.kind, fault.due) == (FaultKind.EARLY, M + 4 * HOUR)
+
+
+def test_what_was_removed_with_its_tenant_is_not_missing(busy: Ledger, verdicts: Verdicts) -> None:
+    busy.send("ahead", M + 2 * HOUR, ("at", M + 3 * HOUR))
+    busy.run(M + 2 * HOUR)
+    busy.tenants.book = TenantBook([Tenant(name="default", state=TenantState.DELETED)])
+    busy.run(M + 2 * HOUR + 1)
+    busy.send("series", M + 2 * HOUR + 2, ("command", "trigger"))
+    busy.run(M + 2 * HOUR + 2)
+    assert not explained(verdicts(busy, end=M + 4 * HOUR))
+
+
+def test_a_command_without_a_target_has_that_of_its_tenant_or_is_rejected(ledger: Ledger, verdicts: Verdicts) -> None:
+    ledger.send("early", M, ("at", M + HOUR), ("target-topic", None))
+    ledger.run(M)
+    ledger.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(default_target=ledger.target))])
+    ledger.send("in-time", M + 1, ("at", M + HOUR), ("target-topic", None))
+    ledger.run(M + 1)
+    ledger.run_until(M + 2 * HOUR)
+    assert len(ledger.of(ledger.target)) == 1
+    assert not explained(verdicts(ledger, end=M + 2 * HOUR))
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["delivered", "lost"])

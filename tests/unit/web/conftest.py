@@ -50,9 +50,11 @@ from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.status import StandbyStatus
+from light_scheduler.tenants import TenantStore
 from light_scheduler.web import Worker, install
 from light_scheduler.web.command_channel import Followed
 from light_scheduler.wire import CommandRecord, UnsentRecord, encode_result, partition_for, result_headers
+from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import encode_entry, identity_of
 
@@ -314,7 +316,10 @@ class MemoryCommands:
         partition = partition_for(sent.key, len(lanes)) if sent.partition is None else sent.partition
         record = UnsentRecord(sent.key, sent.value, sent.headers, NOW, partition, 7)
         self.records.append(record)
-        command = NATIVE.decode(record)
+        try:
+            command: Command = NATIVE.decode(record)
+        except TargetMissing as error:  # a lane knows the tenant's own
+            command = error.command
         assert command.reply_to == reply_to or reply_to is None
         self.seen.append(command)
         table = lanes[topic, partition]
@@ -421,6 +426,8 @@ class MemoryAccess:
 class MemoryWorker:
     """A worker's lanes behind its real HTTP server."""
 
+    tenants: TenantStore
+
     def __init__(
         self,
         lanes: MemoryLanes,
@@ -486,6 +493,8 @@ class MemoryCluster:
             application = web.Application()
             access = MemoryAccess(self.tenants, self.clock)
             await access.store.follow(lambda: None)
+            tenants = TenantStore(self.tenants, self.clock)
+            await tenants.follow(lambda: None)
             worker = Worker(
                 lanes,
                 delays,
@@ -494,6 +503,7 @@ class MemoryCluster:
                 self.settings,
                 self.clock,
                 access,
+                tenants,
                 self.topics.open,
                 self.topics.write,
                 process,
@@ -505,6 +515,7 @@ class MemoryCluster:
             urls.append(peers.own_url)
             self.distribution[peers.own_url] = {TOPIC: partitions, "unrelated": [0]}
             self.workers.append(MemoryWorker(lanes, delays, commands, peers, access, client))
+            self.workers[-1].tenants = tenants
         return self.workers
 
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:

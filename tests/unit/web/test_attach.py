@@ -15,6 +15,7 @@ from light_scheduler.access import AccessBook
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.lanes.status import LaneStatus
+from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.settings import Settings
 from light_scheduler.web import AssignedPeers, attach, faust_options
 
@@ -35,6 +36,10 @@ class NoDelays:
         return []
 
 
+class NoRules:
+    book = NO_TENANTS
+
+
 class NoTokens:
     book = AccessBook()
     is_loaded = True
@@ -51,7 +56,8 @@ def new_app(tmp_path: Path, host: str = "127.0.0.1") -> faust.App:
         probe.bind((host, 0))
         settings = Settings(web_host=host, web_port=probe.getsockname()[1], max_payload_bytes=30_000)
     app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **faust_options(settings))
-    attach(app, lanes=NoLanes(), delays=NoDelays(), peers=AssignedPeers(app), access=NoTokens(), settings=settings)  # type: ignore[arg-type]
+    peers, access = AssignedPeers(app), NoTokens()
+    attach(app, lanes=NoLanes(), delays=NoDelays(), peers=peers, access=access, tenants=NoRules(), settings=settings)  # type: ignore[arg-type]
     return app
 
 

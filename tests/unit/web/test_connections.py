@@ -107,7 +107,8 @@ async def server() -> AsyncIterator[Server]:
     nothing: Any = None
     application = web.Application(client_max_size=2 * MIB)
     clock = SettableClock(1_800_000_000_000)
-    install(application, Worker(nothing, nothing, nothing, NoPeers(), Settings(), clock, NoTokens(), nothing, nothing))
+    worker = Worker(nothing, nothing, nothing, NoPeers(), Settings(), clock, NoTokens(), nothing, nothing, nothing)
+    install(application, worker)
     async with serving(application) as server:
         yield server
 

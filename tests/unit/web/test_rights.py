@@ -26,7 +26,14 @@ ONCE = {"trigger": {"at": NOW + DAY}, "target": {"topic": "out"}, "payload": {"t
 OPEN = {"/live", "/ready"}
 FOR_ANY_TENANT = {"/", "/api/v1/openapi.json", "/api/v1/preview", "/api/v1/dry-run", "/api/v1/dead-letters"}
 OF_ONE_TENANT = {"/api/v1/dead-letters/{letter}", "/api/v1/dead-letters/{letter}/redrive"}
-FOR_ALL_TENANTS = {"/info", "/api/v1/delays", "/api/v1/delays/{name}", *(each.path for each in ETF1_OPERATIONS)}
+FOR_ALL_TENANTS = {
+    "/info",
+    "/api/v1/tenants",
+    "/api/v1/delays",
+    "/api/v1/delays/{name}",
+    *(each.path for each in ETF1_OPERATIONS),
+}
+ABOUT_TENANTS = {"/api/v1/tenants/{tenant}" + verb for verb in ("", "/pause", "/resume")}
 FOR_ADMINS = {"/api/v1/tokens", "/api/v1/tokens/{token}", "/api/v1/tokens/{token}/rotate"}
 RANKS = ("metrics", "read", "write", "admin")
 
@@ -62,6 +69,7 @@ class Asked(NamedTuple):
             return {"id": "*", **({"trigger": {"after": "1h"}} if self.path.endswith("reschedule") else {})}
         return {
             "/api/v1/tokens": {"name": "more", "role": "admin", "tenants": None},
+            "/api/v1/tenants/{tenant}": {"weight": 2},
             "/api/v1/delays/{name}": {"source": "x", "delay": "1s", "target": "y"},
             "/api/v1/preview": {"trigger": {"every": "1h"}, "tenant": self.tenant},
             "/api/v1/dry-run": {**ONCE, "id": "a", "tenant": self.tenant},
@@ -83,6 +91,8 @@ class Asked(NamedTuple):
         names_tenant = "{tenant}" in self.path or self.method == "post" or self.path in OF_ONE_TENANT
         if "{tenant}" in self.path and tenants and self.tenant not in tenants:
             return 404
+        if self.path in ABOUT_TENANTS and not is_read:
+            return None if role == "admin" and not tenants else 403
         if RANKS.index(role) < (1 if is_read else 2):
             return 403
         return 404 if names_tenant and tenants and self.tenant not in tenants else None

@@ -1,0 +1,34 @@
+"""Commands that change what is stored in Kafka themselves: they need rights there, and no worker."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from light_scheduler.settings import Settings
+
+from .answers import quiet_kafka_client
+
+T = TypeVar("T")
+
+READ_TIMEOUT_S = 4.0
+
+
+def on_kafka(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
+    """Do some work with a broker that answers. Raises BrokerError, and what the work raises."""
+    from light_scheduler.connection.diagnosis import fault_of
+
+    async def done() -> T:
+        if (fault := await fault_of(settings.connection.aiokafka())) is not None:
+            raise fault
+        return await work()
+
+    quiet_kafka_client()
+    return asyncio.run(done())
+
+
+def caller() -> str:
+    """Return who uses the command line, for the audit trail."""
+    return f"command line ({getpass.getuser()})"

@@ -1,0 +1,217 @@
+"""`light-scheduler tenants`: rules of tenants. Works on Kafka, so it needs no token and no worker, but rights there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.table import Table
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.settings import Settings
+from light_scheduler.wire.instants import format_instant
+
+from .examples import examples
+from .on_kafka import READ_TIMEOUT_S, caller, on_kafka
+from .options import json_option, settings_options
+from .schedule_output import print_whole, shown
+from .suggesting import SuggestingGroup
+
+if TYPE_CHECKING:
+    from light_scheduler.model.tenant_rules import Tenant, TenantRules
+    from light_scheduler.tenants import TenantStore
+
+T = TypeVar("T")
+
+_SETTINGS = ("app_id", "broker")
+_RULES = (
+    "targets",
+    "default_target",
+    "distribution",
+    "max_payload_bytes",
+    "max_pending",
+    "commands_per_second",
+    "firings_per_second",
+    "weight",
+)
+_OPTIONS = [name.replace("_", "-").replace("targets", "target") for name in _RULES]
+
+
+@click.group("tenants", cls=SuggestingGroup)
+def command() -> None:
+    """List, show or change rules of tenants; pause, resume or delete a tenant. Workers follow within 2 seconds."""
+
+
+@command.command("list", epilog=examples("tenants list", "tenants list --json"))
+@json_option
+@settings_options(*_SETTINGS)
+def list_tenants(settings: Settings, as_json: bool) -> None:
+    """List the tenants that have rules, or are or were stopped."""
+    from light_scheduler.web.tenant_documents import TenantList
+
+    listed = _with_store(settings, lambda store: _at_once(TenantList.of(store.book)))
+    if as_json:
+        _print_json(listed)
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("tenant", "state", "rules"):
+        table.add_column(title, no_wrap=True)
+    for tenant in listed.tenants:
+        rules = " ".join(f"{name}={value}" for name, value in _told(tenant.rules))
+        table.add_row(tenant.name, _state(tenant), shown(rules or "none"))
+    print_whole(table)
+    if not listed.tenants:
+        click.echo("No tenant has rules.", err=True)
+
+
+@command.command("show", epilog=examples("tenants show shop"))
+@click.argument("tenant")
+@json_option
+@settings_options(*_SETTINGS)
+def show(settings: Settings, tenant: str, as_json: bool) -> None:
+    """Show the rules and the state of TENANT."""
+    found = _with_store(settings, lambda store: _at_once(store.book.get(tenant)))
+    if found is None:
+        raise click.ClickException(f"tenant {tenant} has no rules: it may do what the settings allow")
+    _print(found, as_json=as_json)
+
+
+@command.command(
+    "set",
+    epilog=examples(
+        "tenants set shop --target 'shop-*' --default-target shop-events",
+        "tenants set shop --firings-per-second 500 --weight 3",
+        "tenants set shop --lift target",
+    ),
+)
+@click.argument("tenant")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="PATTERN",
+    help="Topic that messages may go to; * stands for any characters. Can be repeated.",
+)
+@click.option("--default-target", metavar="TOPIC", help="Topic for commands that name none.")
+@click.option(
+    "--distribution",
+    metavar="key|round-robin|partition:N|header:NAME",
+    help="Which partition of the target messages go to.",
+)
+@click.option("--max-payload-bytes", type=int, metavar="BYTES", help="Largest payload.")
+@click.option("--max-pending", type=int, metavar="N", help="Pending schedules; above it, new ones are rejected.")
+@click.option("--commands-per-second", type=float, metavar="RATE", help="Commands above this rate are rejected.")
+@click.option("--firings-per-second", type=float, metavar="RATE", help="Firings above this rate wait.")
+@click.option("--weight", type=int, metavar="N", help="Share while several tenants have more due than can go out.")
+@click.option("--lift", multiple=True, type=click.Choice(_OPTIONS), help="Rule to remove. Can be repeated.")
+@json_option
+@settings_options(*_SETTINGS)
+def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Change rules of TENANT. Rules that are not given stay as they are."""
+    from msgspec.structs import replace
+
+    changes = {name: value for name, value in given.items() if value not in (None, ())}
+    lifted = {name: None for name, option in zip(_RULES, _OPTIONS, strict=True) if option in lift}
+    if twice := sorted(changes.keys() & lifted.keys()):
+        raise click.UsageError(f"{', '.join(twice)}: give a rule or lift it, not both")
+    if not changes and not lifted:
+        raise click.UsageError(f"give a rule to set, or --lift a rule: {', '.join(_OPTIONS)}")
+
+    def changed(rules: TenantRules) -> TenantRules:
+        return replace(rules, **changes, **lifted)
+
+    _print(_changed(settings, lambda store: store.set_rules(tenant, changed, by=caller())), as_json=as_json)
+
+
+@command.command("pause", epilog=examples("tenants pause shop"))
+@click.argument("tenant")
+@json_option
+@settings_options(*_SETTINGS)
+def pause(settings: Settings, tenant: str, as_json: bool) -> None:
+    """Pause TENANT: nothing of it fires until you resume it. Its commands are carried out."""
+    _set_state(settings, tenant, "paused", as_json=as_json)
+
+
+@command.command("resume", epilog=examples("tenants resume shop"))
+@click.argument("tenant")
+@json_option
+@settings_options(*_SETTINGS)
+def resume(settings: Settings, tenant: str, as_json: bool) -> None:
+    """Resume TENANT after a pause, or take its deletion back. Schedules that were removed stay removed."""
+    _set_state(settings, tenant, "active", as_json=as_json)
+
+
+@command.command("delete", epilog=examples("tenants delete shop", "tenants delete shop --yes"))
+@click.argument("tenant")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+@settings_options(*_SETTINGS)
+def delete(settings: Settings, tenant: str, yes: bool, as_json: bool) -> None:
+    """Delete TENANT with all of its schedules. Its commands are rejected from then on."""
+    if not yes:
+        click.confirm(f"Remove all schedules of tenant {tenant}?", abort=True, err=True)
+    _set_state(settings, tenant, "deleted", as_json=as_json)
+
+
+def _set_state(settings: Settings, tenant: str, state: str, *, as_json: bool) -> None:
+    from light_scheduler.model.tenant_rules import TenantState
+
+    _print(_changed(settings, lambda store: store.set_state(tenant, TenantState(state), by=caller())), as_json=as_json)
+
+
+def _changed(settings: Settings, change: Callable[[TenantStore], Awaitable[Tenant]]) -> Tenant:
+    from light_scheduler.model.tenant_rules import TenantRulesError
+
+    try:
+        return _with_store(settings, change)
+    except TenantRulesError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _with_store(settings: Settings, use: Callable[[TenantStore], Awaitable[T]]) -> T:
+    from light_scheduler.tenants import opened_tenants
+
+    async def used() -> T:
+        topic = settings.topics.tenants
+        async with opened_tenants(settings.connection, topic, SystemClock(), READ_TIMEOUT_S) as store:
+            return await use(store)
+
+    return on_kafka(settings, used)
+
+
+async def _at_once(value: T) -> T:
+    return value
+
+
+def _print_json(document: object) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(document))
+
+
+def _print(tenant: Tenant, *, as_json: bool) -> None:
+    from light_scheduler.web.tenant_documents import TenantDocument
+
+    if as_json:
+        _print_json(TenantDocument.of(tenant))
+        return
+    click.echo(f"{tenant.name}: {_state(tenant)}, changed {format_instant(tenant.changed_at)} by {tenant.changed_by}")
+    for name, value in _told(tenant.rules):
+        click.echo(f"  {name}: {value}")
+
+
+def _state(tenant: Any) -> str:
+    return f"{tenant.state}" if tenant.is_readable else "paused: a newer version wrote its rules"
+
+
+def _told(rules: TenantRules) -> list[tuple[str, str]]:
+    values = ((option, getattr(rules, name)) for name, option in zip(_RULES, _OPTIONS, strict=True))
+    return [
+        (
+            name,
+            ",".join(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value),
+        )
+        for name, value in values
+        if value is not None
+    ]

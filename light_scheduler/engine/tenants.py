@@ -1,0 +1,123 @@
+"""What the rules of a tenant mean for commands, firings and shares. Pure."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import msgspec
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import BulkCommand, Command, ScheduleCommand, Shares
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState, parse_distribution
+
+from .throttle import TokenBucket
+
+COMMANDS_SAVED_S = 1.0
+"""What a tenant may send at once after a pause, in seconds of its rate."""
+
+
+def with_default_target(command: ScheduleCommand, tenant: Tenant | None) -> ScheduleCommand | None:
+    """Return a command that names no target with that of its tenant; None if there is none."""
+    topic = None if tenant is None else tenant.rules.default_target
+    if topic is None:
+        return None
+    return msgspec.structs.replace(command, target=msgspec.structs.replace(command.target, topic=topic))
+
+
+def check_tenant(command: Command | BulkCommand, tenant: Tenant) -> None:
+    """Raise InvalidCommand, naming the field, for a command that the rules of its tenant do not allow."""
+    if tenant.state is TenantState.DELETED:
+        raise InvalidCommand("schedule-tenant", f"tenant {tenant.name} was deleted")
+    if not isinstance(command, ScheduleCommand):
+        return
+    if (reason := refusal_of(tenant, command.target.topic)) is not None:
+        raise InvalidCommand("schedule-target-topic", reason)
+    most, payload = tenant.rules.max_payload_bytes, command.payload
+    if most is not None and payload is not None and len(payload) > most:
+        raise InvalidCommand(
+            "payload", f"has {len(payload)} bytes; the rules of tenant {tenant.name} allow at most {most}"
+        )
+
+
+def distributed(command: Command | BulkCommand, tenant: Tenant) -> Command:
+    """Return a command with the partition that its tenant's rules choose, unless it chooses one itself.
+
+    A series keeps its partition, and so its order. In turn means by a hash of the place of the command: offsets may be
+    all even, since markers of transactions are offsets too.
+    """
+    if not isinstance(command, ScheduleCommand) or tenant.rules.distribution is None:
+        return command
+    target = command.target
+    if target.partition is not None or target.partition_key is not None:
+        return command
+    rule = parse_distribution(tenant.rules.distribution)
+    key: bytes | None = None
+    if rule.is_round_robin:
+        key = b"%d-%d" % (command.partition, command.offset)
+    elif rule.header is not None:
+        key = next((value for name, value in command.headers if name == rule.header), None)
+    chosen = msgspec.structs.replace(target, partition=rule.partition, partition_key=key)
+    return msgspec.structs.replace(command, target=chosen)
+
+
+def refusal_of(tenant: Tenant, topic: str) -> str | None:
+    """Say why no message of a tenant may go to a topic; None if it may."""
+    if tenant.may_aim_at(topic):
+        return None
+    return f"the rules of tenant {tenant.name} do not allow the target {topic}"
+
+
+def shares_under(shares: Shares, book: TenantBook) -> Shares:
+    """Return shares with the weights and rates of tenants' rules, which come before those of the settings."""
+    weights, rates = dict(shares.weights), dict(shares.rates)
+    for tenant in book.tenants.values():
+        if tenant.rules.weight is not None:
+            weights[tenant.name] = tenant.rules.weight
+        if tenant.rules.firings_per_second is not None:
+            rates[tenant.name] = tenant.rules.firings_per_second
+    return Shares(weights, shares.rate, rates)
+
+
+def share_of(quota: int, number: int, of: int) -> int:
+    """Return the part of a quota that one of so many partitions has: together they have all of it, and no more."""
+    whole, rest = divmod(quota, of)
+    return whole + (number < rest)
+
+
+class CommandRates:
+    """How many commands of each tenant a lane carries out.
+
+    What counts is when a command was recorded, so a backlog is not held against its senders. Time does not go back, and
+    is never ahead of the lane's clock, so timestamps that are made up gain nothing. Instants are UTC epoch ms.
+    """
+
+    def __init__(self) -> None:
+        self._committed: dict[str, tuple[TokenBucket, int]] = {}  # a tenant's bucket, and when it was looked at
+        self._begun: dict[str, tuple[TokenBucket, int]] = {}
+
+    def begin(self) -> None:
+        """Begin a transaction; what one before it took and did not commit has not been taken."""
+        self._begun.clear()
+
+    def take(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
+        """Take one command of a tenant, unless that is too many; `rate` is the lane's part of its rule."""
+        bucket, at = self._bucket(tenant, rate, min(recorded_at, now))
+        self._begun[tenant] = bucket, at
+        if bucket.available(at) < 1:
+            return False
+        bucket.spend(1)
+        return True
+
+    def commit(self) -> None:
+        """Count what the transaction has taken."""
+        self._committed |= self._begun
+        self._begun.clear()
+
+    def _bucket(self, tenant: str, rate: float, at: int) -> tuple[TokenBucket, int]:
+        known = self._begun.get(tenant)
+        if known is None and tenant in self._committed:
+            bucket, reached = self._committed[tenant]
+            known = copy(bucket), reached
+        if known is None or known[0].rate != rate:
+            return TokenBucket(rate, at, COMMANDS_SAVED_S), at
+        return known[0], max(known[1], at)

@@ -1,0 +1,54 @@
+"""Holding the commands of a cycle to the quotas of their tenants.
+
+Each partition of a commands topic has an equal part of a quota, so lanes need not talk to each other.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.engine import share_of
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import Command, CompleteCommand
+from light_scheduler.model.tenant_rules import QUOTA, Tenant
+
+from .transaction import Transaction
+
+
+class Quotas:
+    """Of one cycle. Rejections are counted in its transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._rates = transaction.context.rates
+
+    @property
+    def _partitions(self) -> int:
+        context = self._transaction.context
+        return context.targets[context.commands_topic].partitions
+
+    def take(self, command: Command, tenant: Tenant) -> None:
+        """Count a command. Raises InvalidCommand if its tenant has sent too many; reports of completion are free."""
+        rate = tenant.rules.commands_per_second
+        if rate is None or isinstance(command, CompleteCommand):
+            return
+        share, now = rate / self._partitions, self._transaction.now
+        if not self._rates.take(tenant.name, share, command.recorded_at, now):
+            self._transaction.over_quota += 1
+            raise InvalidCommand(
+                f"{QUOTA}commands_per_second",
+                f"tenant {tenant.name} sends more than {rate:g} commands a second, of which each partition takes an "
+                "equal part: send it again later",
+            )
+
+    def check_room(self, tenant: Tenant) -> None:
+        """Raise InvalidCommand if a tenant has as many pending schedules as it may have."""
+        most = tenant.rules.max_pending
+        if most is None:
+            return
+        share = share_of(most, self._transaction.context.partition, self._partitions)
+        if self._transaction.overlay.pending_of(tenant.name) >= share:
+            self._transaction.over_quota += 1
+            raise InvalidCommand(
+                f"{QUOTA}max_pending",
+                f"tenant {tenant.name} may have {most} pending schedules, {share} of them in this partition, and has "
+                "those: cancel some, or wait until some have fired",
+            )

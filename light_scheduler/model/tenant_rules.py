@@ -1,0 +1,182 @@
+"""Rules of a tenant: which targets it may use, what it may have at most, and whether anything of it fires."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property, lru_cache
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from light_scheduler.errors import SchedulerError
+
+from .tenant import MAX_WEIGHT, TENANT_NAME
+
+MOST_PATTERNS = 100
+MOST_HEADER_NAME = 249
+MOST_A_SECOND = 10_000_000
+MOST_PENDING = 10_000_000_000
+
+QUOTA = "quota."
+"""Begins the field of a rejection for a quota; the name of the rule follows."""
+
+_PATTERN = re.compile(r"[A-Za-z0-9._*-]{1,249}")
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+
+TENANT_DELETED = "its tenant was deleted"
+"""Why a schedule was cancelled that no command speaks of, as its history has it."""
+
+
+class TenantRulesError(SchedulerError):
+    """Rules cannot be as asked; `field` names what is wrong."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class TenantState(StrEnum):
+    """PAUSED: nothing fires, commands are carried out. DELETED: commands are rejected, all schedules are removed."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DELETED = "deleted"
+
+
+class Distribution(NamedTuple):
+    """Which partition of its target a message goes to: of at most one thing, or else by its key."""
+
+    partition: int | None = None
+    header: str | None = None
+    is_round_robin: bool = False
+
+
+class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a tenant may do. A rule that is null or missing restricts nothing."""
+
+    targets: Annotated[
+        tuple[str, ...] | None, Meta(description="Topics that messages may go to; * stands for any characters.")
+    ] = None
+    default_target: Annotated[str | None, Meta(description="Topic for commands that name none.")] = None
+    distribution: Annotated[
+        str | None,
+        Meta(description="Which partition of the target: key (by default), round-robin, partition:N, header:NAME."),
+    ] = None
+    max_payload_bytes: Annotated[int | None, Meta(description="Largest payload, in bytes.")] = None
+    max_pending: Annotated[int | None, Meta(description="Pending schedules of each commands topic.")] = None
+    commands_per_second: Annotated[
+        float | None, Meta(description="Commands above this rate are rejected, except reports of completion.")
+    ] = None
+    firings_per_second: Annotated[float | None, Meta(description="Firings above this rate wait.")] = None
+    weight: Annotated[int | None, Meta(description="Share while several tenants have more due than can go out.")] = None
+
+
+class Tenant(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant that has rules, or is or was stopped. `changed_at` is UTC epoch ms; `changed_by` is for people."""
+
+    name: str
+    rules: TenantRules = TenantRules()
+    state: TenantState = TenantState.ACTIVE
+    changed_at: int = 0
+    changed_by: str = ""
+    is_readable: bool = True
+    """False: a newer version wrote it. It is taken as paused."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing of it fires."""
+        return self.state is not TenantState.ACTIVE or not self.is_readable
+
+    def may_aim_at(self, topic: str) -> bool:
+        """Tell whether messages may go to a topic."""
+        return self.rules.targets is None or _matcher(self.rules.targets).fullmatch(topic) is not None
+
+
+class TenantBook:
+    """All tenants that have rules, at one moment. It is false if there are none."""
+
+    def __init__(self, tenants: Iterable[Tenant] = ()) -> None:
+        self.tenants: Mapping[str, Tenant] = {tenant.name: tenant for tenant in tenants}
+        self.get = self.tenants.get
+
+    def __bool__(self) -> bool:
+        return bool(self.tenants)
+
+    @cached_property
+    def stopped(self) -> frozenset[str]:
+        """The tenants of which nothing fires."""
+        return frozenset(name for name, tenant in self.tenants.items() if tenant.is_stopped)
+
+    @cached_property
+    def deleted(self) -> frozenset[str]:
+        """The tenants whose schedules are removed."""
+        return frozenset(name for name, tenant in self.tenants.items() if tenant.state is TenantState.DELETED)
+
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """The tenants whose pending schedules are limited."""
+        return frozenset(name for name, tenant in self.tenants.items() if tenant.rules.max_pending is not None)
+
+
+NO_TENANTS = TenantBook()
+
+
+def check_tenant_name(name: str) -> None:
+    """Raise TenantRulesError unless a tenant can be called so."""
+    if not TENANT_NAME.fullmatch(name):
+        raise TenantRulesError(
+            "tenant", f"{name!r} is not a tenant name: use 1 to 64 letters, digits, '.', '_' and '-'"
+        )
+
+
+def check_tenant_rules(rules: TenantRules) -> None:
+    """Raise TenantRulesError, naming the field, for rules that mean nothing."""
+    if rules.targets is not None:
+        if not 1 <= len(rules.targets) <= MOST_PATTERNS:
+            raise TenantRulesError(
+                "targets", f"must have 1 to {MOST_PATTERNS} patterns; leave it out to allow any topic"
+            )
+        for pattern in rules.targets:
+            if not _PATTERN.fullmatch(pattern):
+                raise TenantRulesError("targets", f"{pattern!r} is not a topic name or a pattern such as orders-*")
+    if rules.default_target is not None:
+        if not _TOPIC.fullmatch(rules.default_target):
+            raise TenantRulesError("default_target", f"{rules.default_target!r} is not a topic name")
+        if rules.targets is not None and not _matcher(rules.targets).fullmatch(rules.default_target):
+            raise TenantRulesError("default_target", f"{rules.default_target} is none of the allowed targets")
+    parse_distribution(rules.distribution)
+    _check_range("max_payload_bytes", rules.max_payload_bytes, 0, 1 << 40)
+    _check_range("max_pending", rules.max_pending, 0, MOST_PENDING)
+    _check_range("commands_per_second", rules.commands_per_second, 0.001, MOST_A_SECOND)
+    _check_range("weight", rules.weight, 1, MAX_WEIGHT)
+    _check_range("firings_per_second", rules.firings_per_second, 0.001, MOST_A_SECOND)
+
+
+@lru_cache(maxsize=1_000)
+def parse_distribution(text: str | None) -> Distribution:
+    """Return what a distribution means. Raises TenantRulesError."""
+    if text in (None, "key"):
+        return Distribution()
+    if text == "round-robin":
+        return Distribution(is_round_robin=True)
+    kind, _, value = text.partition(":")
+    if kind == "partition" and re.fullmatch(r"\d{1,6}", value, re.ASCII):
+        return Distribution(partition=int(value))
+    if kind == "header" and 1 <= len(value) <= MOST_HEADER_NAME:
+        return Distribution(header=value)
+    raise TenantRulesError("distribution", f"{text!r} is none of key, round-robin, partition:N and header:NAME")
+
+
+def _check_range(field: str, value: float | None, least: float, most: float) -> None:
+    if value is not None and not least <= value <= most:
+        raise TenantRulesError(field, f"{value} must be from {least} to {most}")
+
+
+@lru_cache(maxsize=1_000)
+def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(fnmatch.translate, patterns)))

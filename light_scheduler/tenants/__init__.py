@@ -1,0 +1,9 @@
+"""Rules of tenants in a running system: the tenants topic as their place, and each worker's copy of them.
+
+store    reads the rules, and changes them
+service  the store in a worker: follows the topic, and tells the lanes
+"""
+
+from .store import TenantStore, opened_tenants
+
+__all__ = ["TenantStore", "opened_tenants"]

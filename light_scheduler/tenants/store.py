@@ -1,0 +1,80 @@
+"""The tenants topic as the place of all tenants' rules: reads the book of them, and changes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from light_scheduler.clock import Clock
+from light_scheduler.connection import Address
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.compacted import CompactedTopic, Entries, followed
+from light_scheduler.model.tenant_rules import (
+    NO_TENANTS,
+    Tenant,
+    TenantRules,
+    TenantState,
+    check_tenant_name,
+    check_tenant_rules,
+)
+from light_scheduler.wire.tenants import Record, StoredRules, StoredState, rules_record, state_record, tenant_book
+
+
+class TenantStore:
+    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them."""
+
+    def __init__(self, topic: Entries, clock: Clock) -> None:
+        self._topic = topic
+        self._clock = clock
+        self._changing = asyncio.Lock()
+        self.book = NO_TENANTS
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the book is that of the topic."""
+        return self._topic.is_loaded
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Keep the book up to date for ever; `changed` is called after each change of the topic. Raises KafkaError."""
+
+        def read() -> None:
+            book = tenant_book(self._topic.entries)
+            if book.tenants != self.book.tenants:  # the topic has tokens, too
+                self.book = book
+            changed()
+
+        await self._topic.follow(read)
+
+    async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], *, by: str) -> Tenant:
+        """Change the rules of a tenant, and return it. Raises TenantRulesError, BrokerError."""
+        check_tenant_name(name)
+        async with self._changing:
+            self._check_loaded()
+            before = self.book.get(name)
+            rules = change(TenantRules() if before is None else before.rules)
+            check_tenant_rules(rules)
+            return await self._write(name, rules_record(name, StoredRules(rules, self._clock.now(), by)))
+
+    async def set_state(self, name: str, state: TenantState, *, by: str) -> Tenant:
+        """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError."""
+        check_tenant_name(name)
+        async with self._changing:
+            self._check_loaded()
+            return await self._write(name, state_record(name, StoredState(state, self._clock.now(), by)))
+
+    def _check_loaded(self) -> None:
+        if not self.is_loaded:
+            raise BrokerError("the tenants have not been read yet; try again")
+
+    async def _write(self, name: str, record: Record) -> Tenant:
+        await self._topic.write_all([record])
+        return self.book.tenants[name]
+
+
+@asynccontextmanager
+async def opened_tenants(connection: Address, topic: str, clock: Clock, timeout_s: float) -> AsyncIterator[TenantStore]:
+    """Follow a store for as long as it takes to use it. Raises BrokerError if it cannot be read in time."""
+    store = TenantStore(CompactedTopic(connection, topic), clock)
+    async with followed(store.follow, topic, timeout_s):
+        yield store

@@ -1,0 +1,108 @@
+"""Rules of tenants as records of the tenants topic, which has tokens too.
+
+    tenant/{name}         {"rules": {"targets": ["orders-*"], ...}, "at": 1800000000000, "by": "..."}
+    tenant/{name}/state   {"state": "paused", "at": 1800000000000, "by": "..."}
+
+The state has a key of its own, so rules that are written at the same time do not resume a tenant. `at` is UTC epoch ms.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from light_scheduler.errors import FormatError
+from light_scheduler.model.tenant import TENANT_NAME
+from light_scheduler.model.tenant_rules import (
+    Tenant,
+    TenantBook,
+    TenantRules,
+    TenantRulesError,
+    TenantState,
+    check_tenant_rules,
+)
+
+Record = tuple[bytes, bytes]
+"""Key and value."""
+
+_PREFIX = "tenant/"
+_STATE = "state"
+
+log = logging.getLogger(__name__)
+
+
+class StoredRules(msgspec.Struct, frozen=True):
+    """The rules of a tenant, and who set them when."""
+
+    rules: TenantRules
+    at: int
+    by: str
+
+
+class StoredState(msgspec.Struct, frozen=True):
+    """The state of a tenant, and who set it when."""
+
+    state: TenantState
+    at: int
+    by: str
+
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def rules_record(name: str, stored: StoredRules) -> Record:
+    """Return the record of a tenant's rules."""
+    return f"{_PREFIX}{name}".encode(), _ENCODE(stored)
+
+
+def state_record(name: str, stored: StoredState) -> Record:
+    """Return the record of a tenant's state."""
+    return f"{_PREFIX}{name}/{_STATE}".encode(), _ENCODE(stored)
+
+
+def decode_tenant_record(key: bytes, value: bytes) -> tuple[str, StoredRules | StoredState] | None:
+    """Return a tenant's name and what a record says of it; None for a record of others. Raises FormatError."""
+    if (place := _place_of(key)) is None:
+        return None
+    name, part = place
+    if part not in ("", _STATE) or not TENANT_NAME.fullmatch(name):
+        raise FormatError(f"{key!r} does not name a tenant")
+    try:
+        if part == _STATE:
+            return name, msgspec.json.decode(value, type=StoredState)
+        stored = msgspec.json.decode(value, type=StoredRules)
+        check_tenant_rules(stored.rules)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TenantRulesError) as error:
+        raise FormatError(f"{_PREFIX}{name} has rules that this version does not know: {error}") from None
+    return name, stored
+
+
+def tenant_book(entries: Mapping[bytes, bytes]) -> TenantBook:
+    """Return what a compacted topic says of tenants. One with a record that cannot be read is taken as paused."""
+    tenants: dict[str, Tenant] = {}
+    for key, value in entries.items():
+        try:
+            found = decode_tenant_record(key, value)
+        except FormatError as error:
+            name = (_place_of(key) or ("", ""))[0]
+            log.warning("nothing of tenant %s fires: %s", name, error)
+            tenants[name] = msgspec.structs.replace(tenants.get(name, Tenant(name=name)), is_readable=False)
+            continue
+        if found is None:
+            continue
+        name, stored = found
+        tenant = tenants.get(name, Tenant(name=name))
+        latest = max((tenant.changed_at, tenant.changed_by), (stored.at, stored.by))
+        told = {"rules": stored.rules} if isinstance(stored, StoredRules) else {"state": stored.state}
+        tenants[name] = msgspec.structs.replace(tenant, changed_at=latest[0], changed_by=latest[1], **told)
+    return TenantBook(tenants[name] for name in sorted(tenants))
+
+
+def _place_of(key: bytes) -> tuple[str, str] | None:
+    text = key.decode(errors="replace")
+    if not text.startswith(_PREFIX):
+        return None
+    name, _, part = text.removeprefix(_PREFIX).partition("/")
+    return name, part

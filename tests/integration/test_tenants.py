@@ -1,0 +1,100 @@
+"""Rules of tenants on a real worker: changed on the command line, in force without a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from typing import Any
+
+import aiohttp
+import pytest
+from support.application import Application
+from support.reading import read_until
+from support.waiting import eventually
+
+from light_scheduler.devkit.worker_process import worker_environment
+
+pytestmark = pytest.mark.integration
+
+PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "tenants"]
+SCHEDULES = "/api/v1/tenants/shop/schedules"
+
+
+async def changed(application: Application, *words: str) -> Any:
+    """Change a tenant on the command line, and wait until the worker has noticed."""
+    command = [*PROGRAM, *words, "--json"]
+    environment = worker_environment(application.settings)
+    answer = await asyncio.to_thread(
+        subprocess.run, command, check=False, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert answer.returncode == 0, answer.stderr
+    tenant = json.loads(answer.stdout)
+
+    async def is_known() -> bool:
+        listed = await application.workers[-1].get("/api/v1/tenants")
+        return tenant in listed["tenants"]
+
+    await eventually(is_known, within=10, every=0.05, what="the change on the worker")  # two seconds on a free machine
+    return tenant
+
+
+async def put(application: Application, id: str, **body: Any) -> tuple[int, Any]:
+    url = f"{application.workers[-1].url}{SCHEDULES}/{id}"
+    async with aiohttp.ClientSession() as session, session.put(url, json=body) as response:
+        return response.status, await response.json(content_type=None)
+
+
+async def pending(application: Application) -> int:
+    info = await application.workers[-1].get("/info")
+    return sum(lane["pending"] for lane in info["lanes"])
+
+
+async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_deleted_one_is_emptied(
+    served: Application,
+) -> None:
+    target = served.target
+    await changed(served, "set", "shop", "--target", target, "--default-target", target, "--max-payload-bytes", "100")
+    await changed(served, "set", "shop", "--distribution", "partition:2")
+    later = {"trigger": {"after": "1h"}}
+    status, problem = await put(served, "elsewhere", **later, target={"topic": "elsewhere"})
+    assert (status, problem["parameter"]) == (400, "target.topic")
+    assert "do not allow the target elsewhere" in problem["detail"]
+    assert (await put(served, "large", **later, payload={"text": "x" * 101}))[0] == 400
+
+    await changed(served, "pause", "shop")
+    assert (await put(served, "waits", trigger={"after": "0s"}, payload={"text": "x"}))[0] == 201
+    await served.workers[-1].end()
+    await served.start_worker()
+    async with served.sender() as send:
+        await send("other", b"x", after=0, target_topic=target)
+    await read_until(served.bootstrap_servers, [target], lambda records: len(records) == 1)
+    await served.workers[-1].shows(lambda info: sum(lane["pending"] for lane in info["lanes"]) == 1)
+    await changed(served, "resume", "shop")
+    delivered = await read_until(served.bootstrap_servers, [target], lambda records: len(records) == 2)
+    assert {record.key for record in delivered} == {b"other", b"waits"}
+    assert [record.partition for record in delivered if record.key == b"waits"] == [2]
+
+    await changed(served, "set", "shop", "--max-pending", "0")
+    status, problem = await put(served, "full", **later)
+    assert (status, problem["type"].rpartition(":")[2], problem["parameter"]) == (
+        429,
+        "quota-exceeded",
+        "quota.max_pending",
+    )
+    await served.workers[-1].shows(lambda info: sum(lane["over_quota"] for lane in info["lanes"]) == 1)
+    await changed(served, "set", "shop", "--lift", "max-pending")
+
+    for number in range(3):
+        assert (await put(served, f"{number}", **later))[0] == 201
+    await changed(served, "delete", "shop", "--yes")
+    await eventually(lambda: is_empty(served), what="the schedules of the deleted tenant to be removed")
+    status, problem = await put(served, "more", **later)
+    assert (status, problem["result"]["reason"]) == (400, "tenant shop was deleted")
+    removed = [event for event in await served.history() if event.reason == "its tenant was deleted"]
+    assert sorted(str(event.id) for event in removed) == ["0", "1", "2"]
+
+
+async def is_empty(application: Application) -> bool:
+    return await pending(application) == 0

@@ -1,0 +1,130 @@
+"""What rules of tenants mean for commands and shares."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from light_scheduler.engine import CommandRates, distributed, share_of, shares_under
+from light_scheduler.engine.throttle import Throttle
+from light_scheduler.model import Once, ScheduleCommand, Shares, Target
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.wire import partition_for
+
+AT = 1_767_225_600_000
+
+
+def test_weights_and_rates_of_rules_come_before_those_of_the_settings() -> None:
+    shares = Shares({"a": 2, "b": 3}, rate=100, rates={"a": 5, "*": 7})
+    book = TenantBook(
+        [
+            Tenant(name="a", rules=TenantRules(weight=9)),
+            Tenant(name="c", rules=TenantRules(firings_per_second=1.5)),
+            Tenant(name="d", rules=TenantRules(max_payload_bytes=1)),
+        ]
+    )
+    assert shares_under(shares, book) == Shares({"a": 9, "b": 3}, 100, {"a": 5, "*": 7, "c": 1.5})
+
+
+def test_new_caps_hold_at_once_and_buckets_whose_rate_stays_are_not_filled_up_again() -> None:
+    throttle = Throttle(Shares(rates={"a": 8, "b": 8}))
+    assert throttle.allowed("a", AT) == throttle.allowed("b", AT) == 2
+    for tenant in "ab":
+        bucket = throttle._bucket(tenant, AT)
+        assert bucket is not None
+        bucket.spend(2)
+    throttle.change(Shares(rates={"a": 8, "b": 80, "c": 4}))
+    assert [throttle.allowed(tenant, AT) for tenant in "abc"] == [0, 20, 1]
+    throttle.change(Shares())
+    assert throttle.allowed("a", AT) is None
+    assert not throttle.has_caps
+
+
+def test_parts_of_a_quota_are_the_quota() -> None:
+    assert [share_of(10, number, 4) for number in range(4)] == [3, 3, 2, 2]
+    assert [share_of(2, number, 3) for number in range(3)] == [1, 1, 0]
+
+
+def test_a_quota_is_used_up_to_a_twentieth_when_the_first_key_is_refused() -> None:
+    partitions, quota = 12, 24_000
+    left = [share_of(quota, number, partitions) for number in range(partitions)]
+    accepted = 0
+    while left[home := partition_for(b"order-%d" % accepted, partitions)]:
+        left[home] -= 1
+        accepted += 1
+    assert 0.95 * quota <= accepted <= quota
+
+
+def carried_out(rates: CommandRates, recorded: Iterable[int], now: int, rate: float = 10) -> int:
+    rates.begin()
+    count = sum(rates.take("a", rate, at, now) for at in recorded)
+    rates.commit()
+    return count
+
+
+def test_commands_above_a_rate_are_too_many_and_a_second_of_it_may_come_at_once() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert carried_out(rates, range(AT, AT + 10_000, 10), AT + 10_000) == 99
+
+
+def test_a_backlog_that_was_sent_slowly_is_carried_out_at_once() -> None:
+    rates = CommandRates()
+    hour = 3_600_000
+    assert carried_out(rates, range(AT, AT + hour, 1_000), AT + 2 * hour) == 3_600
+
+
+def test_timestamps_that_are_made_up_gain_nothing() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT + 60_000 * number for number in range(100)], AT) == 10
+    assert carried_out(rates, [AT - 60_000, AT + 60_000] * 100, AT) == 0
+    assert carried_out(rates, [AT] * 100, AT + 500) == 0
+    assert carried_out(rates, [AT + 500] * 100, AT + 500) == 5
+
+
+def test_a_new_rate_holds_at_once() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert carried_out(rates, [AT] * 20, AT, rate=3) == 3
+
+
+def test_what_a_transaction_took_that_was_dropped_was_not_taken() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT] * 4, AT) == 4
+    for _ in range(3):
+        rates.begin()
+        assert [rates.take("a", 10, AT, AT) for _ in range(7)] == [True] * 6 + [False]
+    assert carried_out(rates, [AT] * 20, AT) == 6
+
+
+@pytest.mark.parametrize(
+    ("rule", "target", "chosen"),
+    [
+        (None, {}, (None, None)),
+        ("key", {}, (None, None)),
+        ("partition:3", {}, (3, None)),
+        ("header:region", {}, (None, b"eu")),
+        ("header:absent", {}, (None, None)),
+        ("round-robin", {}, (None, b"2-7")),
+        ("partition:3", {"partition": 1}, (1, None)),
+        ("round-robin", {"partition_key": b"k"}, (None, b"k")),
+    ],
+)
+def test_a_distribution_chooses_where_a_command_does_not(
+    rule: str | None, target: dict[str, Any], chosen: tuple[int | None, bytes | None]
+) -> None:
+    tenant = Tenant(name="a", rules=TenantRules(distribution=rule))
+    aim, headers = Target("out", b"key", **target), [("region", b"eu"), ("null", None)]
+    command = ScheduleCommand("a", "id", b"key", Once(AT), aim, b"", headers, 2, 7, AT)
+    found = distributed(command, tenant)
+    assert isinstance(found, ScheduleCommand)
+    assert (found.target.partition, found.target.partition_key) == chosen
+    assert found.target.key == b"key"
+
+
+def test_in_turn_every_partition_has_about_the_same() -> None:
+    places = Counter(partition_for(b"0-%d" % offset, 4) for offset in range(0, 8_000, 2))
+    assert all(900 < places[partition] < 1_100 for partition in range(4))

@@ -1,0 +1,80 @@
+"""Rules of tenants over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.model.tenant_rules import TenantState
+
+NOW = 1_800_000_000_000
+SHOP = "/api/v1/tenants/shop"
+
+
+async def test_rules_are_set_shown_listed_and_replaced_and_the_state_is_apart(workers: Any) -> None:
+    await workers[0].ask("GET", SHOP, 404)
+    rules = {"targets": ["shop-*"], "default_target": "shop-events", "firings_per_second": 10}
+    told = await workers[0].ask("PUT", SHOP, 200, rules)
+    assert told == {
+        "name": "shop",
+        "state": "active",
+        "rules": {**rules, "firings_per_second": 10.0},
+        "changed_at": NOW,
+        "changed_by": "anonymous",
+        "is_readable": True,
+    }
+    for verb, state in (("pause", "paused"), ("resume", "active")):
+        assert (await workers[1].ask("POST", f"{SHOP}/{verb}", 200))["state"] == state
+    await workers[1].ask("POST", f"{SHOP}/pause", 200)
+    told = await workers[1].ask("PUT", SHOP, 200, {"weight": 3})
+    assert (told["rules"], told["state"]) == ({"weight": 3}, "paused")
+    assert (await workers[0].ask("DELETE", SHOP, 200))["state"] == "deleted"
+    (listed,) = (await workers[1].ask("GET", "/api/v1/tenants", 200))["tenants"]
+    assert listed == await workers[0].ask("GET", SHOP, 200)
+    assert workers[0].tenants.book.deleted == {"shop"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "parameter", "kind"),
+    [
+        (SHOP, {"weight": 0}, "weight", "invalid-tenant-rules"),
+        (SHOP, {"weight": "heavy"}, None, "invalid-tenant-rules"),
+        (SHOP, {"moon_phase": 1}, None, "invalid-tenant-rules"),
+        (SHOP, b"", None, "invalid-tenant-rules"),
+        ("/api/v1/tenants/a%20b", {}, "tenant", "invalid-request"),
+    ],
+)
+async def test_rules_that_cannot_be_are_refused_by_name(
+    workers: Any, path: str, body: Any, parameter: str | None, kind: str
+) -> None:
+    problem = await workers[0].ask("PUT", path, 400, body)
+    assert problem.get("parameter") == parameter
+    assert problem["type"].endswith(kind)
+    assert not workers[0].tenants.book
+
+
+async def test_what_cannot_be_written_is_to_be_tried_again(cluster: Any, workers: Any) -> None:
+    cluster.tenants.failure = BrokerError("away")
+    assert "away" in (await workers[0].ask("POST", f"{SHOP}/pause", 503))["detail"]
+
+
+async def test_a_schedule_without_a_target_is_for_tenants_with_a_default_one(workers: Any) -> None:
+    path, body = f"{SHOP}/schedules/a", {"trigger": {"after": "1h"}}
+    problem = await workers[0].ask("PUT", path, 400, body)
+    assert problem["parameter"] == "target.topic"
+    await workers[0].tenants.set_rules("shop", lambda rules: rules, by="test")
+    await workers[0].ask("PUT", path, 400, body)
+    await workers[0].ask("PUT", SHOP, 200, {"default_target": "shop-events"})
+    await workers[1].ask("PUT", f"{path}?wait=false", 202, body)
+    await workers[1].ask("POST", f"{SHOP}/schedules?wait=false", 202, body)
+
+
+async def test_a_token_for_some_tenants_sees_its_own_rules_and_changes_none(cluster: Any, workers: Any) -> None:
+    await workers[0].tenants.set_state("shop", TenantState.PAUSED, by="test")
+    headers = {"Authorization": f"Bearer {await cluster.token('admin', 'shop')}"}
+    assert (await workers[0].ask("GET", SHOP, 200, headers=headers))["state"] == "paused"
+    await workers[0].ask("POST", f"{SHOP}/resume", 403, headers=headers)
+    await workers[0].ask("GET", "/api/v1/tenants", 403, headers=headers)
+    await workers[0].ask("GET", "/api/v1/tenants/other", 404, headers=headers)

@@ -18,12 +18,16 @@ from .schedule_output import ask, print_whole, relative, shown, tenant_option, t
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import SchedulePage
+    from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.worker_http import Parameters
 
 
 @click.command(
     "list",
     epilog=examples(
-        "list --sort due --limit 20", "list --label team=billing --due-to 2030-01-01T00:00:00Z --all --json"
+        "list --sort due --limit 20",
+        "list --label team=billing --due-to 2030-01-01T00:00:00Z --all --json",
+        "list --all --jsonl",
     ),
 )
 @tenant_option
@@ -46,6 +50,9 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "everything", is_flag=True, help="List all schedules. Ignores --limit.")
 @click.option("--cursor", help="Continue a list that ended with this cursor.")
+@click.option(
+    "--jsonl", "as_lines", is_flag=True, help="Print JSON Lines: each schedule as it comes, whatever number there is."
+)
 @url_option
 @json_option
 @settings_options("web_host", "web_port")
@@ -56,10 +63,16 @@ def command(
     everything: bool,
     url: str | None,
     as_json: bool,
+    as_lines: bool,
     **filters: str | tuple[str, ...] | None,
 ) -> None:
     """List the pending schedules of the whole cluster. Needs a running worker; any of them answers."""
     parameters = {name: value for name, value in filters.items() if value is not None}
+    if as_lines:
+        if as_json:
+            raise click.UsageError("--json and --jsonl are given together: give one of them")
+        ask(settings, url, lambda reader: _stream(reader, tenant, parameters, None if everything else limit))
+        return
     page = ask(settings, url, lambda reader: reader.list(tenant, parameters, None if everything else limit))
     if as_json:
         import msgspec
@@ -67,6 +80,18 @@ def command(
         click.echo(msgspec.json.encode(page))
     else:
         _show(page)
+
+
+async def _stream(reader: ScheduleReader, tenant: str, parameters: Parameters, limit: int | None) -> None:
+    import msgspec
+
+    cursor = None
+    async for page in reader.pages(tenant, parameters, limit):
+        for schedule in page.schedules:
+            click.echo(msgspec.json.encode(schedule))
+        cursor = page.next_cursor
+    if cursor is not None:
+        click.echo(f"there may be more: use --all, or --cursor {cursor}", err=True)
 
 
 def _show(page: SchedulePage) -> None:

@@ -39,18 +39,25 @@ class ScheduleReader(WorkerHttp):
         `parameters` are those of the API; a cursor among them is where to begin.
         """
         schedules: list[ScheduleSummary] = []
-        given = dict(parameters)
+        cursor = None
+        async for page in self.pages(tenant, parameters, limit):
+            schedules += page.schedules
+            cursor = page.next_cursor
+        complete = cursor is None and "cursor" not in parameters
+        return SchedulePage(schedules=schedules, next_cursor=cursor, total=len(schedules) if complete else None)
+
+    async def pages(self, tenant: str, parameters: Parameters, limit: int | None) -> AsyncIterator[SchedulePage]:
+        """Yield the same, page by page."""
+        given, count = dict(parameters), 0
         while True:
-            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - len(schedules)))
+            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - count))
             page = await self._answer(self._list_path(tenant), given, SchedulePage)
             if page is None:
                 raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
-            schedules += page.schedules
-            if page.next_cursor is None or len(schedules) == limit:
-                complete = page.next_cursor is None and "cursor" not in parameters
-                return SchedulePage(
-                    schedules=schedules, next_cursor=page.next_cursor, total=len(schedules) if complete else None
-                )
+            yield page
+            count += len(page.schedules)
+            if page.next_cursor is None or count == limit:
+                return
             given["cursor"] = page.next_cursor
 
     async def history(

@@ -226,3 +226,16 @@ def test_what_a_terminal_would_obey_is_shown_as_an_escape() -> None:
 
 def test_the_default_address_is_that_of_the_settings() -> None:
     assert Settings(web_host="::1", web_port=1234).web_url == "http://[::1]:1234"
+
+
+async def test_a_list_of_all_is_a_stream_of_lines(cluster: Any, workers: Any, run: Any) -> None:
+    for number in range(1_200):
+        cluster.put(f"id-{number:04}", partition=number % 4)
+    url = ("--url", workers[0].url)
+    code, out, err = await run("list", *url, "--all", "--jsonl")
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["id"] for line in out.splitlines()] == [f"id-{number:04}" for number in range(1_200)]
+    code, out, err = await run("list", *url, "--limit", "2", "--jsonl")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert "--cursor" in err
+    assert (await run("list", *url, "--json", "--jsonl"))[0] == 2

@@ -20,7 +20,7 @@ class Secret:
         return self._value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self._value == other._value
+        return isinstance(other, Secret) and self._value == other.reveal()
 
     def __hash__(self) -> int:
         return hash(self._value)

@@ -68,7 +68,7 @@ def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS)
 
 def _tag(path: str) -> str:
     """Return what a path is about."""
-    named = re.match(r"/api/v1/(?:tenants/{tenant}/)?([a-z-]+)", path)
+    named = re.match(r"/api/v1/(?:tenants/{tenant}/(?!pause|resume))?([a-z-]+)", path)
     return "worker" if named is None or named[1].startswith("openapi") else named[1]
 
 

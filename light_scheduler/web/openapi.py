@@ -68,7 +68,8 @@ def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS)
 
 def _tag(path: str) -> str:
     """Return what a path is about."""
-    named = re.match(r"/api/v1/(?:tenants/{tenant}/(?!pause|resume))?([a-z-]+)", path)
+    of_tenant = r"(?:tenants/{tenant}/(?!pause|resume))?"  # those two are about the tenant itself
+    named = re.match(rf"/api/v1/{of_tenant}([a-z-]+)", path)
     return "worker" if named is None or named[1].startswith("openapi") else named[1]
 
 

@@ -21,6 +21,7 @@ from light_scheduler.connection import Connection
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import ConfigurationError, SchedulerError
 from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.connection import HEARTBEAT_S
 from light_scheduler.kafka.probe import Prober
 from light_scheduler.kafka.schema_registry import SchemaRegistry
@@ -45,6 +46,7 @@ from light_scheduler.wire.schemas import Schemas
 
 from .credentials import credentials_of
 from .faust_worker import PlainWorker, without_banner
+from .placements import TopicPlacements
 from .startup import refuse_port_in_use, wait_for_access, wait_for_topics
 from .transport import LaneConsumer, LaneTransport
 
@@ -169,9 +171,20 @@ def create_app(
     commands_ids = TopicIds(clients.topic_id, time.monotonic)
     access = settings.registry
     registry = None if access is None else SchemaRegistry(access, Schemas())
+    placements = _placements(settings, targets, commands_ids)
+    app.add_dependency(placements)
     rebuilding = Rebuilding(clients, settings.log_level, settings.log_format, log_name)
     new_lane, new_standby = _factories(
-        app, targets, clients, new_timer, commands_ids, registry, secret, rebuilding, tenants or FixedTenancy()
+        app,
+        targets,
+        clients,
+        new_timer,
+        commands_ids,
+        registry,
+        secret,
+        rebuilding,
+        tenants or FixedTenancy(),
+        placements,
     )
 
     async def release() -> None:
@@ -200,6 +213,7 @@ def _factories(
     secret: Callable[[], bytes | None],
     rebuilding: Rebuilding,
     tenants: Tenancy,
+    placements: TopicPlacements,
 ) -> tuple[Callable[[TopicPartition], Lane], Callable[[TopicPartition], Standby]]:
     settings, clock = app.settings, app.clock
     schemas = None if registry is None else registry.schemas
@@ -243,6 +257,7 @@ def _factories(
             staging=staging,
             secret=secret,
             tenants=tenants,
+            placements=placements if dialect.forwards else None,
         )
         return Lane(context, services, state_path(tp))
 
@@ -254,6 +269,16 @@ def _factories(
         return settings.data_dir / settings.app_id / f"{tp.topic}-{tp.partition}"
 
     return new_lane, new_standby
+
+
+def _placements(settings: Settings, targets: Targets, ids: TopicIds) -> TopicPlacements:
+    async def partitions_of(topic: str) -> int:
+        changelog = settings.topics.changelog(topic)
+        targets.forget_all()
+        await targets.resolve({topic, changelog})
+        return min(targets[topic].partitions, targets[changelog].partitions)
+
+    return TopicPlacements(CompactedTopic(settings.connection, settings.topics.tenants), ids, partitions_of)
 
 
 def _changelog_facts(connection: Connection, topic: str) -> ChangelogFacts:

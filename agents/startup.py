@@ -56,7 +56,7 @@ def refuse_port_in_use(host: str, port: int) -> None:
 async def wait_for_topics(
     settings: Settings, should_stop: Callable[[], bool], sleep: Callable[[float], Awaitable[None]]
 ) -> None:
-    """Wait for the broker and the topics. Raises ConfigurationError if their partitions do not agree."""
+    """Wait for the broker and the topics. Raises ConfigurationError if a changelog has too few partitions."""
     targets = Targets(settings.connection)
     inputs = {source.name for source in settings.inputs}
     needed = inputs | {settings.topics.changelog(name) for name in inputs}
@@ -129,11 +129,12 @@ async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
 def _check_partitions(settings: Settings, inputs: set[str], targets: Targets) -> None:
     for name in inputs:
         changelog = settings.topics.changelog(name)
-        if targets[name].partitions != targets[changelog].partitions:
+        if targets[name].partitions > targets[changelog].partitions:
             raise ConfigurationError(
                 "commands_topics",
                 f"{name} has {targets[name].partitions} partitions and its changelog {changelog} has "
-                f"{targets[changelog].partitions}; they must be the same: run `light-scheduler topics check`",
+                f"{targets[changelog].partitions}; each has to have its state in one of its own: run "
+                f"`light-scheduler topics grow --partitions {targets[name].partitions}`",
             )
 
 

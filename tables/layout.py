@@ -5,15 +5,14 @@
     primary      'p' | identity               -> its time-index key, with 0xff after it if it is split
     definition   'd' | identity               -> schedule record, if it is split
     checkpoint   'm'                          -> see `table.Checkpoint`
-    bulk         'l' | changelog key          -> record of a bulk command at work, or of a total
+    others       'l' | changelog key          -> record that is neither a schedule's nor the position
 
 `identity` is `tenant | 0x00 | id` (see `wire.state`). An arrival is stored with 2^63 added: one before all commands of
 the topic is negative. The minute is the storage bucket: it never shows outside.
 A tenant's due scan is one sequential read of its part of the time index; an update or a cancel is one get of the
 primary key. The time is the one at which a schedule wakes, and lies past the year 9999 for one that does not.
 
-A look for bulk commands costs little where there are none: the checkpoint, which always is there, comes next, and
-nothing that RocksDB has deleted and not compacted yet.
+A look for bulk commands costs little where there are none: it ends before everything else of its kind.
 
 A large schedule that moves on is split: its definition stays where it is, and only its progress is written anew.
 """
@@ -26,7 +25,7 @@ from light_scheduler.model import Entry
 from light_scheduler.wire.state import IndexPlace, identity
 
 CHECKPOINT_KEY = b"m"
-BULK = b"l"
+OTHERS = b"l"
 INDEX_START = b"t"
 INDEX_END = b"u"
 PRIMARY = b"p"

@@ -18,6 +18,8 @@ from light_scheduler.model.place import Place
 from light_scheduler.wire.state import (
     BULK_PART_KIND,
     BULK_TOTAL_KIND,
+    EMPTIED_KIND,
+    LENT_KIND,
     POSITION_KEY,
     PROGRESS_KIND,
     SCHEDULE_KIND,
@@ -25,7 +27,9 @@ from light_scheduler.wire.state import (
     decode_bulk_part,
     decode_bulk_total,
     decode_commands_log,
+    decode_emptied,
     decode_entry,
+    decode_lent,
     decode_position,
     decode_progress,
     identity_of,
@@ -36,7 +40,13 @@ from .due_scan import DueScan, TenantScan, Waits
 from .layout import PRIMARY
 from .table import Checkpoint, ScheduleTable, stored_entry
 
-_BULK = {BULK_PART_KIND: decode_bulk_part, BULK_TOTAL_KIND: decode_bulk_total}
+_OTHERS: dict[bytes, Callable[[bytes], object]] = {
+    BULK_PART_KIND: decode_bulk_part,
+    BULK_TOTAL_KIND: decode_bulk_total,
+    EMPTIED_KIND: decode_emptied,
+    LENT_KIND: decode_lent,
+}
+"""How records are read that are neither schedules nor the position."""
 
 _NOT_ASKED = b""
 """Stands for what is not known here; no value is empty."""
@@ -140,17 +150,27 @@ class Overlay:
 
     def bulk_parts(self) -> list[BulkPart]:
         """Return the bulk commands that were at work before this cycle, in the order in which they arrived."""
-        stored = self._table.store.scan(layout.BULK + BULK_PART_KIND, layout.BULK + BULK_TOTAL_KIND)
+        stored = self._table.store.scan(layout.OTHERS + BULK_PART_KIND, layout.OTHERS + BULK_TOTAL_KIND)
         return [decode_bulk_part(value) for _, value in stored]
 
     def bulk_total(self, offset: int) -> BulkTotal | None:
         """Return the total of a bulk command by its offset, as it was before this cycle."""
-        record = self._stored(layout.BULK + bulk_total_key(offset))
+        record = self._stored(layout.OTHERS + bulk_total_key(offset))
         return None if record is None else decode_bulk_total(record)
 
     def keep(self, key: bytes, record: bytes | None) -> None:
-        """Store the record of a bulk command or of a total by its changelog key; None removes it."""
-        self._changes[layout.BULK + key] = record
+        """Store a record that is no schedule's by its changelog key; None removes it."""
+        self._changes[layout.OTHERS + key] = record
+
+    def kept(self, key: bytes) -> bytes | None:
+        """Return a record that is no schedule's by its changelog key, with the changes so far."""
+        return self._value_of(layout.OTHERS + key)
+
+    @property
+    def any_lent(self) -> bool:
+        """Whether, before this cycle, commands had been passed to another partition and were not back."""
+        end = bytes([LENT_KIND[0] + 1])
+        return next(self._table.store.scan(layout.OTHERS + LENT_KIND, layout.OTHERS + end), None) is not None
 
     def due(
         self,
@@ -211,7 +231,7 @@ class Overlay:
                 self.remove(key[1:])
             else:
                 self.put(key[1:], decode_entry(value), value)
-        elif (decode := _BULK.get(key[:1])) is not None:
+        elif (decode := _OTHERS.get(key[:1])) is not None:
             if value is not None:
                 decode(value)  # a newer worker's is refused while the table is untouched
             self.keep(key, value)

@@ -16,14 +16,14 @@ from .floors import Floors
 from .held import Held
 from .store import Changes, Store
 
-CHECKPOINT_VERSION = 5
+CHECKPOINT_VERSION = 6
 """2: the time index is one for each tenant. 3: arrivals in it may be negative. 4: records in format 2.
-5: records in format 3.
+5: records in format 3. 6: in format 4.
 
 A table of an older version that is not in `RECORDS_IN` is built anew from its changelog.
 """
 
-RECORDS_IN = {3: 1, 4: 2, 5: 3}
+RECORDS_IN = {3: 1, 4: 2, 5: 3, 6: 4}
 """Versions of tables that are read -> the newest format of state records (`wire.state.FORMAT_VERSION`) in them.
 
 A table is opened without a look at its records, so it is the checkpoint that keeps an older worker from one with newer

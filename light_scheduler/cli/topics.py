@@ -1,4 +1,4 @@
-"""`light-scheduler topics`: create or check the topics of an application."""
+"""`light-scheduler topics`: create, check or grow the topics of an application."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from light_scheduler.settings import Settings
 
+from .durations import Duration
 from .examples import examples
 from .interruption import interruptible
 from .options import json_option, settings_options
@@ -23,7 +24,7 @@ _SETTINGS = ("app_id", "broker", "partitions", "replication_factor", "commands_t
 
 @click.group("topics", cls=SuggestingGroup)
 def command() -> None:
-    """Create or check the topics of an application."""
+    """Create, check or grow the topics of an application."""
 
 
 @command.command("create", epilog=examples("topics create", "topics create --partitions 12 --replication-factor 3"))
@@ -65,4 +66,38 @@ def check(settings: Settings, as_json: bool) -> None:
     else:
         click.echo(f"Topics of {settings.app_id}: no problem found.")
     if findings:
+        sys.exit(1)
+
+
+@command.command("grow", epilog=examples("topics grow --partitions 12"))
+@settings_options(*_SETTINGS)
+@click.option("--commands-topic", "name", metavar="TOPIC", help="The commands topic to grow, if there are several.")
+@click.option(
+    "--wait",
+    "wait_ms",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="How long to wait until all schedules have moved; 0s: not at all.",
+)
+@json_option
+def grow(settings: Settings, name: str | None, wait_ms: int, as_json: bool) -> None:
+    """Add partitions to a commands topic (--partitions: how many it is to have) while workers run.
+
+    Schedules whose key belongs to another partition move there by themselves. Shows how far they are; run it again to
+    go on watching. Exit code 1: they are not done after --wait.
+    """
+    from .growing import grow, moved, topic_to_grow
+
+    topic = topic_to_grow(settings, name)
+    with Console(stderr=True).status(f"Adding partitions to {topic}") as status:
+        interruptible(lambda: grow(settings, topic, settings.partitions))
+        done = interruptible(lambda: moved(settings, topic, settings.partitions, wait_ms / 1_000, status.update))
+    if as_json:
+        click.echo(json.dumps({"topic": topic, "partitions": settings.partitions, "moved": done}))
+    elif done:
+        click.echo(f"{topic} has {settings.partitions} partitions, and every schedule is where its key belongs.")
+    else:
+        click.echo(f"{topic} has {settings.partitions} partitions; schedules still move. Run this again to watch them.")
+    if not done:
         sys.exit(1)

@@ -20,6 +20,7 @@ from light_scheduler.model import (
     Schedule,
     ScheduleCommand,
     Trigger,
+    home_key_of,
 )
 
 from .completion import acknowledgement_of, complete
@@ -84,6 +85,7 @@ def _schedule(command: ScheduleCommand, current: Entry | None, now: int) -> Deci
         command.labels,
         command.bounds,
         command.acknowledgement,
+        home_key_of(command.key, command.id, command.target),
     )
     progress = Progress(planned, command.offset)
     entry: Entry | None = Entry(schedule, progress)

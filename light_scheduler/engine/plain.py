@@ -5,6 +5,7 @@ from __future__ import annotations
 from light_scheduler.model import (
     DEFAULT_TENANT,
     Entry,
+    HomeKey,
     Once,
     Progress,
     Schedule,
@@ -49,6 +50,7 @@ def plain_entry(record: CommandRecord, plain: Plain, now: int, limits: Limits) -
             record.partition,
             record.offset,
             now,
+            home_key=HomeKey.ID,
         ),
         Progress(at, record.offset),
     )

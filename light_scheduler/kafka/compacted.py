@@ -40,6 +40,7 @@ class CompactedTopic:
         self._reached = 0
         self._moved = asyncio.Event()
         self.is_loaded = False
+        self._consumer: AIOKafkaConsumer | None = None
 
     @property
     def entries(self) -> Mapping[bytes, bytes]:
@@ -60,6 +61,7 @@ class CompactedTopic:
         try:
             await consumer.start()
             consumer.assign([self._place])
+            self._consumer = consumer
             await consumer.seek_to_beginning(self._place)
             end = (await consumer.end_offsets([self._place]))[self._place]
             entries: dict[bytes, bytes] = {}
@@ -74,7 +76,18 @@ class CompactedTopic:
                     if record.key is not None and record.value is not None:
                         entries[record.key] = record.value
         finally:
+            self._consumer = None
             await stop_consumer(consumer)
+
+    async def catch_up(self) -> None:
+        """Return when all that was written before the call is known, while somebody follows. Raises BrokerError."""
+        with broker_errors(f"reading {self._place.topic}"):
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                while self._consumer is None or not self.is_loaded:
+                    await self._next_move()
+                end = (await self._consumer.end_offsets([self._place]))[self._place]
+                while self._reached < end:
+                    await self._next_move()
 
     async def write(self, key: bytes, value: bytes | None) -> None:
         """Store a value, or remove it (None), and wait until it has been read back. Raises BrokerError."""
@@ -91,8 +104,11 @@ class CompactedTopic:
                 finally:
                     await stop_producer(producer)
                 while self._reached <= sent.offset:
-                    self._moved.clear()
-                    await self._moved.wait()
+                    await self._next_move()
+
+    async def _next_move(self) -> None:
+        self._moved.clear()
+        await self._moved.wait()
 
 
 @asynccontextmanager

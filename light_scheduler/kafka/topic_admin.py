@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports them without __all__
     AdminClient,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     ResourceType,
 )
@@ -69,6 +70,24 @@ def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsRe
     missing = [spec for spec in plan if spec.name not in existing]
     created = _create(admin, [_new_topic(spec) for spec in missing], timeout)
     return TopicsReport(created, tuple(spec.name for spec in plan if spec.name not in created))
+
+
+def grow_topic(settings: Settings, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> None:
+    """Give a commands topic and its changelog so many partitions, unless they have them.
+
+    The changelog comes first: a partition of commands is of no use without its state.
+    """
+    admin = admin_client(settings.connection)
+    existing = partition_counts(admin, settings.connection, min(timeout, REACH_S))
+    for name in (settings.topics.changelog(topic), topic):
+        if existing.get(name, 0) < partitions:
+            doing = f"adding partitions to topic {name}"
+            awaited(
+                admin.create_partitions([NewPartitions(name, partitions)], request_timeout=timeout)[name],
+                timeout,
+                doing,
+            )
+            _await_leaders(admin, [name], timeout)
 
 
 def create_topic(
@@ -229,13 +248,13 @@ def _mismatches(
     findings = []
     tools = f"--bootstrap-server {settings.bootstrap_servers} --alter --topic {spec.name}"
     for source in settings.inputs:
-        if spec.name == settings.topics.changelog(source.name) and partitions != spec.partitions:
-            smaller = spec.name if partitions < spec.partitions else source.name
-            fix = (
-                f"stop the workers, then: kafka-topics.sh --bootstrap-server {settings.bootstrap_servers} --alter "
-                f"--topic {smaller} --partitions {max(partitions, spec.partitions)}"
-            )
-            problem = f"has {partitions} partitions; {source.name} has {spec.partitions}, and they must agree"
+        if spec.name == settings.topics.changelog(source.name) and partitions < spec.partitions:
+            fix = f"light-scheduler topics grow --partitions {spec.partitions} --commands-topic {source.name}"
+            problem = f"has {partitions} partitions, fewer than {source.name} with {spec.partitions}"
+            findings.append(TopicFinding(spec.name, "partitions", problem, fix))
+        elif spec.name == settings.topics.changelog(source.name) and partitions > spec.partitions:
+            fix = f"light-scheduler topics grow --partitions {partitions} --commands-topic {source.name}"
+            problem = f"has {partitions} partitions, more than {source.name} with {spec.partitions}"
             findings.append(TopicFinding(spec.name, "partitions", problem, fix))
     if config is None:  # the right to read them is missing
         return findings

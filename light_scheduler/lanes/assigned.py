@@ -157,6 +157,7 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
     counters, table = lane.counters, lane.copy.table
     position = None if table is None else table.checkpoint.position
     events = counters.events
+    placement = lane.placement
     return LaneStatus(
         topic=lane.tp.topic,
         partition=lane.tp.partition,
@@ -175,6 +176,11 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         over_quota=counters.over_quota,
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
+        partitions=None if placement is None else placement.partitions,
+        settled=placement is None or placement.former is None or lane.tp.partition in placement.settled,
+        moved=counters.moved,
+        adopted=counters.adopted,
+        relayed=counters.relayed,
         transactions=counters.transactions,
         staged=counters.staged,
         unstaged=counters.unstaged,

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
+
 from light_scheduler.engine import check_bulk, check_tenant, decide, distributed, plain_entry, with_default_target
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
-from light_scheduler.model import DEFAULT_TENANT, BulkCommand, Command, Entry, EventType, Outcome, Result
+from light_scheduler.model import (
+    DEFAULT_TENANT,
+    BulkCommand,
+    Command,
+    Entry,
+    EventType,
+    Outcome,
+    Result,
+    ScheduleCommand,
+)
+from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.dialect import Plain
@@ -20,10 +32,16 @@ from .bulk import BulkCommands
 from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
 from .forwarding import Forwarding
+from .moving import Moving
 from .quotas import Quotas
 from .rejection import reject, reject_silently
 from .settling import settle
 from .transaction import Transaction
+
+WHILE_MOVING = (
+    "of many schedules, while some move to partitions that were added: wait until `light-scheduler topics grow` says "
+    "that they have, and send it again"
+)
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +59,7 @@ class Commands:
         forwarding: Forwarding,
         answers: Answers,
         bulk: BulkCommands,
+        moving: Moving,
         condemned: Condemned,
     ) -> None:
         context = transaction.context
@@ -48,6 +67,7 @@ class Commands:
         self._forwarding = forwarding
         self._answers = answers
         self._bulk = bulk
+        self._moving = moving
         self._condemned = condemned
         self._dialect = context.dialect
         self._limits = context.limits
@@ -86,7 +106,7 @@ class Commands:
         origin: Origin | None = None
         command: Command | None = None
         try:
-            given = self._plain(record)
+            given = None if self._moving.is_active else self._plain(record)
             if given is not None and (plain := plain_entry(record, given, self._now, self._limits)) is not None:
                 name, entry = plain
                 is_home = not self._forwards or self._forwarding.is_home(record.key or b"")
@@ -99,12 +119,20 @@ class Commands:
             if isinstance(mark, Count):
                 self._bulk.add_count(mark)
                 return
+            if isinstance(mark, Adoption):
+                self._moving.adopt(record)
+                return
+            if isinstance(mark, Emptied):
+                self._moving.note_emptied(record, mark)
+                return
             if mark is not None:
-                if not self._forwarding.is_other(mark.partition):
+                if not self._forwarding.may_come_from(mark):
                     raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
                 origin, record = mark, as_sent(record, mark)
             self._history.requester = requester_of(record, self._secret())
             command = self._decoded(record)
+            if origin is not None:
+                self._moving.returned(identity(command.tenant, command.id), origin)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 check_tenant(command, tenant)
                 command = distributed(command, tenant)
@@ -113,6 +141,9 @@ class Commands:
             else:
                 self._carry_out(record, command, origin)
         except InvalidCommand as error:
+            if origin is not None and origin.asks:  # who asks rejects it
+                self._moving.send_back(record, origin)
+                return
             if command is not None:  # else it is the dialect's own, which names fields as the sender does
                 error = InvalidCommand(self._dialect.spelled(record, error.field), error.reason)
             reject(self._transaction, self._answers, record, origin, error)
@@ -136,6 +167,8 @@ class Commands:
             raise InvalidCommand("schedule-id", "of many schedules: send it to a topic of the dialect native or json")
         if origin is None:
             check_bulk(command, self._now, self._limits)
+            if self._moving.is_active:
+                raise InvalidCommand("schedule-id", WHILE_MOVING)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
                 self._quotas.take(command, tenant)
         self._bulk.begin(record, command, origin)
@@ -145,8 +178,15 @@ class Commands:
         current: Entry | None = self._overlay.get(name)
         if current is not None and self._bulk.any_at_work:
             current = self._bulk.catch_up(name, current)
+        if isinstance(command, ScheduleCommand) and record.key not in (None, command.key):
+            command = msgspec.structs.replace(command, key=record.key)  # that is what it was sent by
+        if origin is not None and self._moving.pass_on(record, command, name, current, origin):
+            return
         decision = decide(command, current, self._now, self._limits)
-        if current is None and origin is None and self._pass_on(record, command):
+        if origin is None and self._moving.is_active:
+            if self._moving.pass_on(record, command, name, current, None):
+                return
+        elif current is None and origin is None and self._pass_on(record, command):
             return
         if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
             self._quotas.take(command, tenant)
@@ -190,6 +230,10 @@ class Commands:
     def _refuse(self, record: CommandRecord, reason: str) -> None:
         """Reject a command that cannot be carried out. Should even that fail, its bytes are in the commands topic."""
         try:
+            mark = mark_of(record) if self._forwards else None
+            if isinstance(mark, Origin) and mark.asks:
+                self._moving.send_back(as_sent(record, mark), mark)
+                return
             error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")
             reject_silently(self._transaction, record, None, error)
         except NO_FAULT_OF_WORK:

@@ -11,10 +11,12 @@ from light_scheduler.kafka.batches import RecordBatches, UserRecord
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Shares, TopicNames
 from light_scheduler.model.place import Place
+from light_scheduler.model.placement import Placement
 from light_scheduler.wire import CommandRecord, Dialect, partition_for
 from light_scheduler.wire.relay import new_token
 from light_scheduler.wire.state import identity
 
+from .placements import Placements
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
 
@@ -51,6 +53,16 @@ class LaneContext:
     rates: CommandRates = field(default_factory=CommandRates)
     """What this lane has carried out of commands that are limited."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
+
+    placements: Placements | None = None
+    """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
+
+    @property
+    def placement(self) -> Placement:
+        """What holds for the partitions of the commands topic; it has been asked for before."""
+        if self.placements is not None and (known := self.placements.of(self.commands_topic)) is not None:
+            return known
+        return Placement(self.targets[self.commands_topic].partitions)
 
     @property
     def changelog(self) -> tuple[str, int]:

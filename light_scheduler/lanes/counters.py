@@ -26,6 +26,9 @@ class LaneCounters:
     throttled: int = 0
     over_quota: int = 0
     forwarded: int = 0
+    relayed: int = 0
+    moved: int = 0
+    adopted: int = 0
 
     def committed(self, cycle: Cycle, lost_results: int, throttled: int, visible_at: int) -> None:
         """Count a cycle whose records became visible at an instant (UTC epoch ms)."""
@@ -34,6 +37,10 @@ class LaneCounters:
         self.throttled += throttled
         self.over_quota += cycle.transaction.over_quota
         self.forwarded += cycle.forwarded
+        relayed, moved, adopted = cycle.moves
+        self.relayed += relayed
+        self.moved += moved
+        self.adopted += adopted
         self.outcomes.update(cycle.outcomes)
         self.events.update(cycle.events)
         for entry in cycle.delivered:

@@ -24,6 +24,7 @@ from .context import LaneContext, OriginKey, Refusals, origin_key
 from .firings import Firings
 from .forwarding import Forwarding
 from .holding import Holding
+from .moving import Moving
 from .transaction import Transaction
 from .turns import Turns
 
@@ -44,7 +45,8 @@ class Cycle:
         self._answers = Answers(transaction)
         forwarding = Forwarding(transaction)
         self._bulk = BulkCommands(transaction, forwarding, self._answers)
-        self._commands = Commands(transaction, forwarding, self._answers, self._bulk, self._condemned)
+        self.moving = Moving(transaction, forwarding, self._bulk)
+        self._commands = Commands(transaction, forwarding, self._answers, self._bulk, self.moving, self._condemned)
         self.tried: set[OriginKey] = set()
         """What was to be delivered, if `fire_due` was asked to trace it."""
 
@@ -67,6 +69,17 @@ class Cycle:
     def forwarded(self) -> int:
         """Commands passed on to the partition of their key."""
         return self.transaction.forwarded
+
+    @property
+    def moves(self) -> tuple[int, int, int]:
+        """Since the topic has grown: commands passed on, schedules handed over, and schedules taken over."""
+        transaction = self.transaction
+        return transaction.relayed, transaction.moved, transaction.adopted
+
+    @property
+    def any_bulk_at_work(self) -> bool:
+        """Whether bulk commands are at work."""
+        return self._bulk.any_at_work
 
     @property
     def condemned_met(self) -> list[Work]:

@@ -1,9 +1,11 @@
-"""What a cycle adds for other partitions of its commands topic: copies of commands, and counts of bulk commands."""
+"""What a cycle adds for other partitions of its commands topic: copies of commands, counts of bulk commands, moves."""
 
 from __future__ import annotations
 
+from light_scheduler.model.adoption import Emptied
 from light_scheduler.wire import CommandRecord, partition_for
-from light_scheduler.wire.relay import Count, count_headers, forwarded
+from light_scheduler.wire.handover import adoption_headers, emptied_headers
+from light_scheduler.wire.relay import Count, Origin, count_headers, forwarded, relayed
 
 from .transaction import Transaction
 
@@ -15,7 +17,8 @@ class Forwarding:
         context = transaction.context
         self._topic = context.commands_topic
         self._partition = context.partition
-        self._partitions = context.targets[context.commands_topic].partitions
+        self.placement = context.placement
+        self._partitions = self.placement.partitions
         self._batches = transaction.batches
 
     @property
@@ -31,13 +34,34 @@ class Forwarding:
         """Return the partition that a key belongs to."""
         return partition_for(key, self._partitions)
 
-    def is_other(self, partition: int) -> bool:
-        """Tell whether a partition is one of the topic, and not the lane's own."""
-        return partition in range(self._partitions) and partition != self._partition
+    def may_come_from(self, origin: Origin) -> bool:
+        """Tell whether what was sent to that partition may have been passed on to this one.
+
+        In a topic that has grown that may be this one: what it has passed on comes back.
+        """
+        has_grown = self.placement.former is not None or origin.partitions > 0
+        is_there = origin.partition < max(self._partitions, origin.partitions)
+        return is_there and (has_grown or origin.partition != self._partition)
 
     def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
         """Pass a command on; `token` is given if it is a bulk command. Raises RecordTooLargeError."""
         self._batches.add((self._topic, partition), record.key, record.value, forwarded(record, token))
+
+    def relay(self, record: CommandRecord, origin: Origin | None, partition: int, *, asks: bool) -> None:
+        """Pass a command, or a copy of one, on in a topic that has grown. Raises RecordTooLargeError."""
+        headers = relayed(record, origin, self._partitions, asks=asks)
+        self._batches.add((self._topic, partition), record.key, record.value, headers)
+
+    def hand_over(self, key: bytes, value: bytes, partition: int) -> None:
+        """Move a schedule, as its state record, to another partition. Raises RecordTooLargeError."""
+        headers = adoption_headers(self._partition, value, self.placement.secret)
+        self._batches.add((self._topic, partition), key, value, headers)
+
+    def tell_emptied(self) -> None:
+        """Tell all other partitions that this one has handed over what belongs elsewhere."""
+        headers = emptied_headers(Emptied(self._partition, self._partitions), self.placement.secret)
+        for partition in self.others:
+            self._batches.add((self._topic, partition), None, None, headers)
 
     def report(self, count: Count, partition: int) -> None:
         """Say how many schedules a bulk command has changed here."""

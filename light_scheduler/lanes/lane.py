@@ -46,6 +46,7 @@ from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.kafka.fencing import Fencing
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
+from light_scheduler.model.placement import Placement
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.changelog import PartitionLogs, is_untouched
 from light_scheduler.tables.local_copy import LocalCopy
@@ -65,6 +66,9 @@ TENANTS_RETRY_S = 0.5
 OUTAGE_RETRY_S = 1.0
 """How long a lane waits at most between attempts while it is the broker that fails: from its return on firings are
 late, and an attempt costs next to nothing."""
+
+PLACEMENT_POLL_S = 0.2
+"""How often a lane of a partition that was added looks whether it is to be used."""
 
 log = logging.getLogger(__name__)
 
@@ -100,11 +104,19 @@ class Lane:
         )
         self.counters, self.skew = self._work.counters, self._work.skew
         self._fencing = Fencing(context.names.transactional_id(*self.tp), services.clients.fence)
-        self._listeners = (context.targets.outages.changed, context.tenants.changed)
+        self._listeners = [context.targets.outages.changed, context.tenants.changed]
+        if context.placements is not None:
+            self._listeners.append(context.placements.changed)
         self._backlog_end = 0
         self._abandoned: list[asyncio.Task[None]] = []
         self._warm: asyncio.Task[ScheduleTable | None] | None = None
         self._supervision = Supervision(f"lane {self.tp.topic}-{self.tp.partition}", log)
+
+    @property
+    def placement(self) -> Placement | None:
+        """What holds for the partitions of its topic; None: it is not known, or the topic never grows."""
+        placements = self.context.placements
+        return None if placements is None else placements.of(self.tp.topic)
 
     @property
     def next_due(self) -> int | None:
@@ -237,6 +249,7 @@ class Lane:
         if self._warm is not None:
             self.copy.adopt(await asyncio.shield(self._warm))
             self._warm = None
+        await self._await_use()
         # Before the log's ends: if it is replaced in between, the first commands are found to be those of another one.
         commands_id = await self._services.commands_ids.now(self.tp.topic)
         table, restored = await self.copy.bring_up(are_markers_late=self._fencing.found_stuck)
@@ -270,6 +283,18 @@ class Lane:
                     await self.context.tenants.loaded()
                     return
             self.reason = "the rules of the tenants have not been read yet"
+
+    async def _await_use(self) -> None:
+        """Learn how many partitions keys belong to, and wait until this is one of them."""
+        placements = self.context.placements
+        if placements is None:
+            return
+        while not self.is_closing():
+            await placements.refresh(*self.tp)
+            if (placement := self.placement) is not None and self.tp.partition < placement.partitions:
+                return
+            self.reason = "it was added: it is used when its changelog has it too, and earlier moves are over"
+            await asyncio.sleep(PLACEMENT_POLL_S)
 
     async def _recover(self, error: BaseException) -> None:
         """5. Drop what was begun."""

@@ -72,6 +72,15 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     over_quota: Annotated[int, Meta(description="Commands rejected for a quota of their tenant.")] = 0
     lost_results: Annotated[int, Meta(description="Answers whose reply topic could not take them.")] = 0
     forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
+    partitions: Annotated[
+        int | None, Meta(description="How many partitions keys are shared out over; null: not known yet.")
+    ] = None
+    settled: Annotated[
+        bool, Meta(description="False while schedules move since partitions were added: from here, or to here.")
+    ] = True
+    moved: Annotated[int, Meta(description="Schedules handed over to partitions that were added.")] = 0
+    adopted: Annotated[int, Meta(description="Schedules taken over from other partitions.")] = 0
+    relayed: Annotated[int, Meta(description="Commands passed on while schedules move.")] = 0
     transactions: Annotated[int, Meta(description="Transactions committed.")] = 0
     staged: Annotated[int, Meta(description="Transactions prepared ahead of time and committed at it.")] = 0
     unstaged: Annotated[int, Meta(description="Transactions prepared ahead of time and dropped for a command.")] = 0

@@ -48,6 +48,8 @@ class Transaction:
         self.delivered: list[Entry] = []
         self.forwarded = 0
         """Commands passed on to the partition of their key."""
+        self.relayed = self.moved = self.adopted = 0
+        """Since the topic has grown: commands passed on, schedules handed over, and schedules taken over."""
         self._changelog = context.changelog
 
     @property

@@ -36,12 +36,14 @@ from .input_position import InputPosition
 from .intake import Intake
 from .isolation import Isolation
 from .markers import Markers
+from .placements import Stage
 from .readable import Readable
 from .removal import Removal
 from .skew import ClockSkew
 from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
+from .sweep import Slice, Sweep
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
@@ -71,6 +73,7 @@ class _Made(NamedTuple):
     due: DueScan
     is_bulk_at_work: bool
     lost_results: int
+    slice: Slice | None
 
     @property
     def is_empty(self) -> bool:
@@ -112,6 +115,7 @@ class LaneWork:
         self._budget = Budget(context, intake, self._isolation, self._waits)
         self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
         self._removal = Removal()
+        self._sweep = Sweep()
         self._attempt = Attempt()
         self._failed_places: list[Place] = []
 
@@ -177,6 +181,10 @@ class LaneWork:
         made = await self._make(table)
         if made.is_empty:
             made.overlay.settle_floors()
+            self._settle(made)
+            if made.slice is not None:  # what it looked at stays; there is more
+                await asyncio.sleep(0)
+                return
             if made.due.entries:
                 return  # what was due waits for its target, as became known just now
             if made.kinds and self._caution.is_active:
@@ -211,7 +219,26 @@ class LaneWork:
         is_traced = isolation.is_under_way or self._caution.is_active
         cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._sends(due))  # 2.
         lost_results = cycle.answer(isolation.refusals, self._holding)
-        return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results)
+        slice = self._hand_over(cycle, overlay, most, now) if not is_traced else None  # 2.
+        return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
+
+    def _hand_over(self, cycle: Cycle, overlay: Overlay, most: int, now: int) -> Slice | None:
+        """Move schedules that belong elsewhere, once all commands that waited for them are carried out."""
+        if not self._intake.backlog_taken or cycle.any_bulk_at_work or not self._sweep.is_due(cycle.moving, now):
+            return None
+        return self._sweep.advance(cycle.moving, overlay, most)
+
+    def _settle(self, made: _Made) -> None:
+        """Learn how far schedules have been moved, and tell when nothing is left."""
+        if made.slice is not None:
+            self._sweep.learn(made.slice, made.now)
+        moving, placements = made.cycle.moving, self._context.placements
+        if moving.is_active and placements is not None:
+            topic, partition = self._tp.topic, self._tp.partition
+            if partition not in moving.placement.running:
+                placements.tell(topic, partition, moving.placement.partitions, Stage.RUNNING)
+            if moving.is_settled():
+                placements.tell(topic, partition, moving.placement.partitions, Stage.SETTLED)
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._intake.take(self._readable.count(self._intake.waiting(), most))
@@ -250,6 +277,7 @@ class LaneWork:
     def _learn(self, made: _Made, ends: Mapping[Place, int]) -> None:
         """Take in what a transaction that was committed has shown."""
         cycle, due, now = made.cycle, made.due, made.now
+        self._settle(made)
         self._input.has_jumped = False
         self._holding.committed(ends, self._attempt.transactional_id)
         self._caution.met(cycle.condemned_met)

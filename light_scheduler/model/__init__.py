@@ -26,11 +26,13 @@ from .schedule import (
     Bounds,
     Entry,
     Headers,
+    HomeKey,
     Misfire,
     Overlap,
     Progress,
     Schedule,
     Target,
+    home_key_of,
 )
 from .tenant import EQUAL_SHARES, MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
 from .topics import TopicNames
@@ -87,6 +89,7 @@ __all__ = [
     "FixedRate",
     "Headers",
     "HistoryEvent",
+    "HomeKey",
     "Misfire",
     "OnConflict",
     "Once",
@@ -110,4 +113,5 @@ __all__ = [
     "Trigger",
     "delivery_id",
     "firing_id",
+    "home_key_of",
 ]

@@ -7,6 +7,7 @@ arrays (see `wire.state`). A field that is not known is refused; it would be los
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Literal
 
 import msgspec
@@ -69,10 +70,20 @@ class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     overlap: Overlap = "allow"
 
 
+class HomeKey(IntEnum):
+    """Where to find the key that decides a schedule's partition, if the schedule does not have it by itself."""
+
+    UNKNOWN = 0
+    """It was stored before keys were."""
+    TARGET_KEY = 1
+    ID = 2
+
+
 class Schedule(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """The stored intent: what to deliver, where, and when.
 
     `source_partition` and `source_offset` name the command record that defined it; `ttl` is in ms after due.
+    `home_key` is the key of its commands, which decides its partition, or where to find that.
     """
 
     tenant: str
@@ -90,6 +101,26 @@ class Schedule(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     labels: dict[str, str] | None = None
     bounds: Bounds | None = None
     acknowledgement: Acknowledgement | None = None
+    home_key: bytes | int = HomeKey.UNKNOWN
+
+    @property
+    def key(self) -> bytes | None:
+        """The key that decides its partition; None: it is not known."""
+        match self.home_key:
+            case bytes() as key:
+                return key
+            case HomeKey.TARGET_KEY:
+                return self.target.key
+            case HomeKey.ID:
+                return self.id.encode()
+        return None
+
+
+def home_key_of(key: bytes | None, id: str, target: Target) -> bytes | int:
+    """Return what a schedule stores of the key that its commands have; without one the id is the key."""
+    if key is None or key == id.encode():
+        return HomeKey.ID
+    return HomeKey.TARGET_KEY if key == target.key else key
 
 
 class Awaited(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):

@@ -7,25 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from light_scheduler.engine.limits import Limits
+from light_scheduler.engine.transplant import transplanted
 from light_scheduler.errors import InvalidCommand, JobError
 from light_scheduler.model import Entry, Once, ScheduleCommand
-
-ANOTHER_LOG = 1 << 50
-"""By how much an import moves arrivals back: more records than a log ever has. There is room for 8,000 imports."""
 
 replace = msgspec.structs.replace
 
 
 def adopted(entry: Entry, topics: Mapping[str, str]) -> Entry:
-    """Return a schedule as the importing application keeps it; `topics` gives targets other names.
-
-    `arrival` and `swept` are offsets of a commands topic, and the new one begins anew: what is imported was there
-    before every command in it. So arrivals become negative. Their order, among schedules of the same instant, stays.
-    """
-    schedule, progress = entry.schedule, entry.progress
+    """Return a schedule as the importing application keeps it; `topics` gives targets other names."""
+    schedule = entry.schedule
     if schedule.target.topic in topics:
         schedule = replace(schedule, target=replace(schedule.target, topic=topics[schedule.target.topic]))
-    return Entry(schedule, replace(progress, arrival=progress.arrival - ANOTHER_LOG, swept=-1))
+    return transplanted(Entry(schedule, entry.progress))
 
 
 def adopting_topics(

@@ -50,6 +50,7 @@ _GAUGES: Gauges[LaneStatus] = (
         "How far the worker's clock is ahead of the broker's at least; negative: behind.",
         lambda lane: None if lane.clock_skew is None else lane.clock_skew / 1_000,
     ),
+    ("settled", "0 while schedules move since partitions were added, else 1.", lambda lane: int(lane.settled)),
     ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
 )
 
@@ -61,6 +62,9 @@ _COUNTERS: Counters[LaneStatus] = (
     ("dead_letters", "Commands and firings set aside as dead letters.", lambda lane: lane.dead_letters),
     ("lost_results", "Answers whose reply topic could not take them.", lambda lane: lane.lost_results),
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),
+    ("schedules_moved", "Schedules handed over to partitions that were added.", lambda lane: lane.moved),
+    ("schedules_adopted", "Schedules taken over from other partitions.", lambda lane: lane.adopted),
+    ("commands_relayed", "Commands passed on while schedules move.", lambda lane: lane.relayed),
     ("transactions", "Transactions committed.", lambda lane: lane.transactions),
     ("staged", "Transactions prepared ahead of time and committed at it.", lambda lane: lane.staged),
     ("unstaged", "Transactions prepared ahead of time and dropped for a command.", lambda lane: lane.unstaged),

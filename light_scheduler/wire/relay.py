@@ -1,11 +1,14 @@
 """What lanes pass on to each other through their commands topic, told by a header that is theirs alone.
 
     schedule-forwarded-from    partition:offset:timestamp of the record that was sent: this one is a copy of it in
-                               another partition, for a schedule that may be there; with a :token, a bulk one
+                               another partition, for a schedule that may be there; with a :token, a bulk one; with
+                               :?partitions or :=partitions, one that was passed on since the topic has grown
     schedule-bulk-count        offset:partition:count:token: so many schedules of a partition have been changed by the
                                bulk command whose record has that offset here; key and value are null
 
-The headers are taken off before a dialect reads a record, whatever dialect that is. A copy is never passed on again.
+The headers are taken off before a dialect reads a record, whatever dialect that is. A copy is never passed on again,
+unless the topic has grown (see `lanes.moving`): `?` asks the partition that the key belonged to before, which passes
+it to the one that the key belongs to, with `=` and, ahead of it, the schedule if it has it (see `handover`).
 Its delays count from when the command was sent, its answer names the record that was, and so does an id that is made
 from the record's place.
 
@@ -21,23 +24,31 @@ from typing import NamedTuple
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers
+from light_scheduler.model.adoption import Adoption, Emptied
 
+from .handover import ADOPTED_FROM, EMPTIED, handed_over
 from .record import CommandRecord, Copy
 
 FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"
 
-_ORIGIN = re.compile(r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::([0-9a-f]{32}))?", re.ASCII)
+_ORIGIN = re.compile(r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=])(\d{1,10})))?", re.ASCII)
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
 
 class Origin(NamedTuple):
-    """The record that was sent: where it is, and its timestamp (UTC epoch ms); `token` only if it is a bulk command."""
+    """The record that was sent: where it is, and its timestamp (UTC epoch ms); `token` only if it is a bulk command.
+
+    `partitions` is how many the one that passed it on knew of, if the topic had grown, else 0; with `asks` it wants to
+    know whether the schedule is here.
+    """
 
     partition: int
     offset: int
     timestamp: int
     token: str = ""
+    asks: bool = False
+    partitions: int = 0
 
 
 class Count(NamedTuple):
@@ -63,17 +74,29 @@ def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 
     return [*record.headers, (FORWARDED_FROM, origin.encode())]
 
 
+def relayed(record: CommandRecord, origin: Origin | None, partitions: int, *, asks: bool) -> Headers:
+    """Return the headers of the copy of a record, or of a copy of one (`origin`), in a topic that has grown.
+
+    `partitions` is how many it has.
+    """
+    sent = origin or record
+    mark = f"{sent.partition}:{sent.offset}:{sent.timestamp}:{'?' if asks else '='}{partitions}"
+    return [*record.headers, (FORWARDED_FROM, mark.encode())]
+
+
 def count_headers(count: Count) -> Headers:
     """Return the headers of a record that says a count; key and value are null."""
     return [(BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}:{count.token}".encode())]
 
 
-def mark_of(record: CommandRecord) -> Origin | Count | None:
+def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | None:
     """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
-            partition, offset, timestamp, token = _parts(_ORIGIN, name, value)
-            return Origin(int(partition), int(offset), int(timestamp), token)
+            partition, offset, timestamp, token, way, partitions = _parts(_ORIGIN, name, value)
+            return Origin(int(partition), int(offset), int(timestamp), token, way == "?", int(partitions or 0))
+        if name in (ADOPTED_FROM, EMPTIED):
+            return handed_over(name, value)
         if name == BULK_COUNT:
             offset, partition, changed, token = _parts(_COUNT, name, value)
             return Count(int(offset), int(partition), int(changed), token)

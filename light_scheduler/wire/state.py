@@ -6,15 +6,20 @@ Changelog key     kind u8 | rest
     0x02  how far a large schedule has come    rest: tenant | 0x00 | id
     0x03  a bulk command at work here          rest: offset u64 big-endian, of its record in this partition
     0x04  the total of one that was sent here  rest: offset u64 big-endian, of its record
+    0x05  a partition that has handed over     rest: number of partitions u32 big-endian | partition u32 big-endian
+    0x06  commands that are not back yet       rest: tenant | 0x00 | id
 
 Changelog value   version u8 | body
-    position   version 1 to 3: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
+    position   version 1 to 4: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
                a record of an older version may end after the offset)
-    schedule   version 1 to 3: MessagePack of [schedule, progress], each an array of its fields in the model's order
-    progress   version 1 to 3: MessagePack of an array of its fields in the model's order
-    part       version 1 to 3: MessagePack of an array of its fields in the model's order; its command is a map
+    schedule   version 1 to 4: MessagePack of [schedule, progress], each an array of its fields in the model's order
+               (4: a schedule has its `home_key`)
+    progress   version 1 to 4: MessagePack of an array of its fields in the model's order
+    part       version 1 to 4: MessagePack of an array of its fields in the model's order; its command is a map
                (2: `reply_to` may have a partition; 3: who asked for it)
     total      version 1: the same
+    emptied    version 4: nothing else
+    lent       version 4: how many u32 big-endian
 
 RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version, `FORMAT_VERSION`. A
 new field, kind or meaning takes a new one, and `tables.table.CHECKPOINT_VERSION` with it: an older worker refuses what
@@ -35,17 +40,21 @@ import msgspec
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
 PROGRESS_KIND = b"\x02"
 BULK_PART_KIND = b"\x03"
 BULK_TOTAL_KIND = b"\x04"
+EMPTIED_KIND = b"\x05"
+LENT_KIND = b"\x06"
 
 _VERSION = bytes([FORMAT_VERSION])
 _READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 _POSITION = struct.Struct(">BQ")
 _OFFSET = struct.Struct(">Q")
+_EMPTIED = struct.Struct(">II")
+_LENT = struct.Struct(">I")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
 _decode_progress = msgspec.msgpack.Decoder(Progress).decode
@@ -162,6 +171,42 @@ def encode_bulk_total(total: BulkTotal) -> bytes:
 def decode_bulk_total(value: bytes) -> BulkTotal:
     """Decode a total. Raises FormatTooNew or FormatError."""
     return _decoded(_decode_bulk_total, value, "a total")
+
+
+def emptied_key(partitions: int, partition: int) -> bytes:
+    """Return the changelog key that says that a partition has handed over what belongs elsewhere among so many."""
+    return EMPTIED_KIND + _EMPTIED.pack(partitions, partition)
+
+
+def encode_emptied() -> bytes:
+    """Encode that a partition has handed over everything: the key says it all."""
+    return _VERSION
+
+
+def decode_emptied(value: bytes) -> None:
+    """Check the value of a record with an `emptied_key`. Raises FormatTooNew or FormatError."""
+    if value[:1] not in _READABLE:
+        raise _wrong_version(value)
+
+
+def lent_key(identity: bytes) -> bytes:
+    """Return the changelog key of how many commands for a schedule are with another partition."""
+    return LENT_KIND + identity
+
+
+def encode_lent(count: int) -> bytes:
+    """Encode how many commands have been passed to another partition and are not back."""
+    return _VERSION + _LENT.pack(count)
+
+
+def decode_lent(value: bytes) -> int:
+    """Decode how many commands are not back. Raises FormatTooNew or FormatError."""
+    if value[:1] not in _READABLE:
+        raise _wrong_version(value)
+    if len(value) != 1 + _LENT.size:
+        raise FormatError("a record of commands that are with another partition has the wrong length")
+    count: int = _LENT.unpack_from(value, 1)[0]
+    return count
 
 
 class CommandsLog(NamedTuple):

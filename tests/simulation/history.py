@@ -15,6 +15,7 @@ from unittest.mock import patch
 from aiokafka import TopicPartition
 
 from light_scheduler.engine import Limits
+from light_scheduler.lanes import sweep as sweep_module
 from light_scheduler.lanes import work as work_module
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.lane import Lane
@@ -27,8 +28,9 @@ from light_scheduler.wire.relay import BULK_COUNT
 from . import loop as simulated
 from .group import SESSION_TIMEOUT_S, Group
 from .kafka import POISON, Kafka, Place
-from .model import Many, Partition, Sent, Violation
+from .model import Many, Moves, Partition, Sent, Violation
 from .node import COMMANDS, FRAIL, KINDS, NAMES, REPLIES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
+from .placements import Facts
 from .ruled import TENANTS as RULED_TENANTS
 from .ruled import Change, SimulatedTenancy, Timeline, draw_changes
 from .trouble import Trouble, check_others, draw_trouble_of
@@ -54,6 +56,9 @@ SHARES = (
 SELECTIONS = {"*": "default", "a*": "default", "c*": "acme"}
 """Ids of bulk commands, and their tenants."""
 
+GROWN_IDS = tuple("abcdefghij")
+"""Of schedules in histories in which the commands topic grows."""
+
 SCHEDULES = ("schedule", "keep", "fail", "invalid")
 COMMAND_KINDS = (*SCHEDULES, "cancel", "pause", "resume", "cancel-many", "pause-many", "resume-many")
 
@@ -69,6 +74,13 @@ class Send(NamedTuple):
     payload: bytes | None
     aborted: bool | None
     target: str = TARGET
+
+
+class Growth(NamedTuple):
+    """When (s) the commands topic gets more partitions, and how many it has then."""
+
+    at: float
+    partitions: int
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,7 @@ class History:
     """Of the rules of tenants."""
     late_markers: float = 0.0
     """In how many transactions some partitions get the marker seconds after the others."""
+    growth: Growth | None = None
 
 
 class Verdict(NamedTuple):
@@ -249,6 +262,42 @@ def draw_tenants(seed: int) -> History:
     )
 
 
+def draw_growth(seed: int) -> History:
+    """Make a history up in which the commands topic gets more partitions, while commands come and much goes wrong."""
+    random = Random(seed)
+    partitions, grown = random.choice(((1, 2), (1, 3), (2, 4), (2, 3), (2, 6)))
+    growth = Growth(1.0 + 5 * random.random(), grown)
+    sends, at = [], 0.0
+    for _ in range(random.randint(8, 28)):
+        at += random.choice((0.0, 0.05, 0.3, 1.0, 3.0)) * random.random()
+        kind = random.choices(("schedule", "cancel", "pause", "resume", "keep", "fail"), (12, 6, 1, 2, 1, 1))[0]
+        id = random.choice(GROWN_IDS)
+        now = grown if at > growth.at else partitions
+        known = partitions if random.random() < 0.2 else now  # a producer that has not heard of it
+        partition = random.randrange(now) if random.random() < 0.1 else partition_for(id.encode(), known)
+        wait = random.choice((0, 300, 1_000, 8_000, 15_000, 20_000))
+        payload = random.choice((b"", b"x")) if kind in SCHEDULES else None
+        sends.append(Send(at, partition, kind, id, wait, payload, random.choice((None, None, None, False, True))))
+    faults = []
+    for _ in range(random.choices((0, 1, 2, 3, 5), (2, 4, 4, 3, 2))[0]):
+        kind = random.choices(KINDS, (8, 2, 2, 4, 6, 4, 1, 4, 2))[0]
+        faults.append((random.randint(20, random.choice((150, 300, 600))), Fault(kind, random.random() * 9.0)))
+    most, stage_ahead_ms = random.choice((MOST, 1, 2)), random.choice((0, 0, 400))
+    machines, late_markers = random.choice((1, 2, 2)), 0.2 if seed % 4 == 1 else 0.0
+    return History(
+        seed,
+        machines,
+        partitions,
+        tuple(sends),
+        tuple(sorted(faults)),
+        (),
+        most,
+        stage_ahead_ms=stage_ahead_ms,
+        late_markers=late_markers,
+        growth=growth,
+    )
+
+
 class World:
     """Everything of one history while it is played."""
 
@@ -277,11 +326,13 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.failure: str | None = None
         self._tokens = count(1)
+        self.facts = Facts(self, history.partitions)
 
     async def play(self) -> Verdict:
         """Let it all happen; then compare with the model."""
         await self.happen()
         many: dict[Sent, Many] = {}
+        moves = None if self.history.growth is None else Moves()
         models = [
             Partition(
                 tp.partition,
@@ -291,6 +342,7 @@ class World:
                 FRAIL if self.history.trouble is not None and self.history.trouble.kind == "refuses" else None,
                 Timeline(self.history.changes, EPOCH_MS),
                 self.history.stage_ahead_ms,
+                moves,
             )
             for tp in self.partitions
         ]
@@ -308,6 +360,9 @@ class World:
             self._lasts_until(send.at + max(0, send.wait) / 1_000)
         for change in history.changes:
             self._lasts_until(change.at / 1_000)
+        if history.growth is not None:
+            self.loop.call_at(history.growth.at, self._grow, history.growth.partitions)
+            self._lasts_until(history.growth.at)
         for at in history.compactions:
             self.loop.call_at(at, self._compact)
             self._lasts_until(at)
@@ -372,6 +427,10 @@ class World:
         due = self.clock.now() + send.wait
         self.kafka.send((COMMANDS, send.partition), [_Command(send, due)], aborted=send.aborted)
 
+    def _grow(self, partitions: int) -> None:
+        self.partitions += [TopicPartition(COMMANDS, number) for number in range(len(self.partitions), partitions)]
+        self.group.rebalance()
+
     def _compact(self) -> None:
         for tp in self.partitions:
             log = self.kafka.log((NAMES.changelog(COMMANDS), tp.partition))
@@ -397,6 +456,8 @@ class World:
                 offset = self.kafka.group_offsets.get(tp, 0)
                 if model.commands and offset != model.commands[-1].offset + 1:
                     raise Violation(f"the group's offset is {offset} after command {model.commands[-1].offset}")
+            if models and models[0].moves is not None:
+                models[0].moves.finish(models, self.facts.current)
             if self.history.trouble is not None:
                 logs = {tp.partition: self.kafka.log((tp.topic, tp.partition)) for tp in self.partitions}
                 check_others(self.kafka.commits, self.history.trouble, logs, TARGET, FRAIL, EPOCH_MS)
@@ -467,6 +528,7 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
     try:
         with (
             patch.object(work_module, "MAX_BULK", 1),
+            patch.multiple(sweep_module, MOST_SEEN=2, MOST_MOVED=1),
             patch.object(standby_module, "CHECKPOINT_MS", 5_000),
             patch.object(work_module, "CHECKPOINT_MS", 15_000),
             patch.object(Budget, "most", lambda budget, table: min(history.most, most(budget, table))),
@@ -492,5 +554,7 @@ def _smaller(history: History) -> Iterator[History]:
         yield replace(history, trouble=None)
     for number in range(len(history.changes)):
         yield replace(history, changes=history.changes[:number] + history.changes[number + 1 :])
+    if history.late_markers:
+        yield replace(history, late_markers=0.0)
     for number in range(len(history.compactions)):
         yield replace(history, compactions=history.compactions[:number] + history.compactions[number + 1 :])

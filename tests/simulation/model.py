@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 from aiokafka import TopicPartition
 
+from light_scheduler.engine.transplant import ANOTHER_LOG
+from light_scheduler.model.placement import Placement
 from light_scheduler.wire import partition_for
+from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
+from light_scheduler.wire.state import decode_entry
 
 from .kafka import POISON, Record, Transaction
 from .ruled import Timeline
@@ -63,6 +67,57 @@ class Many:
 
 
 @dataclass
+class Moves:
+    """Schedules that are moved since the topic has grown, and who has them; all partitions share it."""
+
+    holders: dict[str, int | Sent] = field(default_factory=dict)
+    """Id -> the partition that has its schedule, or the record that moves it."""
+    moved: dict[Sent, Pending] = field(default_factory=dict)
+    """Record that moves a schedule -> the schedule."""
+    answered: set[Sent] = field(default_factory=set)
+    last: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(id, partition that a command was sent to) -> offset of the command that was carried out last."""
+
+    def answer(self, command: Record, partitions: int) -> None:
+        """A command is carried out: once, and after those that were sent before it to the partition of its key."""
+        id, origin = text(command.key), sent(command)
+        if origin in self.answered:
+            raise Violation(f"{origin} was carried out twice")
+        self.answered.add(origin)
+        if partition_for(id.encode(), partitions) == origin[0]:
+            if self.last.get((id, origin[0]), -1) > origin[1]:
+                raise Violation(f"{origin} of {id} was carried out after {self.last[id, origin[0]]}")
+            self.last[id, origin[0]] = origin[1]
+
+    def hold(self, id: str, number: int, pending: dict[str, Pending]) -> None:
+        """A command for an id is carried out in a partition: its schedule must be nowhere else, before or after."""
+        if self.holders.get(id, number) != number:
+            raise Violation(f"a command for {id} was carried out in {number}; it is in {self.holders[id]}")
+        if id in pending:
+            self.holders[id] = number
+        else:
+            self.holders.pop(id, None)
+
+    def finish(self, models: Sequence[Partition], placement: Placement) -> None:
+        """At the end nothing is under way, and everything is where it belongs."""
+        if self.moved:
+            raise Violation(f"never taken over: {self.moved}")
+        missing = {
+            place(command)
+            for model in models
+            for command in model.commands
+            if header(command, "kind") and sent(command) == place(command)
+        } - self.answered
+        if missing:
+            raise Violation(f"never carried out: {missing}")
+        if placement.partitions != len(models) or not placement.is_settled:
+            raise Violation(f"there are {len(models)} partitions; {placement}")
+        for model in models:
+            if stray := [id for id in model.pending if partition_for(id.encode(), len(models)) != model.number]:
+                raise Violation(f"{stray} are in {model.number} of {len(models)}")
+
+
+@dataclass
 class Partition:
     """The commands of one partition of so many, in order, as read_committed readers see them.
 
@@ -78,6 +133,8 @@ class Partition:
     """A topic that may refuse what it is sent."""
     rules: Timeline = field(default_factory=lambda: Timeline((), 0))
     stage_ahead_ms: int = 0
+    moves: Moves | None = None
+    """None: the topic never grows."""
     pending: dict[str, Pending] = field(default_factory=dict)
     owed: list[tuple[str, str, Sent]] = field(default_factory=list)
     taken: int = 0
@@ -92,18 +149,36 @@ class Partition:
         happened: Counter[tuple[str, str]] = Counter()
         events = [json(record) for record in commit.records if record.topic == "app-history"]
         self.decided_at = max((record.timestamp for record in commit.records), default=now)
-        results, passed_on = [json(record) for record in to(commit, "replies")], to(commit, "app-commands")
+        results, written = [json(record) for record in to(commit, "replies")], to(commit, "app-commands")
+        passed_on = [record for record in written if not is_handover(record)]
+        for record in written:
+            if header(record, ADOPTED_FROM):
+                self._hand_over(record)
         said = [((r["partition"], r["offset"]), str(r["outcome"])) for r in results if "count" not in r]
-        said += [(sent(record), "forwarded") for record in passed_on if not is_for_many(record)]
+        said += [
+            (sent(record), "relayed" if is_relayed(record) else "forwarded")
+            for record in passed_on
+            if not is_for_many(record)
+        ]
         copies = Counter((r.partition, sent(r)) for r in passed_on if is_for_many(r) and not counts(r))
         position = commit.group_offsets.get(TopicPartition("app-commands", self.number), -1)
         while self.taken < len(self.commands) and self.commands[self.taken].offset < position:
             command = self.commands[self.taken]
             self.taken += 1
+            if is_handover(command):
+                self._adopt(command, number)
+                continue
+            if self.moves is not None and (sent(command), "relayed") in said:
+                said.remove((sent(command), "relayed"))
+                continue
             if is_for_many(command):
                 copies.subtract(self._take_for_many(command))
                 continue
-            answer = sent(command), self._outcome(command, number, now, happened)
+            is_forwarded = (sent(command), "forwarded") in said
+            answer = sent(command), self._outcome(command, number, now, happened, is_forwarded=is_forwarded)
+            if self.moves is not None and answer[1] != "forwarded":
+                self.moves.answer(command, self.partitions)
+                self.moves.hold(text(command.key), self.number, self.pending)
             if answer not in said:
                 raise Violation(f"{answer} has to come next, and is not among {said}")
             said.remove(answer)
@@ -131,6 +206,28 @@ class Partition:
         told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
         if told != Counter(self._check_total(result) for result in results if "count" in result):
             raise Violation(f"history says {told} of bulk commands; the answers are others: {results}")
+
+    def _hand_over(self, record: Record) -> None:
+        """A schedule is moved, as it is."""
+        entry, moves = decode_entry(record.value or b""), self.moves
+        schedule, id = entry.schedule, entry.schedule.id
+        pending = self.pending.pop(id, None)
+        said = schedule.version, entry.progress.due, schedule.payload, entry.progress.paused
+        if moves is None or pending is None or said != (pending.version, pending.due, pending.payload, pending.paused):
+            raise Violation(f"{id} was moved as {said}; pending was {pending}")
+        moves.holders[id] = place(record)
+        moves.moved[place(record)] = pending
+
+    def _adopt(self, record: Record, number: int) -> None:
+        if not header(record, ADOPTED_FROM):
+            return
+        assert self.moves is not None
+        id = text(record.key)
+        pending = self.moves.moved.pop(place(record), None)
+        if pending is None or self.moves.holders.get(id) != place(record) or id in self.pending:
+            raise Violation(f"{id} was taken over, and is {self.moves.holders.get(id)}")
+        self.moves.holders[id] = self.number
+        self.pending[id] = pending._replace(offset=pending.offset - ANOTHER_LOG, accepted=number)
 
     def _take_for_many(self, command: Record) -> list[tuple[int, Sent]]:
         """Do what a bulk command does, and return the copies that it makes: (partition, record that was sent)."""
@@ -181,7 +278,9 @@ class Partition:
         many.answered = True
         return expected
 
-    def _outcome(self, command: Record, number: int, now: int, happened: Counter[tuple[str, str]]) -> str:
+    def _outcome(
+        self, command: Record, number: int, now: int, happened: Counter[tuple[str, str]], *, is_forwarded: bool
+    ) -> str:
         id, kind = text(command.key), header(command, "kind")
         current = self.pending.get(id)
         outcome = told = "rejected"
@@ -192,6 +291,8 @@ class Partition:
         if target == "" or (rule is not None and rule.rejects(target, command.value)):
             kind = "invalid"
         is_home = partition_for(command.key or b"", self.partitions) == self.number
+        if self.moves is not None:  # what a lane knows of partitions that were added is its own affair
+            is_home = not is_forwarded
         if kind != "invalid" and not current and not is_home and sent(command) == place(command):
             outcome, told = "forwarded", "moved"
         elif kind in CHANGES:
@@ -226,6 +327,8 @@ class Partition:
     def _fire(self, firing: Record, number: int, now: int) -> None:
         id = header(firing, "schedule-id")
         due = self.pending.pop(id, None)
+        if self.moves is not None and self.moves.holders.pop(id, self.number) != self.number:
+            raise Violation(f"{id} was delivered by {self.number}, which does not have it")
         said = int(header(firing, "schedule-version")), int(header(firing, "schedule-due"))
         if (
             due is None
@@ -300,6 +403,14 @@ class Partition:
 
 def to(commit: Transaction, topic: str) -> list[Record]:
     return [record for record in commit.records if record.topic == topic]
+
+
+def is_handover(record: Record) -> bool:
+    return bool(header(record, ADOPTED_FROM) or header(record, EMPTIED))
+
+
+def is_relayed(record: Record) -> bool:
+    return header(record, FORWARDED_FROM).rpartition(":")[2][:1] in ("?", "=")
 
 
 def is_for_many(record: Record) -> bool:

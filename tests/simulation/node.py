@@ -38,6 +38,7 @@ from light_scheduler.tables.standby import Standby
 from light_scheduler.wire import dialect_named
 
 from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record
+from .placements import NodePlacements
 
 if TYPE_CHECKING:
     from .history import World
@@ -213,7 +214,7 @@ class KnownTopics:
         partitions = {
             TARGET: TARGET_PARTITIONS,
             FRAIL: TARGET_PARTITIONS,
-            COMMANDS: self._node.world.history.partitions,
+            COMMANDS: len(self._node.world.partitions),
         }
         return TargetTopic(partitions.get(topic, 1), MAX_BATCH_BYTES, None, 0.0)
 
@@ -258,6 +259,7 @@ class Node:
         self._feeds: dict[Lane, _Feed] = {}
         self._rebalances: asyncio.Queue[tuple[int, set[TopicPartition], set[TopicPartition]]] = asyncio.Queue()
         self._commands = dialect_named("native")
+        self.placements = NodePlacements(self)
         self.lanes = Lanes(self._new_lane, self._new_standby, release=self._release)
         self._tasks = [asyncio.create_task(self._follow_group()), asyncio.create_task(self._fetch())]
         world.group.join(self)
@@ -364,6 +366,10 @@ class Node:
                 delay = self.world.random.random()  # until a heartbeat tells it
                 self.world.loop.call_later(delay, self.world.group.join, self)
 
+    @property
+    def is_frozen(self) -> bool:
+        return self._frozen is not None
+
     def silent_for(self) -> float:
         """How long (s) the group has heard nothing."""
         return 0.0 if self._frozen is None else self.world.loop.time() - self._frozen_at
@@ -404,6 +410,7 @@ class Node:
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
             self.world.new_token,
             tenants=self.world.tenants,
+            placements=self.placements if self.world.history.growth is not None else None,
         )
         lane = self.world.lane_type(context, self._services(tp), self._state_path(tp))
         self._feeds[lane] = _Feed()
@@ -421,7 +428,7 @@ class Node:
 
     async def _confirm(self, tp: TopicPartition) -> bool:
         """As `LaneConsumer.confirm`."""
-        await self._reach_stubbornly("5.confirm")
+        await self.reach_stubbornly("5.confirm")
         if self.lanes.get(tp) is None or not self.world.group.accepts(self):
             return False
         self.world.group.forget_fences(self)
@@ -439,7 +446,7 @@ class Node:
     async def _follow_group(self) -> None:
         while True:
             generation, partitions, standbys = await self._rebalances.get()
-            await self._reach_stubbornly("6.assign")
+            await self.reach_stubbornly("6.assign")
             self.generation = generation
             await self.lanes.assign(partitions, standbys)
 
@@ -477,7 +484,7 @@ class Node:
             if feed.fetched_to == intake.next_offset:
                 intake.reached(feed.position)
             return False
-        await self._reach_stubbornly("1.fetch")
+        await self.reach_stubbornly("1.fetch")
         if epoch != intake.epoch or intake.needs_seek:
             intake.needs_seek = True
             return True
@@ -497,7 +504,7 @@ class Node:
         intake.offer(epoch, first, cast(Any, records))
         self._room.set()
 
-    async def _reach_stubbornly(self, point: str) -> None:
+    async def reach_stubbornly(self, point: str) -> None:
         """Get there, however often the connection breaks: clients try again by themselves."""
         while True:
             try:

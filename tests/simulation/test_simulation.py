@@ -27,6 +27,7 @@ from simulation.history import (
     draw,
     draw_doubt,
     draw_frozen_standby,
+    draw_growth,
     draw_tenants,
     draw_trouble,
     play,
@@ -66,6 +67,14 @@ def steps_of(history: History) -> dict[str, int]:
 def test_answers_are_lost_and_markers_are_late_and_no_harm_is_done(pytestconfig: pytest.Config) -> None:
     seeds = range(pytestconfig.getoption("--histories") // 20)
     violations = {seed: violation for seed in seeds if (violation := play(draw_doubt(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_the_topic_gets_more_partitions_and_every_command_finds_its_schedule(pytestconfig: pytest.Config) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_growth(seed)).violation)}
 
     assert violations == {}
 

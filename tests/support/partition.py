@@ -17,6 +17,7 @@ from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.removal import Removal
+from light_scheduler.lanes.sweep import Sweep
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -98,6 +99,8 @@ class Partition:
         self.rates = CommandRates()
         self.lost_results = 0
         self.most_bulk = 1_000
+        self.placements: Any = None
+        self.sweep: Sweep | None = None
 
     @property
     def context(self) -> LaneContext:
@@ -112,6 +115,7 @@ class Partition:
             secret=lambda: SECRET,
             rates=self.rates,
             tenants=self.tenants,
+            placements=self.placements,
         )
 
     async def run(
@@ -130,7 +134,8 @@ class Partition:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
         Without `applies` it is committed and never reaches the table: what a crash between the two leaves behind.
-        `waits` is asked after everything due was taken: a target that was lost in between.
+        With a `sweep`, schedules are handed over. `waits` is asked after everything due was taken: a target that was
+        lost in between.
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
@@ -142,12 +147,17 @@ class Partition:
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
         cycle.fire_due(due, refusals or {}, limit, 1 << 30, waits=waits)
         self.lost_results = cycle.answer({}, holding)
+        slice = None
+        if self.sweep is not None and self.sweep.is_due(cycle.moving, now):
+            slice = self.sweep.advance(cycle.moving, overlay, limit)
         cycle.keep_bulk()
         await batches.send(self.producer)
         self._keep()
         self.rates.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
+        if self.sweep is not None and slice is not None:
+            self.sweep.learn(slice, now)
         return cycle
 
     def restart(self, store: Store, *, now: int) -> int:

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -26,6 +26,7 @@ import pyarrow as pa
 from light_scheduler.engine import Limits
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.model import (
+    DEFAULT_TENANT,
     BulkCommand,
     Command,
     CompleteCommand,
@@ -36,6 +37,7 @@ from light_scheduler.model import (
     RescheduleCommand,
     ScheduleCommand,
 )
+from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
 from light_scheduler.wire.build import TargetMissing
@@ -52,6 +54,12 @@ SCHEMA = (
     "tenant string, id string, lane int, kind int, topic string, partition int, offset bigint, timestamp bigint, "
     f"key binary, value binary, headers {HEADERS_TYPE}"
 )
+
+MOVED = b"moved"
+"""The key of a row that says that a schedule, or a command for it, went from one lane to another since a topic grew."""
+
+Unjudged = Literal["ambiguous", "moved"]
+"""Why a schedule cannot be judged: commands for it come in on several topics; or it was moved between lanes."""
 
 LONGEST_ID = 10_000
 """Characters of an id that history repeats; longer ones stand there as none."""
@@ -92,17 +100,20 @@ def headers_digest(headers: Headers) -> bytes:
 def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[str, str, Asked, bytes | None]:
     """Return whose a command is, and the command with digests in the place of its payload and headers.
 
-    The last is where a command for one schedule was sent to, if a lane has passed it on: b"partition:offset".
+    The last is where a command for one schedule was sent to, if a lane has passed it on: b"partition:offset"; or MOVED
+    if that was since the topic has grown, and if the record moves a schedule.
     """
     origin = None
     is_report = False
     try:
         mark = mark_of(record)
-        if isinstance(mark, Count):
+        if isinstance(mark, Adoption):
+            return _adopted(record)
+        if isinstance(mark, Count | Emptied):
             is_report = True
             raise InvalidCommand(BULK_COUNT, "is no command")
         if mark is not None:
-            origin = b"%d:%d" % (mark.partition, mark.offset)
+            origin = MOVED if mark.partitions else b"%d:%d" % (mark.partition, mark.offset)
             record = as_sent(record, mark)
         command = _decoded(dialect, record)
         limits.check(command)
@@ -125,6 +136,16 @@ def _decoded(dialect: Dialect, record: CommandRecord) -> Command:
         return dialect.decode(record)
     except TargetMissing as error:
         return error.command
+
+
+def _adopted(record: CommandRecord) -> tuple[str, str, Asked, bytes | None]:
+    """Return whose schedule a record moves; nothing is asked for by it."""
+    asked = Refused(record.partition, record.offset, record.timestamp, may_be_report=True)
+    try:
+        schedule = decode_entry(record.value or b"").schedule
+    except FormatError:
+        return DEFAULT_TENANT, "", asked, None
+    return schedule.tenant, schedule.id, asked, MOVED
 
 
 def encode_asked(asked: Asked) -> bytes:
@@ -176,17 +197,20 @@ def buried_of(row: Row) -> Buried:
     )
 
 
-def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator[tuple[int, Case | None]]:
-    """Yield a case for each lane that has a part in a schedule's rows; None where that cannot be judged.
+def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator[tuple[int, Case | Unjudged]]:
+    """Yield a case for each lane that has a part in a schedule's rows, or why that cannot be judged.
 
-    That is where commands for one schedule come in on several topics: history does not tell them apart. `whole_since`
+    History does not tell apart commands that come in on several topics, nor when a schedule left a lane. `whole_since`
     (UTC epoch ms) is since when neither commands nor history lack anything.
     """
+    is_moved = False
     by_lane: defaultdict[int, _Lane] = defaultdict(_Lane)
     copies: dict[tuple[int, int], tuple[int, int]] = {}
     for row in rows:
         by_lane[row.lane].add(row)
-        if row.kind == COMMAND and row.key is not None:
+        if row.kind == COMMAND and row.key == MOVED:
+            is_moved = True
+        elif row.kind == COMMAND and row.key is not None:
             partition, offset = map(int, row.key.split(b":"))
             copies[partition, offset] = row.partition, row.offset
     for lane, found in by_lane.items():
@@ -196,8 +220,8 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
                 home, offset = copies[lane, letter.offset]
                 by_lane[home].buried.append(letter._replace(offset=offset))
     for lane, found in by_lane.items():
-        if len(found.topics) > 1:
-            yield lane, None
+        if is_moved or len(found.topics) > 1:
+            yield lane, "moved" if is_moved else "ambiguous"
             continue
         topic = next(iter(found.topics), default_topic)
         yield (

@@ -212,6 +212,7 @@ def _reported(
         firings=counts.get("delivered", 0),
         unjudged=counts.get("unjudged", 0),
         ambiguous=counts.get("ambiguous", 0),
+        moved=counts.get("moved", 0),
         unreadable=counts.get("unreadable", 0),
         waiting=waiting,
         expanded_by_spark=expanded,

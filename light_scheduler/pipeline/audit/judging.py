@@ -15,7 +15,7 @@ from light_scheduler.engine import FiringRules
 from light_scheduler.pipeline.schemas import arrow_schema
 
 from .evidence import Row, cases, evidence_rows
-from .verdict import Bounds, Horizon, Verdict, judge
+from .verdict import Bounds, Case, Horizon, Verdict, judge
 
 FAULT, COUNT, LATENESS, MINUTE, HANDLED = "fault", "count", "lateness", "minute", "handled"
 
@@ -69,8 +69,8 @@ def _judging(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
         for (tenant, id), of_one in groupby(everything, key=lambda row: (row.tenant, row.id)):
             for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
                 tally.counts["schedules"] += 1
-                if case is None:
-                    tally.counts["ambiguous"] += 1
+                if not isinstance(case, Case):
+                    tally.counts[case] += 1
                     continue
                 tally.counts["unreadable"] += case.unreadable
                 verdict = judge(case, terms.rules, terms.bounds, terms.horizon)

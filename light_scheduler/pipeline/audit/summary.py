@@ -17,6 +17,7 @@ MOST_TOLD = 100
 _UNJUDGED = {
     "unjudged": "lines of history or firings could not be judged: a topic has lost its beginning, or is gone",
     "ambiguous": "schedules could not be judged: their ids are used on several commands topics",
+    "moved": "schedules could not be judged: they moved, or their commands were passed on, since partitions were added",
     "unreadable": "records look like the scheduler's, and are not",
     "waiting": "commands wait for a worker",
 }
@@ -57,7 +58,8 @@ class AuditSummary:
     """What was judged, and what is wrong with it.
 
     `start` and `end` are UTC epoch ms. `unjudged` are lines of history and firings that nothing could be held against,
-    `ambiguous` schedules whose ids are used on several commands topics, `unreadable` records that look like the
+    `ambiguous` schedules whose ids are used on several commands topics, `moved` those that moved between partitions,
+    `unreadable` records that look like the
     scheduler's and are not, `waiting` commands that no worker has come to yet. `expanded_by_spark` is how many series
     Spark has expanded on its own. `faults` are the first of them.
     """
@@ -68,6 +70,7 @@ class AuditSummary:
     firings: int
     unjudged: int
     ambiguous: int
+    moved: int
     unreadable: int
     waiting: int
     expanded_by_spark: int

@@ -87,7 +87,7 @@ def test_every_option_that_is_a_setting_shows_its_default(path: tuple[str, ...])
         (["worker", "--missed"], ["fire", "dead-letter"]),
         (["worker", "--security-protocol"], ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
         (["worker", "--sasl-mechanism"], ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]),
-        (["topics"], ["create", "check"]),
+        (["topics"], ["create", "check", "grow"]),
     ],
     ids=str,
 )

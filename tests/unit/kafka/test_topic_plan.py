@@ -100,14 +100,14 @@ def test_a_changelog_with_too_few_partitions_is_the_one_to_enlarge() -> None:
     counts["app-schedules-changelog"] = 2
     [finding] = topic_findings(settings(), counts, configs)
     assert finding.kind == "partitions"
-    assert "--topic app-schedules-changelog --partitions 4" in finding.fix
+    assert finding.fix == "light-scheduler topics grow --partitions 4 --commands-topic app-commands"
 
 
 def test_commands_with_too_few_partitions_are_the_ones_to_enlarge() -> None:
     counts, configs = as_planned()
     counts["app-schedules-changelog"] = 6
     [finding] = topic_findings(settings(), counts, configs)
-    assert "--topic app-commands --partitions 6" in finding.fix
+    assert finding.fix == "light-scheduler topics grow --partitions 6 --commands-topic app-commands"
 
 
 def test_another_number_of_history_partitions_is_a_matter_of_taste() -> None:

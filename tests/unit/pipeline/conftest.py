@@ -20,7 +20,7 @@ from light_scheduler.pipeline.audit.evidence import (
     encode_asked,
     payload_digest,
 )
-from light_scheduler.pipeline.audit.verdict import Bounds, Horizon, Verdict, judge
+from light_scheduler.pipeline.audit.verdict import Bounds, Case, Horizon, Verdict, judge
 from light_scheduler.wire import decode_dead_letter, decode_history, dialect_named, parse_firing
 
 MINUTE = 60_000
@@ -58,7 +58,7 @@ def judged(
     for (_, id), of_one in rows.items():
         of_one.sort(key=lambda row: (row.lane, row.kind, row.topic, row.partition, row.offset))
         for lane, case in cases(of_one, ledger.names.commands, whole_since):
-            assert case is not None
+            assert isinstance(case, Case)
             found[f"{id} of lane {lane}" if id in found else id] = judge(
                 case, ledger.rules, Bounds(start, end, patience), horizon
             )

@@ -138,8 +138,8 @@ def test_a_changelog_with_one_record_of_a_newer_format_is_refused(
 def test_a_changelog_with_a_kind_of_records_that_is_not_known_is_refused(
     fill: Callable[[ScheduleTable, list[Record]], None],
 ) -> None:
-    with pytest.raises(FormatTooNew, match=r"unknown kind, b'\\x05': run the newer version"):
-        fill(ScheduleTable(MemoryStore()), [*recorded(FORMATS[-1]), Record(10_000, b"\x05new", b"\x01")])
+    with pytest.raises(FormatTooNew, match=r"unknown kind, b'\\x07': run the newer version"):
+        fill(ScheduleTable(MemoryStore()), [*recorded(FORMATS[-1]), Record(10_000, b"\x07new", b"\x01")])
 
 
 def test_a_local_copy_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from light_scheduler.model import (
     Entry,
     FixedDelay,
     FixedRate,
+    HomeKey,
     Once,
     Progress,
     ReplyTo,
@@ -31,6 +32,7 @@ from light_scheduler.model import (
     Schedule,
     Selection,
     Target,
+    home_key_of,
 )
 from light_scheduler.tables.table import CHECKPOINT_VERSION, RECORDS_IN
 from light_scheduler.wire.state import (
@@ -41,14 +43,20 @@ from light_scheduler.wire.state import (
     decode_bulk_part,
     decode_bulk_total,
     decode_commands_log,
+    decode_emptied,
     decode_entry,
+    decode_lent,
     decode_position,
+    emptied_key,
     encode_bulk_part,
     encode_bulk_total,
+    encode_emptied,
     encode_entry,
+    encode_lent,
     encode_position,
     id_in,
     identity,
+    lent_key,
 )
 
 AT = 1_767_225_600_000
@@ -107,6 +115,12 @@ ENTRY_BYTES = (
     )  # schedule: bounds and acknowledgement, null
     + bytes.fromhex("c0c0c000c0c290c0900000")  # progress: wake to delivered
 )
+# Format version 4: the same, with the key that decides the partition.
+KEYED_BYTES = (
+    ENTRY_BYTES.replace(bytes.fromhex("929f"), bytes.fromhex("92dc0010"), 1)  # schedule: 16 fields
+    .replace(bytes.fromhex("81a161a162c0c0"), bytes.fromhex("81a161a162c0c000"), 1)  # home key: not known
+    .replace(b"\x01", bytes([FORMAT_VERSION]), 1)
+)
 POSITION_BYTES = bytes.fromhex("010000000000001267")
 
 
@@ -114,9 +128,51 @@ NOW = bytes([FORMAT_VERSION])
 
 
 def test_a_schedule_record_golden() -> None:
-    assert encode_entry(ENTRY) == NOW + ENTRY_BYTES[1:]
-    assert decode_entry(ENTRY_BYTES) == ENTRY
+    assert encode_entry(ENTRY) == KEYED_BYTES
+    assert decode_entry(KEYED_BYTES) == decode_entry(ENTRY_BYTES) == ENTRY
     assert decode_entry(FIRST_ENTRY_BYTES) == ENTRY
+
+
+def test_the_records_of_a_topic_that_has_grown_golden() -> None:
+    assert emptied_key(12, 3) == bytes.fromhex("050000000c00000003")
+    assert encode_emptied() == NOW
+    decode_emptied(NOW)
+    assert lent_key(identity("acme", "a")) == b"\x06acme\0a"
+    assert encode_lent(7) == NOW + bytes.fromhex("00000007")
+    assert decode_lent(encode_lent(7)) == 7
+
+
+@pytest.mark.parametrize("decode", [decode_emptied, decode_lent])
+def test_the_records_of_a_topic_that_has_grown_are_refused_if_they_are_newer(decode: Any) -> None:
+    with pytest.raises(FormatTooNew):
+        decode(bytes([FORMAT_VERSION + 1]) + bytes(4))
+
+
+def test_a_record_of_commands_that_are_away_has_a_length() -> None:
+    with pytest.raises(FormatError, match="wrong length"):
+        decode_lent(NOW + bytes(3))
+
+
+@pytest.mark.parametrize(
+    ("key", "target_key", "stored"),
+    [
+        (b"a", b"k", HomeKey.ID),
+        (None, b"k", HomeKey.ID),
+        (b"k", b"k", HomeKey.TARGET_KEY),
+        (b"other", b"k", b"other"),
+        (b"", None, b""),
+    ],
+)
+def test_a_schedule_knows_the_key_of_its_commands(key: bytes | None, target_key: bytes | None, stored: Any) -> None:
+    target = Target("t", target_key)
+    assert home_key_of(key, "a", target) == stored
+    schedule = msgspec.structs.replace(ENTRY.schedule, id="a", target=target, home_key=stored)
+    read = decode_entry(encode_entry(Entry(schedule, ENTRY.progress))).schedule
+    assert read.key == (b"a" if key is None else key)
+
+
+def test_a_schedule_that_was_stored_before_keys_were_does_not_know_its_own() -> None:
+    assert decode_entry(ENTRY_BYTES).schedule.key is None
 
 
 def test_a_position_record_golden() -> None:
@@ -267,10 +323,10 @@ def test_a_bulk_command_with_a_field_that_is_not_known_is_refused() -> None:
         decode_bulk_part(b"\x01" + msgspec.msgpack.encode(part))
 
 
-FIELDS_OF_FORMAT_3 = {
+FIELDS_OF_FORMAT_4 = {
     Entry: "schedule progress",
     Schedule: "tenant id version trigger target payload headers source_partition source_offset accepted_at ttl "
-    "priority labels bounds acknowledgement",
+    "priority labels bounds acknowledgement home_key",
     Progress: "due arrival sequence attempt wake planned first_due refusals retry_at paused triggered queued awaited "
     "swept delivered",
     Target: "topic key partition partition_key",
@@ -295,8 +351,8 @@ FIELDS_OF_FORMAT_3 = {
 
 def test_what_is_stored_has_the_fields_of_its_format_version() -> None:
     """A field more is a format more: raise `FORMAT_VERSION` and `CHECKPOINT_VERSION`, then write the field here."""
-    assert FORMAT_VERSION == 3
-    assert {kind: " ".join(kind.__struct_fields__) for kind in FIELDS_OF_FORMAT_3} == FIELDS_OF_FORMAT_3
+    assert FORMAT_VERSION == 4
+    assert {kind: " ".join(kind.__struct_fields__) for kind in FIELDS_OF_FORMAT_4} == FIELDS_OF_FORMAT_4
 
 
 def test_a_format_of_records_has_a_version_of_the_table_that_holds_them() -> None:
@@ -305,7 +361,7 @@ def test_a_format_of_records_has_a_version_of_the_table_that_holds_them() -> Non
 
 
 def test_everything_that_is_stored_refuses_fields_that_it_does_not_know() -> None:
-    assert [kind for kind in FIELDS_OF_FORMAT_3 if not kind.__struct_config__.forbid_unknown_fields] == []
+    assert [kind for kind in FIELDS_OF_FORMAT_4 if not kind.__struct_config__.forbid_unknown_fields] == []
 
 
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, FORMAT_VERSION + 2, 255])

@@ -1,0 +1,125 @@
+"""How many partitions keys belong to: kept in the tenants topic, so that all workers know the same."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from light_scheduler.errors import SchedulerError
+from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.topic_ids import TopicIds
+from light_scheduler.lanes.placement_records import (
+    VALUE,
+    TopicIncarnation,
+    partitions_key,
+    placement_in,
+    stage_key,
+)
+from light_scheduler.lanes.placements import Stage
+from light_scheduler.model.placement import Placement
+
+RETRY_S = 1.0
+TELL_EVERY_S = 0.1
+
+log = logging.getLogger(__name__)
+
+
+class TopicPlacements(Service):
+    """Runs beside the lanes, on the same event loop: their `Placements`.
+
+    `partitions_of` asks how many partitions a commands topic and its changelog both have.
+    """
+
+    def __init__(
+        self,
+        topic: CompactedTopic,
+        ids: TopicIds,
+        partitions_of: Callable[[str], Awaitable[int]],
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.changed: list[Callable[[], None]] = []
+        self._topic = topic
+        self._ids = ids
+        self._partitions_of = partitions_of
+        self._incarnations: dict[str, TopicIncarnation] = {}
+        self._known: dict[str, Placement] = {}
+        self._untold: dict[bytes, None] = {}
+        self._growing = asyncio.Lock()
+        self._running: list[asyncio.Future[Any]] = []
+
+    def of(self, topic: str) -> Placement | None:
+        return self._known.get(topic)
+
+    async def refresh(self, topic: str, partition: int) -> None:
+        self._incarnations[topic] = TopicIncarnation(topic, await self._ids.fresh(topic))
+        await self._topic.catch_up()
+        self._read()
+        if not self._is_used(topic, partition):
+            async with self._growing:
+                if not self._is_used(topic, partition):
+                    await self._grow(topic)
+
+    def tell(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+        key = stage_key(self._incarnations[topic], partitions, stage, partition)
+        if key not in self._topic.entries:
+            self._untold[key] = None
+
+    async def on_start(self) -> None:
+        self._running = [self.add_future(self._follow()), self.add_future(self._tell())]
+
+    async def on_stop(self) -> None:
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _is_used(self, topic: str, partition: int) -> bool:
+        known = self._known.get(topic)
+        return known is not None and partition < known.partitions
+
+    async def _grow(self, topic: str) -> None:
+        """Have keys belong to all partitions that there are, unless schedules still move between those of before."""
+        known, partitions = self._known.get(topic), await self._partitions_of(topic)
+        if known is not None and (partitions <= known.partitions or not known.is_settled or not known.secret):
+            return
+        if known is not None:
+            log.info("topic %s has grown from %d to %d partitions", topic, known.partitions, partitions)
+        await self._topic.write(partitions_key(self._incarnations[topic], partitions), VALUE)
+        self._read()
+
+    def _read(self) -> None:
+        """Take in what the topic says by now."""
+        known = {
+            topic: placement
+            for topic, incarnation in self._incarnations.items()
+            if (placement := placement_in(self._topic.entries, incarnation)) is not None
+        }
+        if known != self._known:
+            self._known = known
+            for changed in list(self.changed):
+                changed()
+
+    async def _follow(self) -> None:
+        while not self.should_stop:
+            try:
+                await self._topic.follow(self._read)
+            except (SchedulerError, KafkaError, OSError) as error:
+                log.warning("following the numbers of partitions: %r; trying again", error)
+                await self.sleep(RETRY_S)
+
+    async def _tell(self) -> None:
+        while not self.should_stop:
+            await self.sleep(TELL_EVERY_S)
+            untold, self._untold = self._untold, {}
+            if new := [(key, VALUE) for key in untold if key not in self._topic.entries]:
+                try:
+                    await self._topic.write_all(new)
+                except SchedulerError as error:  # the lanes tell again
+                    log.warning("cannot tell how far schedules have moved: %s; trying again", error)
+                    await self.sleep(RETRY_S)

@@ -1,0 +1,203 @@
+"""Moving schedules when a commands topic has grown, and passing commands on meanwhile.
+
+A key that belonged to one partition may belong to another as soon as there are more. Its former partition hands the
+schedule over: the tombstone in its own changelog and the record by which the new one adopts it are one transaction.
+Commands of the key arrive in both, so all of them go by way of the former partition, whose log gives them their order:
+
+    1. The partition that a key belongs to passes its commands to the former one, as a question (`?`), and keeps how
+       many of each schedule are not back.
+    2. The former one never carries out a command of a key that belongs elsewhere. If it has the schedule, it moves it
+       now. Then it passes the command on (`=`), behind the schedule and in the same log.
+    3. What comes with `=` is carried out where it arrives.
+    4. Meanwhile the former one moves all others, slice by slice (`sweep`). When none is left, it says so in the logs of
+       all partitions, behind the last schedule (`Emptied`).
+    5. From there on the partition that a key belongs to asks no more, but for schedules of which commands are not back.
+
+A lane that does not know yet that the topic has grown asks nobody, and passes on what it believes to belong elsewhere
+without `=`: who knows more takes that for a question.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from light_scheduler.engine.transplant import transplanted
+from light_scheduler.errors import InvalidCommand, LaneError
+from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.model import Command, Entry
+from light_scheduler.model.adoption import Emptied
+from light_scheduler.wire import CommandRecord, partition_for
+from light_scheduler.wire.handover import ADOPTED_FROM, adopted_entry, require_genuine
+from light_scheduler.wire.relay import Origin
+from light_scheduler.wire.state import (
+    decode_lent,
+    emptied_key,
+    encode_emptied,
+    encode_entry,
+    encode_lent,
+    identity_of,
+    lent_key,
+)
+
+from .bulk import BulkCommands
+from .forwarding import Forwarding
+from .transaction import Transaction
+
+replace = msgspec.structs.replace
+
+
+class Moving:
+    """What a cycle moves and passes on. `is_active` while something is left to be moved, here or to here."""
+
+    def __init__(self, transaction: Transaction, forwarding: Forwarding, bulk: BulkCommands) -> None:
+        context = transaction.context
+        self._transaction = transaction
+        self._forwarding = forwarding
+        self._bulk = bulk
+        self._overlay = transaction.overlay
+        self._partition = context.partition
+        self.placement = placement = forwarding.placement
+        self._has_grown = placement.former is not None and context.dialect.forwards
+        self.is_active = self._has_grown and context.partition not in placement.settled
+
+    def adopt(self, record: CommandRecord) -> None:
+        """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
+        entry = transplanted(adopted_entry(record, self.placement.secret), swept=record.offset)
+        name = identity_of(entry)
+        if self._overlay.get(name) is not None:
+            raise InvalidCommand(ADOPTED_FROM, "moves a schedule to where there is one of its id")
+        self._transaction.store(name, entry)
+        self._transaction.adopted += 1
+
+    def note_emptied(self, record: CommandRecord, emptied: Emptied) -> None:
+        """4. Keep that a partition has nothing left to hand over. Raises InvalidCommand."""
+        require_genuine(record, self.placement.secret)
+        self._transaction.store_record(emptied_key(emptied.partitions, emptied.partition), encode_emptied())
+
+    def returned(self, name: bytes, origin: Origin | None) -> None:
+        """3. Note that a command for a schedule is back, if it is one."""
+        if origin is None or origin.asks or not origin.partitions or origin.partition != self._partition:
+            return
+        if (count := self._lent(name)) > 0:
+            self._lend(name, count - 1)
+
+    def send_back(self, record: CommandRecord, origin: Origin) -> None:
+        """2. Give a question back to who asked, who carries the command out, or rejects it."""
+        self._forwarding.relay(record, origin, origin.partition, asks=False)
+
+    def pass_on(
+        self, record: CommandRecord, command: Command, name: bytes, current: Entry | None, origin: Origin | None
+    ) -> bool:
+        """Pass a command on if it is not for this partition to carry out, or not yet; tell whether it was.
+
+        Raises InvalidCommand if its copy would be too large, LaneError if this lane does not know enough.
+        """
+        if not self.is_active and origin is None:
+            return False
+        if not self._has_grown and not _asks(origin):
+            return False
+        if origin is not None and origin.asks and origin.partitions > self.placement.partitions:
+            raise LaneError(f"another partition knows of {origin.partitions}, this one of {self.placement.partitions}")
+        key = self._key_of(record, command, current)
+        if key is None:
+            return False
+        home, former = self._home_of(key), self._former_of(key)
+        try:
+            if home != self._partition:
+                return self._pass_home(record, name, current, origin, key)
+            if origin is None and former != home and (not self._is_emptied(former) or self._lent(name) > 0):
+                self._forwarding.relay(record, None, former, asks=True)
+                self._lend(name, self._lent(name) + 1)
+                self._transaction.relayed += 1
+                return True
+        except RecordTooLargeError as error:
+            raise InvalidCommand("payload", f"is too large to be passed on while schedules move: {error}") from error
+        return False
+
+    def _pass_home(
+        self, record: CommandRecord, name: bytes, current: Entry | None, origin: Origin | None, key: bytes
+    ) -> bool:
+        """2. Pass a command to the partition that its key belongs to, or else to the one that may have its schedule."""
+        if origin is not None and not origin.asks and origin.partitions >= self.placement.partitions:
+            return False
+        home, former = self._home_of(key), self._former_of(key)
+        asks = False
+        if current is not None:
+            if not self.move(name, current, key):
+                return False
+        elif former not in (self._partition, home) and not self._is_emptied(former):
+            home, asks = former, True
+        self._forwarding.relay(record, origin, home, asks=asks)
+        self._transaction.relayed += 1
+        return True
+
+    def move(self, name: bytes, entry: Entry, key: bytes) -> bool:
+        """Hand a schedule over to the partition of its key; False: it is too large for that."""
+        if entry.schedule.key is None:
+            entry = Entry(replace(entry.schedule, home_key=key), entry.progress)
+        try:
+            self._forwarding.hand_over(key, encode_entry(entry), self._home_of(key))
+        except RecordTooLargeError:
+            return False
+        self._transaction.remove(name)
+        self._transaction.moved += 1
+        return True
+
+    def is_settled(self) -> bool:
+        """5. Tell whether nothing is left to be moved here, to here, or to come back; as it was before this cycle."""
+        former = self.placement.former or 0
+        return all(map(self._is_emptied, range(former))) and not self._overlay.any_lent
+
+    def is_swept(self) -> bool:
+        """Tell whether this partition has handed over everything."""
+        return self._is_emptied(self._partition)
+
+    def finish(self) -> None:
+        """4. Note, and tell all others, that this partition has handed over everything."""
+        key = emptied_key(self.placement.partitions, self._partition)
+        self._transaction.store_record(key, encode_emptied())
+        self._forwarding.tell_emptied()
+
+    def caught_up(self, name: bytes) -> Entry | None:
+        """Return a schedule after the bulk commands that it has not been dealt with by."""
+        entry: Entry | None = self._overlay.get(name)
+        return self._bulk.catch_up(name, entry) if entry is not None and self._bulk.any_at_work else entry
+
+    def belongs_elsewhere(self, key: bytes) -> bool:
+        """Tell whether a key belongs to another partition."""
+        return self._home_of(key) != self._partition
+
+    def _key_of(self, record: CommandRecord, command: Command, current: Entry | None) -> bytes | None:
+        """Return the key that decides where a command belongs; None: it does not matter, the schedule is here.
+
+        A schedule is found by its id wherever it is, so its own key counts.
+        """
+        if current is not None and current.schedule.key is not None:
+            return current.schedule.key
+        key = command.key if record.key is None else record.key
+        if current is not None and (key is None or self._former_of(key) != self._partition):
+            return None
+        return command.id.encode() if key is None else key
+
+    def _home_of(self, key: bytes) -> int:
+        return partition_for(key, self.placement.partitions)
+
+    def _former_of(self, key: bytes) -> int:
+        return partition_for(key, self.placement.former or self.placement.partitions)
+
+    def _is_emptied(self, partition: int) -> bool:
+        former = self.placement.former
+        if former is None or partition >= former or not self.is_active:
+            return True
+        return self._overlay.kept(emptied_key(self.placement.partitions, partition)) is not None
+
+    def _lent(self, name: bytes) -> int:
+        record = self._overlay.kept(lent_key(name))
+        return 0 if record is None else decode_lent(record)
+
+    def _lend(self, name: bytes, count: int) -> None:
+        self._transaction.store_record(lent_key(name), encode_lent(count) if count else None)
+
+
+def _asks(origin: Origin | None) -> bool:
+    return origin is not None and origin.asks

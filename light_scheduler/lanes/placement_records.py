@@ -1,0 +1,80 @@
+"""How many partitions keys belong to, as records of the compacted tenants topic, which has records of others too. Pure.
+
+    placement/{topic}/{topic id}/{partitions}                        keys have belonged to so many since
+    placement/{topic}/{topic id}/{partitions}/running/{partition}    that partition is ready to be handed schedules
+    placement/{topic}/{topic id}/{partitions}/settled/{partition}    nothing is left to be moved from it or to it
+
+Values are `{}`: the keys say it all, and none is ever removed. A topic that is made again has another id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from light_scheduler.access.records import PEER_SECRET_KEY, decode_peer_secret
+from light_scheduler.errors import FormatError
+from light_scheduler.model.placement import Placement
+
+from .placements import Stage
+
+_PREFIX = b"placement/"
+VALUE = b"{}"
+
+
+class TopicIncarnation(NamedTuple):
+    """A commands topic, and the id that tells it from others of its name."""
+
+    topic: str
+    id: str
+
+
+def partitions_key(topic: TopicIncarnation, partitions: int) -> bytes:
+    """Return the key that says that keys belong to so many partitions."""
+    return _PREFIX + f"{topic.topic}/{topic.id}/{partitions}".encode()
+
+
+def stage_key(topic: TopicIncarnation, partitions: int, stage: Stage, partition: int) -> bytes:
+    """Return the key that says how far a partition is, among so many."""
+    return partitions_key(topic, partitions) + f"/{stage}/{partition}".encode()
+
+
+def placement_in(entries: Mapping[bytes, bytes], topic: TopicIncarnation) -> Placement | None:
+    """Return what the tenants topic says of a commands topic; None: nothing yet.
+
+    Entries are in the order in which they were written. A number counts when nothing moves since the one before it.
+    """
+    prefix = _PREFIX + f"{topic.topic}/{topic.id}/".encode()
+    counts: list[int] = []
+    stages: dict[tuple[int, str], set[int]] = {}
+    for key in entries:
+        if key.startswith(prefix):
+            number, *stage = key.removeprefix(prefix).decode(errors="replace").split("/")
+            if number.isdecimal() and not stage:
+                counts.append(int(number))
+            elif number.isdecimal() and len(stage) == 2 and stage[1].isdecimal():
+                stages.setdefault((int(number), stage[0]), set()).add(int(stage[1]))
+    return _in_force(counts, stages, _secret_in(entries))
+
+
+def _in_force(counts: Iterable[int], stages: Mapping[tuple[int, str], set[int]], secret: bytes) -> Placement | None:
+    placement: Placement | None = None
+    for partitions in counts:
+        if placement is not None and not (placement.is_settled and partitions > placement.partitions):
+            continue
+        placement = Placement(
+            partitions,
+            None if placement is None else placement.partitions,
+            frozenset(stages.get((partitions, Stage.RUNNING), ())),
+            frozenset(stages.get((partitions, Stage.SETTLED), ())),
+            secret,
+        )
+    return placement
+
+
+def _secret_in(entries: Mapping[bytes, bytes]) -> bytes:
+    stored = entries.get(PEER_SECRET_KEY)
+    try:
+        return b"" if stored is None else decode_peer_secret(stored)
+    except FormatError:
+        return b""

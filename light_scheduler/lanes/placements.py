@@ -1,0 +1,41 @@
+"""What lanes are told of the number of partitions, and what they tell of how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from light_scheduler.model.placement import Placement
+
+
+class Stage(StrEnum):
+    """How far a partition is since its topic has grown."""
+
+    RUNNING = "running"
+    SETTLED = "settled"
+
+
+class Placements(Protocol):
+    """What holds for each commands topic: the same for all workers, a moment later.
+
+    A topic counts as grown when every worker can know, which may be some time after it has got partitions; until then
+    those are not used. `changed` is called when something holds that did not before.
+    """
+
+    changed: list[Callable[[], None]]
+
+    def of(self, topic: str) -> Placement | None:
+        """Return what holds for a commands topic, as far as is known; None: nothing is."""
+        ...
+
+    async def refresh(self, topic: str, partition: int) -> None:
+        """Learn of everything that held before this call, for the lane of a partition. Raises BrokerError.
+
+        If that is one that is not used, it may have been added: then the topic counts as grown, if it may grow.
+        """
+        ...
+
+    def tell(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+        """Have all workers know how far a partition is, among so many; soon, unless this process ends before."""
+        ...

@@ -1,0 +1,83 @@
+"""What partitions hand to each other when a commands topic has grown, as records of that topic.
+
+    schedule-adopted-from   partition:signature   the value is a pending schedule (`wire.state`), which is moved here
+    schedule-emptied        partition:partitions:signature   that partition has handed over all that belongs elsewhere
+                                                             among so many; key and value are null
+
+The signature is the HMAC-SHA256 of the rest of the header and the value, with the secret that workers share: what is
+adopted has passed no limit or right but those of the command that it was made of.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from hashlib import sha256
+
+from light_scheduler.errors import FormatError, FormatTooNew, InvalidCommand
+from light_scheduler.model import Entry, Headers
+from light_scheduler.model.adoption import Adoption, Emptied
+
+from .record import CommandRecord
+from .state import decode_entry
+
+ADOPTED_FROM = "schedule-adopted-from"
+EMPTIED = "schedule-emptied"
+
+_FORMS = {
+    ADOPTED_FROM: re.compile(r"(\d{1,10}):[0-9a-f]{64}", re.ASCII),
+    EMPTIED: re.compile(r"(\d{1,10}):(\d{1,10}):[0-9a-f]{64}", re.ASCII),
+}
+
+
+def adoption_headers(partition: int, value: bytes, secret: bytes) -> Headers:
+    """Return the headers of a schedule that a partition hands over; the record's value is the schedule's."""
+    return [_signed(ADOPTED_FROM, str(partition), value, secret)]
+
+
+def emptied_headers(emptied: Emptied, secret: bytes) -> Headers:
+    """Return the headers of a record that says that a partition has handed over everything."""
+    return [_signed(EMPTIED, f"{emptied.partition}:{emptied.partitions}", b"", secret)]
+
+
+def handed_over(name: str, value: bytes | None) -> Adoption | Emptied:
+    """Read what a header says was handed over; it may be forged. Raises InvalidCommand."""
+    match = _FORMS[name].fullmatch((value or b"").decode(errors="replace"))
+    if match is None:
+        raise _not_ours(name)
+    if name == EMPTIED:
+        return Emptied(int(match[1]), int(match[2]))
+    return Adoption(int(match[1]))
+
+
+def require_genuine(record: CommandRecord, secret: bytes) -> None:
+    """Raise InvalidCommand for a record that no worker has written."""
+    for name, value in record.headers:
+        if name in _FORMS:
+            said, _, signature = (value or b"").decode(errors="replace").rpartition(":")
+            right = _signature(name, said, record.value or b"", secret)
+            if not hmac.compare_digest(signature.encode(), right.encode()):
+                raise _not_ours(name)
+
+
+def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
+    """Return the schedule that is handed over. Raises InvalidCommand, FormatTooNew."""
+    require_genuine(record, secret)
+    try:
+        return decode_entry(record.value or b"")
+    except FormatTooNew:
+        raise
+    except FormatError as error:
+        raise InvalidCommand(ADOPTED_FROM, f"is on a record whose value is no schedule: {error}") from error
+
+
+def _signed(name: str, said: str, value: bytes, secret: bytes) -> tuple[str, bytes]:
+    return name, f"{said}:{_signature(name, said, value, secret)}".encode()
+
+
+def _signature(name: str, said: str, value: bytes, secret: bytes) -> str:
+    return hmac.new(secret, f"{name}:{said}\n".encode() + value, sha256).hexdigest()
+
+
+def _not_ours(name: str) -> InvalidCommand:
+    return InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")

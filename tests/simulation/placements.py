@@ -1,0 +1,92 @@
+"""How many partitions keys belong to, as each process has heard of it: at some time after it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from light_scheduler.lanes.placements import Stage
+from light_scheduler.model.placement import Placement
+
+from .kafka import Killed
+
+if TYPE_CHECKING:
+    from .history import World
+    from .node import Node
+
+SECRET = b"of the workers"
+LATEST_NEWS_S = 3.0
+
+
+class Facts:
+    """What holds, and how it gets to the processes."""
+
+    def __init__(self, world: World, partitions: int) -> None:
+        self.current = Placement(partitions, secret=SECRET)
+        self._world = world
+
+    def grow(self, partitions: int) -> None:
+        """Use the partitions that were added, unless schedules still move to those that were added before."""
+        if partitions > self.current.partitions and self.current.is_settled:
+            self._now(Placement(partitions, self.current.partitions, secret=SECRET))
+
+    def reached(self, partition: int, partitions: int, stage: Stage) -> None:
+        current = self.current
+        if partitions != current.partitions:
+            return
+        if stage is Stage.RUNNING and partition not in current.running:
+            self._now(replace(current, running=current.running | {partition}))
+        if stage is Stage.SETTLED and partition not in current.settled:
+            self._now(replace(current, settled=current.settled | {partition}))
+
+    def _now(self, placement: Placement) -> None:
+        self.current = placement
+        for node in self._world.nodes.values():
+            self._world.loop.call_later(LATEST_NEWS_S * self._world.random.random() ** 2, node.placements.hear)
+
+
+class NodePlacements:
+    """What one process knows."""
+
+    def __init__(self, node: Node) -> None:
+        self.changed: list[Callable[[], None]] = []
+        self._node = node
+        self._known: Placement | None = None
+        self._telling: set[tuple[int, int, Stage]] = set()
+
+    def of(self, topic: str) -> Placement | None:
+        return self._known
+
+    def hear(self) -> None:
+        """The news are here, if anybody listens."""
+        if self._node.is_dead:
+            return
+        if self._node.is_frozen:
+            self._node.world.loop.call_later(1.0, self.hear)
+            return
+        self._known = self._node.world.facts.current
+        for changed in list(self.changed):
+            changed()
+
+    async def refresh(self, topic: str, partition: int) -> None:
+        await self._node.reach_stubbornly("0.facts")
+        if partition >= self._node.world.facts.current.partitions:
+            self._node.world.facts.grow(len(self._node.world.partitions))
+        self._known = self._node.world.facts.current
+
+    def tell(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+        told = partition, partitions, stage
+        if told not in self._telling:
+            self._telling.add(told)
+            self._node.world.spawn(self._tell(told))
+
+    async def _tell(self, told: tuple[int, int, Stage]) -> None:
+        try:
+            await asyncio.sleep(self._node.world.random.random())
+            await self._node.reach_stubbornly("0.facts")
+        except Killed:
+            return
+        self._telling.discard(told)
+        self._node.world.facts.reached(*told)

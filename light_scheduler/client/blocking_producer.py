@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from light_scheduler.errors import BrokerError, ClientError
 
@@ -33,6 +34,10 @@ class BlockingProducer:
     """An idempotent producer, with all acknowledgements and Kafka's own partitioner (murmur2)."""
 
     def __init__(self, options: Mapping[str, Any], max_request_bytes: int) -> None:
+        self._queued: dict[Future[Receipt], CommandToSend] = {}
+        self._lock = Lock()
+        self._is_closing = False
+        self._ended = False
         self.client = Producer(
             {
                 "enable.idempotence": True,
@@ -47,10 +52,6 @@ class BlockingProducer:
             },
             logger=SILENT,
         )
-        self._queued: dict[Future[Receipt], CommandToSend] = {}
-        self._lock = Lock()
-        self._is_closing = False
-        self._ended = False
         self._thread = Thread(target=self._serve, name="light-scheduler producer", daemon=True)
         self._thread.start()
 
@@ -79,14 +80,15 @@ class BlockingProducer:
         while not self._is_queued(topic, arguments, future, command, doing):
             if deadline.left == 0:
                 raise BrokerError(f"{doing}: {MOST_QUEUED:,} commands or 64 MiB of them wait for the broker already")
-            self.client.poll(min(_POLL_S, deadline.left))
+            self._poll(min(_POLL_S, deadline.left))
         return future
 
     def close(self, timeout: float) -> list[CommandToSend]:
         """Send what is queued; return what the broker has not acknowledged within `timeout` seconds."""
         with self._lock:
             self._is_closing = True
-        self.client.flush(timeout)
+        with suppress(KafkaException):
+            self.client.flush(timeout)
         left = list(self._queued.values())
         if left:
             self.client.purge()
@@ -114,4 +116,14 @@ class BlockingProducer:
 
     def _serve(self) -> None:
         while not self._ended:
-            self.client.poll(_POLL_S)
+            self._poll(_POLL_S)
+
+    def _poll(self, seconds: float) -> None:
+        """Have acknowledgements come. After an error that does not pass there are none, and all that waits fails.
+
+        Such as that of a user who may not write anywhere, which librdkafka asks about before there is anything to send.
+        """
+        try:
+            self.client.poll(seconds)
+        except KafkaException:  # such an error; `produce` raises it, too, from now on
+            self.client.purge()

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from light_scheduler.client.commands import CommandToSend
+from light_scheduler.engine import Limits
 from light_scheduler.errors import FormatError
 from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.kafka.log_reader import Span
@@ -38,7 +39,11 @@ class Redrive:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._dialects = {source.name: source.dialect for source in worker.settings.inputs}
+        settings = worker.settings
+        self._dialects = {source.name: source.dialect for source in settings.inputs}
+        self._limits = Limits(
+            settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
+        )
 
     async def sent(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
         """Send a dead letter again and return where it is. Raises ProblemError."""
@@ -87,7 +92,13 @@ class Redrive:
 
     async def _firing(self, request: web.Request, found: FoundLetter) -> RedriveDocument:
         letter, worker = found.letter, self._worker
-        refuse_reserved(request, letter.target_topic, worker.settings.reserved_topics)
+        target = letter.target_topic or ""
+        if not self._limits.may_aim_at(target):  # whoever can write the dead letters can make one up
+            raise _impossible(
+                f"Dead letter {found.name} is for {target}, an internal topic: only the scheduler and Kafka write to "
+                "it."
+            )
+        refuse_reserved(request, target, worker.settings.reserved_topics)
         told, now = await self._told(found), worker.clock.now()
         dialect = dialect_named(self._dialects[found.source_topic])
         try:
@@ -98,7 +109,7 @@ class Redrive:
         event = _event(request, found, told, now)
         ((place, offset), _) = await worker.write_together(
             [
-                NewRecord(letter.target_topic or "", letter.key, value, headers, key),
+                NewRecord(target, letter.key, value, headers, key),
                 NewRecord(
                     worker.settings.topics.history,
                     history_key(letter.tenant, letter.id),

@@ -174,6 +174,18 @@ async def test_what_cannot_be_redriven_is_a_conflict_that_says_why(workers: Any,
     assert "gone" in (await workers[0].ask("POST", f"{PATH}/0-1/redrive", 409))["detail"]
 
 
+@pytest.mark.parametrize("topic", ["light-scheduler-tenants", "light-scheduler-idempotency", "__consumer_offsets"])
+async def test_a_forged_firing_is_not_sent_to_an_internal_topic_whoever_asks(
+    workers: Any, cluster: Any, topic: str
+) -> None:
+    problem = await workers[0].ask("POST", f"{PATH}/{bury(cluster, 'refused', target_topic=topic)}/redrive", 409)
+    assert problem["type"].endswith(":not-redrivable")
+    assert f"is for {topic}, an internal topic" in problem["detail"]
+    assert topic not in cluster.topics.records
+    own = bury(cluster, "refused", target_topic=COMMANDS)
+    await workers[0].ask("POST", f"{PATH}/{own}/redrive", 200)
+
+
 async def test_a_broker_that_does_not_answer_is_a_503(workers: Any, cluster: Any) -> None:
     letter = bury(cluster)
     workers[0].commands.failure = BrokerError("no answer")

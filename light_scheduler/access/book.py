@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from light_scheduler.errors import FormatError
 
-from .records import PEER_SECRET_KEY, Revocation, Use, decode_peer_secret, decode_record
+from .records import PEER_SECRET_KEY, Revocation, Use, decode_peer_secret, decode_record, revoked_id
 from .tokens import Token, TokenError, parts_of
 
 log = logging.getLogger(__name__)
@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AccessBook:
-    """`unreadable` counts the tokens that this version cannot read: they are not accepted.
+    """`unreadable` counts the records of tokens that this version cannot read: those tokens are not accepted.
 
-    A token that was revoked stays in the book: access stays set up when the last token is revoked. `was_set_up` says
-    that there were tokens whose records are gone.
+    A revocation that cannot be read is None, and holds. A token that was revoked stays in the book: access stays set up
+    when the last token is revoked. `was_set_up` says that there were tokens whose records are gone.
     """
 
     tokens: Mapping[str, Token] = field(default_factory=dict)
-    revoked: Mapping[str, Revocation] = field(default_factory=dict)
+    revoked: Mapping[str, Revocation | None] = field(default_factory=dict)
     used: Mapping[str, int] = field(default_factory=dict)
     peer_secret: bytes | None = field(default=None, repr=False)
     unreadable: int = 0
@@ -60,7 +60,7 @@ class AccessBook:
 def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
     """Return what a compacted topic says of access; records of others are passed over."""
     tokens: dict[str, Token] = {}
-    revoked: dict[str, Revocation] = {}
+    revoked: dict[str, Revocation | None] = {}
     used: dict[str, int] = {}
     unreadable = 0
     for key, value in entries.items():
@@ -69,6 +69,8 @@ def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
         except FormatError as error:
             unreadable += 1
             log.warning("a token is not accepted: %s", error)
+            if (id := revoked_id(key)) is not None:
+                revoked[id] = None
             continue
         if found is None:
             continue

@@ -90,6 +90,13 @@ def decode_peer_secret(value: bytes) -> bytes:
         raise FormatError(f"not a secret of workers: {error}") from None
 
 
+def revoked_id(key: bytes) -> str | None:
+    """Return the id of the token that a record revokes, going by its key; None: it is no revocation."""
+    id, _, part = key.decode(errors="replace").removeprefix(_PREFIX).partition("/")
+    is_revocation = key.startswith(_PREFIX.encode()) and is_token_id(id) and part == _REVOKED
+    return id if is_revocation else None
+
+
 def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Revocation | Use] | None:
     """Return a token's id and what a record says of it; None for a record of others. Raises FormatError."""
     name = key.decode(errors="replace")

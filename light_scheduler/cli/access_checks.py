@@ -67,7 +67,7 @@ def check_listening(settings: Settings, book: AccessBook) -> Check:
 def check_tokens(book: AccessBook, now: int) -> Iterator[Check]:
     """Name the tokens that have expired or will soon; `now` is UTC epoch ms."""
     if book.unreadable:
-        detail = f"{book.unreadable} tokens cannot be read by this version, and are not accepted"
+        detail = f"{book.unreadable} records of tokens cannot be read by this version: those tokens are not accepted"
         yield Check("tokens", "warn", detail, "run the version that wrote them, or create others")
     ending = [
         (token.expires_at, token)

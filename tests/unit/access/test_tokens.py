@@ -167,6 +167,18 @@ class TestTheBook:
         assert book.is_set_up
         assert not book.tokens
 
+    @pytest.mark.parametrize("value", [b"", b"\xff", b'{"revoked_at": "2030-01-01"}'])
+    def test_a_revocation_that_cannot_be_read_holds_and_is_counted(self, value: bytes) -> None:
+        token, text = made()
+        other, others_text = made()
+        key, _ = revoked_record(token.id, Revocation(NOW, "ops"))
+        book = book_of(token_record(token), token_record(other), (key, value))
+        with pytest.raises(TokenError, match="was revoked"):
+            book.holder(text, NOW)
+        assert book.state(token.id, NOW) == "revoked"
+        assert book.unreadable == 1
+        assert book.holder(others_text, NOW) == other
+
     def test_what_is_written_is_read_back(self) -> None:
         token, _ = made(lifetime=DAY, tenants=["b", "a"])
         again, _ = rotated(token, now=NOW, keep=DAY)

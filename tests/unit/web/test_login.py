@@ -51,6 +51,28 @@ async def test_a_token_becomes_a_cookie_that_every_worker_accepts(workers: Any, 
     assert await ask(workers[0], "GET", LIST, Cookie=cookie) == 401
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "is_secure"),
+    [
+        ("Origin", "https://{}", True),
+        ("Origin", "http://{}", False),
+        ("Referer", "https://{}/login", True),
+        ("Referer", "http://{}/login?https://", False),
+        ("X-Forwarded-Proto", "https", False),
+    ],
+)
+async def test_a_cookie_is_secure_where_the_browser_reached_a_proxy_over_tls(
+    workers: Any, token: str, name: str, value: str, is_secure: bool
+) -> None:
+    client = workers[0].client
+    headers = {name: value.format(f"{client.host}:{client.port}"), "Sec-Fetch-Site": "same-origin"}
+    response = await log_in(workers[0], token, **headers)
+    assert response.status == 303
+    assert ("Secure" in response.headers["Set-Cookie"]) == is_secure
+    async with client.post("/logout", headers=headers, allow_redirects=False) as left:
+        assert ("Secure" in left.headers["Set-Cookie"]) == is_secure
+
+
 async def test_a_wrong_token_sets_no_cookie_and_is_not_shown_or_logged(
     workers: Any, token: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 
 from light_scheduler.errors import FormatError
 
-from .records import PEER_SECRET_KEY, Revocation, Use, decode_peer_secret, decode_record, revoked_id
+from .records import (
+    PEER_SECRET_KEY,
+    Revocation,
+    Rotation,
+    Use,
+    decode_peer_secret,
+    decode_record,
+    revoked_id,
+    rotated_id,
+)
 from .tokens import Token, TokenError, parts_of
 
 log = logging.getLogger(__name__)
@@ -58,7 +67,10 @@ class AccessBook:
 
 
 def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
-    """Return what a compacted topic says of access; records of others are passed over."""
+    """Return what a compacted topic says of access; records of others are passed over.
+
+    `entries` are in the order of the topic: it decides between rotations of the same text.
+    """
     tokens: dict[str, Token] = {}
     revoked: dict[str, Revocation | None] = {}
     used: dict[str, int] = {}
@@ -71,12 +83,17 @@ def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
             log.warning("a token is not accepted: %s", error)
             if (id := revoked_id(key)) is not None:
                 revoked[id] = None
+            if (id := rotated_id(key)) is not None:
+                tokens.pop(id, None)  # its texts are not known
             continue
         if found is None:
             continue
         id, told = found
         if isinstance(told, Token):
             tokens[id] = told
+        elif isinstance(told, Rotation):
+            if id in tokens and tokens[id].secrets[-1].sha256 == told.before:
+                tokens[id] = replace(tokens[id], secrets=tuple(told.secrets))
         elif isinstance(told, Revocation):
             revoked[id] = told
         elif isinstance(told, Use):

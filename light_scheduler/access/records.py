@@ -1,17 +1,20 @@
 """Tokens as records of the tenants topic, which has records of others too. Pure.
 
-    token/{id}           a token, with the hashes of its texts
-    token/{id}/revoked   {"at": 1800000000000, "by": "..."}: the token is never accepted again
-    token/{id}/used      {"at": 1800000000000}: when it was used, at most some minutes ago
-    peer-secret          {"secret": "..."}: what workers sign their questions to each other with
+    token/{id}                   a token, with the hashes of its texts
+    token/{id}/rotation/{hash}   {"before": "...", "secrets": [...]}: its texts after a rotation
+    token/{id}/revoked           {"at": 1800000000000, "by": "..."}: the token is never accepted again
+    token/{id}/used              {"at": 1800000000000}: when it was used, at most some minutes ago
+    peer-secret                  {"secret": "..."}: what workers sign their questions to each other with
 
-A revocation has a key of its own, so nothing that is written to the token at the same time takes it back. Instants are
-UTC epoch ms.
+A revocation has a key of its own, so nothing that is written to the token at the same time takes it back. So does each
+rotation: it names the text that it follows (`before`), and counts if that is the token's newest one where the rotation
+stands in the topic. Of two rotations at once, all readers take the first. Instants are UTC epoch ms.
 """
 
 from __future__ import annotations
 
 import secrets
+from typing import Annotated
 
 import msgspec
 
@@ -28,6 +31,8 @@ PEER_SECRET_KEY = b"peer-secret"
 _PREFIX = "token/"
 _REVOKED = "revoked"
 _USED = "used"
+_ROTATION = "rotation/"
+_HASH_DIGITS = 16
 
 
 class Revocation(msgspec.Struct, frozen=True):
@@ -41,6 +46,13 @@ class Use(msgspec.Struct, frozen=True):
     """When a token was used."""
 
     at: int
+
+
+class Rotation(msgspec.Struct, frozen=True):
+    """The texts of a token after the one with the SHA-256 `before` was rotated."""
+
+    before: str
+    secrets: Annotated[list[TokenSecret], msgspec.Meta(min_length=1)]
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -70,6 +82,13 @@ def token_record(token: Token) -> Record:
     return f"{_PREFIX}{token.id}".encode(), _ENCODE(stored)
 
 
+def rotation_record(before: Token, after: Token) -> Record:
+    """Return the record of a rotation: the token before it, and with its new text."""
+    rotation = Rotation(before.secrets[-1].sha256, list(after.secrets))
+    name = after.secrets[-1].sha256[:_HASH_DIGITS]
+    return f"{_PREFIX}{after.id}/{_ROTATION}{name}".encode(), _ENCODE(rotation)
+
+
 def revoked_record(id: str, revocation: Revocation) -> Record:
     return f"{_PREFIX}{id}/{_REVOKED}".encode(), _ENCODE(revocation)
 
@@ -92,17 +111,22 @@ def decode_peer_secret(value: bytes) -> bytes:
 
 def revoked_id(key: bytes) -> str | None:
     """Return the id of the token that a record revokes, going by its key; None: it is no revocation."""
-    id, _, part = key.decode(errors="replace").removeprefix(_PREFIX).partition("/")
-    is_revocation = key.startswith(_PREFIX.encode()) and is_token_id(id) and part == _REVOKED
-    return id if is_revocation else None
+    id, part = _id_and_part(key)
+    return id if part == _REVOKED and is_token_id(id) else None
 
 
-def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Revocation | Use] | None:
+def rotated_id(key: bytes) -> str | None:
+    """Return the id of the token that a record rotates, going by its key; None: it is no rotation."""
+    id, part = _id_and_part(key)
+    return id if part.startswith(_ROTATION) and is_token_id(id) else None
+
+
+def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Rotation | Revocation | Use] | None:
     """Return a token's id and what a record says of it; None for a record of others. Raises FormatError."""
     name = key.decode(errors="replace")
     if not name.startswith(_PREFIX):
         return None
-    id, _, part = name.removeprefix(_PREFIX).partition("/")
+    id, part = _id_and_part(key)
     if not is_token_id(id):
         raise FormatError(f"{name!r} does not name a token")
     try:
@@ -110,6 +134,8 @@ def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Revocation | U
             return id, msgspec.json.decode(value, type=Revocation)
         if part == _USED:
             return id, msgspec.json.decode(value, type=Use)
+        if part.startswith(_ROTATION):
+            return id, msgspec.json.decode(value, type=Rotation)
         stored = msgspec.json.decode(value, type=_Stored)
     except _UNREADABLE:  # its text could repeat a hash
         raise FormatError(f"{name!r} is not a token of this version") from None
@@ -126,3 +152,10 @@ def decode_record(key: bytes, value: bytes) -> tuple[str, Token | Revocation | U
         stored.expires_at,
         tuple(stored.secrets),
     )
+
+
+def _id_and_part(key: bytes) -> tuple[str, str]:
+    """Return what may be a token's id, and what of the token a record is about; empty for a record of others."""
+    name = key.decode(errors="replace")
+    id, _, part = name.removeprefix(_PREFIX).partition("/") if name.startswith(_PREFIX) else ("", "", "")
+    return id, part

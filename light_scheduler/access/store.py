@@ -14,8 +14,17 @@ from light_scheduler.kafka.compacted import CompactedTopic, Entries, followed
 
 from .book import AccessBook, access_book
 from .identity import Role
-from .records import Record, Revocation, Use, new_peer_secret_record, revoked_record, token_record, used_record
-from .tokens import Token, TokenError, new_token, rotated
+from .records import (
+    Record,
+    Revocation,
+    Use,
+    new_peer_secret_record,
+    revoked_record,
+    rotation_record,
+    token_record,
+    used_record,
+)
+from .tokens import RotationConflict, Token, TokenError, new_token, rotated
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +67,19 @@ class TokenStore:
         return token, text
 
     async def rotate(self, id: str, *, keep: int) -> tuple[Token, Secret]:
-        """Give a token a new text; the one before is valid for `keep` ms. Raises TokenError, BrokerError."""
+        """Give a token a new text; the one before is valid for `keep` ms.
+
+        Raises TokenError, BrokerError, and RotationConflict if another rotation came first in the topic.
+        """
         async with self._changing:
-            token, text = rotated(self._valid(id), now=self._clock.now(), keep=keep)
-            await self._write([token_record(token)])
+            before = self._valid(id)
+            token, text = rotated(before, now=self._clock.now(), keep=keep)
+            await self._write([rotation_record(before, token)])
+            if token.secrets[-1] not in self._valid(id).secrets:
+                raise RotationConflict(
+                    f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
+                    "this rotation changed nothing. Rotate again if you need a text of your own"
+                )
         return token, text
 
     async def revoke(self, id: str, *, by: str) -> Token:

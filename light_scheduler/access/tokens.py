@@ -43,6 +43,10 @@ class TokenError(SchedulerError):
         self.reason = reason
 
 
+class RotationConflict(SchedulerError):
+    """A token was rotated by two at the same time: only the text of the other one is valid."""
+
+
 @dataclass(frozen=True)
 class TokenSecret:
     """The SHA-256 (hexadecimal) of a text. Instants are UTC epoch ms; `ends_at` None: it ends with the token."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -18,6 +19,9 @@ ORIGINAL_DUE = "retry-original-due"
 ORIGIN = "retry-of"
 """Headers of a message that `retry` has sent again: which attempt it is (from 2), when the first was due (UTC epoch
 ms), and the firing id of the first."""
+
+_READABLE_BYTES = 128
+_HASH_DIGITS = 32
 
 
 class Firing(Delivered, frozen=True, gc=False):
@@ -78,7 +82,22 @@ def again(firing: Delivered, initial: int, factor: float, longest: int, attempts
         (ORIGIN, origin.encode()),
     ]
     others = [header for header in firing.headers if header[0] not in given]
-    return Again(f"{origin}/retry/{attempt + 1}", min(delay, longest), [*others, *ours])
+    return Again(_retry_id(origin, attempt + 1), min(delay, longest), [*others, *ours])
+
+
+def _retry_id(origin: str, attempt: int) -> str:
+    """Return an id that is the same for the same attempt: workers refuse ids that are too long.
+
+    A long one has a hash in place of its end, and is no longer than the id of the first schedule, which was accepted.
+    """
+    ending = f"/retry/{attempt}"
+    whole = origin + ending
+    accepted, _, _ = origin.rpartition("@")
+    longest = max(len(accepted.encode()), _READABLE_BYTES)
+    if len(whole.encode()) <= longest:
+        return whole
+    ending = f"~{sha256(origin.encode()).hexdigest()[:_HASH_DIGITS]}{ending}"
+    return origin.encode()[: longest - len(ending)].decode(errors="ignore") + ending
 
 
 def original_due(firing: Delivered) -> int:

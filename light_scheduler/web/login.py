@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from hashlib import sha256
 from html import escape
 from http import HTTPStatus
 from urllib.parse import parse_qs
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from light_scheduler.access import TokenError
 from light_scheduler.access.jwks import KeysUnavailable
+from light_scheduler.access.tokens import parts_of
 from light_scheduler.clock import Clock
 
 from . import sessions
@@ -40,17 +42,19 @@ class LoginHandlers:
 
     async def log_in(self, request: web.Request) -> web.Response:
         now = self._clock.now()
-        if not self._attempts.allow(request.remote or "", now):
+        text = await _token_of(request)
+        attempt = now, request.remote or "", parts_of(text)[0] or sha256(text.encode()).hexdigest()
+        if not self._attempts.allow(attempt):
             wait = {"Retry-After": str(WINDOW_MS // 1_000)}
             return _page("Too many attempts. Try again in a minute.", HTTPStatus.TOO_MANY_REQUESTS, wait)
         try:
-            text = _token_in(await request.read())
             identity = await holder_of(text, self._access, now)
         except TokenError as error:
             log.info("a login from %s failed: the token %s", request.remote, error.reason)
             return _page(f"The token {error.reason}.", HTTPStatus.UNAUTHORIZED)
         except KeysUnavailable as error:
             return _page(f"{error}.", HTTPStatus.SERVICE_UNAVAILABLE)
+        self._attempts.succeeded(attempt)
         log.info("%s logged in from %s", identity.name, request.remote)
         response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/"})
         sessions.begin(response, request, text)
@@ -62,10 +66,12 @@ class LoginHandlers:
         return response
 
 
-def _token_in(body: bytes) -> str:
-    """Return the token in a form. Raises TokenError."""
+async def _token_of(request: web.Request) -> str:
+    """Return the token in a form; empty: there is none. Browsers say how long a form is: nothing long is read."""
+    length = request.content_length
+    body = await request.read() if length is not None and length <= LONGEST_FORM else b""
     try:
-        form = parse_qs(body.decode(), max_num_fields=5) if len(body) <= LONGEST_FORM else {}
+        form = parse_qs(body.decode(), max_num_fields=5)
     except ValueError:
         form = {}
     return form.get("token", [""])[0].strip()

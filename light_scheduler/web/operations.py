@@ -348,7 +348,12 @@ OPERATIONS = (
         "rotate_token",
         "Give a token a new text. The one before stays valid for a time.",
         NewTokenDocument,
-        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+        problems=(
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.NOT_FOUND,
+            HTTPStatus.CONFLICT,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ),
         parameters=RotateParameters,
         method="post",
     ),

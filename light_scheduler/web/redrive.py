@@ -95,7 +95,8 @@ class Redrive:
         target = letter.target_topic or ""
         if not self._limits.may_aim_at(target):  # whoever can write the dead letters can make one up
             raise _impossible(
-                f"Dead letter {found.name} is for {target}, an internal topic, which is not to be written to."
+                f"Dead letter {found.name} is for {target}, an internal topic: only the scheduler and Kafka write to "
+                "it."
             )
         refuse_reserved(request, target, worker.settings.reserved_topics)
         told, now = await self._told(found), worker.clock.now()

@@ -42,9 +42,18 @@ def _is_of_own_page(request: web.Request) -> bool:
 
 def begin(response: web.Response, request: web.Request, text: str) -> None:
     """Have a browser keep a token until it is closed."""
-    response.set_cookie(COOKIE, text, path="/", httponly=True, samesite="Strict", secure=request.secure)
+    response.set_cookie(COOKIE, text, path="/", httponly=True, samesite="Strict", secure=_is_secure(request))
 
 
 def end(response: web.Response, request: web.Request) -> None:
     """Have a browser forget its token."""
-    response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict", secure=request.secure)
+    response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict", secure=_is_secure(request))
+
+
+def _is_secure(request: web.Request) -> bool:
+    """Tell whether the browser reached this page over TLS, also where a proxy ends it.
+
+    The browser itself says so. Who makes it up gets a cookie that is sent over TLS only.
+    """
+    page: str = request.headers.get("Origin", "") or request.headers.get("Referer", "")
+    return request.secure or page.startswith("https://")

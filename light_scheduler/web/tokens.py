@@ -12,6 +12,7 @@ from aiohttp import web
 from msgspec import UNSET
 
 from light_scheduler.access import ANYONE, TokenError
+from light_scheduler.access.tokens import RotationConflict
 from light_scheduler.clock import Clock
 from light_scheduler.durations import parse_typed_duration
 from light_scheduler.errors import BrokerError
@@ -91,6 +92,8 @@ def _problems() -> Iterator[None]:
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, str(error), parameter=error.field, type=ProblemType.INVALID_TOKEN
         ) from None
+    except RotationConflict as error:
+        raise ProblemError(HTTPStatus.CONFLICT, f"{str(error)[0].upper()}{str(error)[1:]}.") from None
     except BrokerError as error:
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after_s=RETRY_AFTER_S) from None
 

@@ -10,8 +10,10 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.access import Role, service
+from light_scheduler.access.records import token_record
 from light_scheduler.access.service import AccessService
 from light_scheduler.access.store import TokenStore
+from light_scheduler.access.tokens import RotationConflict, new_token, parts_of
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError
 
@@ -86,6 +88,41 @@ async def test_a_use_is_not_lost_by_a_write_that_fails_and_is_written_once(
     access.used(token)
     await eventually(lambda: access.book.used[token.id] == NOW + service.NOTE_EVERY_MS, within=10)
     assert len([keys for keys in topic.writes if keys[0].endswith(b"/used")]) == 2
+
+
+class Apart:
+    """A topic as a worker sees it who has not read the newest records, until it writes itself."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.is_loaded = True
+        self.entries = dict(topic.entries)
+        self._topic = topic
+        self._changed: Callable[[], None] = lambda: None
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        changed()
+
+    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+        await self._topic.write_all(records)
+        self.entries = dict(self._topic.entries)
+        self._changed()
+
+
+async def test_of_two_workers_that_rotate_a_token_at_once_one_is_refused(clock: SettableClock) -> None:
+    topic = Topic()
+    token, old = new_token("shop", Role.READ, None, by="test", now=NOW)
+    await topic.write_all([token_record(token)])
+    stores = [TokenStore(Apart(topic), clock) for _ in range(2)]
+    for store in stores:
+        await store.follow(lambda: None)
+    rotation, text = await stores[0].rotate(token.id, keep=0)
+    with pytest.raises(RotationConflict, match="this rotation changed nothing"):
+        await stores[1].rotate(token.id, keep=0)
+    assert all(store.book.holder(text.reveal(), NOW) == rotation for store in stores)
+    again, newest = await stores[1].rotate(token.id, keep=1)
+    assert stores[1].book.holder(newest.reveal(), NOW) == stores[1].book.holder(text.reveal(), NOW) == again
+    assert parts_of(old.reveal())[1] not in {secret.sha256 for secret in again.secrets}
 
 
 async def test_a_topic_that_lost_all_tokens_leaves_the_door_closed_and_is_told_once(

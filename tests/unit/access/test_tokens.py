@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from light_scheduler.access import Identity, Right, Role, TokenError, Verdict
 from light_scheduler.access.book import access_book
-from light_scheduler.access.records import Revocation, Use, revoked_record, token_record, used_record
+from light_scheduler.access.records import Revocation, Use, revoked_record, rotation_record, token_record, used_record
 from light_scheduler.access.tokens import new_token, parts_of, rotated
 
 NOW = 1_800_000_000_000
@@ -96,6 +96,31 @@ def test_a_rotation_that_keeps_nothing_ends_the_old_text_at_once() -> None:
     again, _ = rotated(token, now=NOW, keep=0)
     with pytest.raises(TokenError):
         book_of(token_record(again)).holder(old, NOW)
+
+
+def test_of_two_rotations_of_one_text_the_first_in_the_topic_counts() -> None:
+    token, _ = made()
+    first, right = rotated(token, now=NOW, keep=DAY)
+    second, wrong = rotated(token, now=NOW, keep=0)
+    third, newest = rotated(first, now=NOW, keep=DAY)
+    base, *rotations = token_record(token), rotation_record(token, first), rotation_record(token, second)
+    book = book_of(base, *rotations)
+    assert book.tokens == {token.id: first}
+    assert book.holder(right.reveal(), NOW) == first
+    with pytest.raises(TokenError):
+        book.holder(wrong.reveal(), NOW)
+    after = book_of(base, *rotations, rotation_record(first, third))
+    assert after.holder(newest.reveal(), NOW) == after.holder(right.reveal(), NOW) == third
+    assert book_of(rotation_record(token, first)).tokens == {}
+
+
+def test_a_rotation_that_cannot_be_read_ends_all_texts_that_are_known() -> None:
+    token, text = made()
+    key, _ = rotation_record(token, rotated(token, now=NOW, keep=DAY)[0])
+    book = book_of(token_record(token), (key, b'{"before": "x", "secrets": []}'))
+    assert book.unreadable == 1
+    with pytest.raises(TokenError, match="is not a token"):
+        book.holder(text, NOW)
 
 
 def test_an_expired_token_is_not_rotated() -> None:

@@ -84,6 +84,24 @@ async def test_delays_grow_by_the_factor_up_to_the_longest() -> None:
     assert delays == [5_000 * 2**n for n in range(10)] + [HOUR, HOUR]
 
 
+@pytest.mark.parametrize("id", ["i" * 512, "\N{SNOWMAN}" * 170, "i" * 120], ids=["longest", "not ASCII", "short"])
+async def test_a_message_of_a_long_id_is_retried_under_an_id_that_is_no_longer(id: str) -> None:
+    scheduler = InMemoryScheduler(now=START)
+    for name in (id, id[:-1] + "x"):
+        await scheduler.schedule(name, b"", topic="jobs", after=0)
+    ids: list[list[str]] = []
+    for _ in range(3):
+        firings = scheduler.firings[-2:]
+        ids.append([(await scheduler.retry(firing, "jobs")).id for firing in firings])
+        assert ids[-1] == [(await scheduler.retry(firing, "jobs")).id for firing in firings], "twice is once"
+        await scheduler.advance(hours=1)
+        assert {firing.id for firing in scheduler.firings[-2:]} == set(ids[-1])
+    assert len(scheduler.firings) == 2 * 4
+    assert len({each for pair in ids for each in pair}) == 2 * 3
+    assert all(len(each.encode()) <= max(len(id.encode()), 128) for pair in ids for each in pair)
+    assert all(each.startswith(id[:15]) for pair in ids for each in pair)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"initial": "soon"}, {"longest": "-1s"}, {"factor": 0.5}, {"attempts": 0}],

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from light_scheduler.web.attempts import MOST_OF_ALL, MOST_OF_ONE, WINDOW_MS, Attempts
+from light_scheduler.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_TOKEN, WINDOW_MS, Attempts
 from light_scheduler.web.sessions import COOKIE
 
 NOW = 1_800_000_000_000
@@ -49,6 +49,28 @@ async def test_a_token_becomes_a_cookie_that_every_worker_accepts(workers: Any, 
         assert await ask(worker, "GET", LIST) == 401
     await workers[0].access.store.revoke(token.split("_")[1], by="test")
     assert await ask(workers[0], "GET", LIST, Cookie=cookie) == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secure"),
+    [
+        ("Origin", "https://{}", True),
+        ("Origin", "http://{}", False),
+        ("Referer", "https://{}/login", True),
+        ("Referer", "http://{}/login?https://", False),
+        ("X-Forwarded-Proto", "https", False),
+    ],
+)
+async def test_a_cookie_is_secure_where_the_browser_reached_a_proxy_over_tls(
+    workers: Any, token: str, name: str, value: str, is_secure: bool
+) -> None:
+    client = workers[0].client
+    headers = {name: value.format(f"{client.host}:{client.port}"), "Sec-Fetch-Site": "same-origin"}
+    response = await log_in(workers[0], token, **headers)
+    assert response.status == 303
+    assert ("Secure" in response.headers["Set-Cookie"]) == is_secure
+    async with client.post("/logout", headers=headers, allow_redirects=False) as left:
+        assert ("Secure" in left.headers["Set-Cookie"]) == is_secure
 
 
 async def test_a_wrong_token_sets_no_cookie_and_is_not_shown_or_logged(
@@ -106,26 +128,42 @@ async def test_logging_out_ends_the_cookie(workers: Any) -> None:
         assert response.status == 403
 
 
-async def test_logins_are_limited_in_rate(cluster: Any, workers: Any, token: str) -> None:
-    for _ in range(MOST_OF_ONE):
-        assert (await log_in(workers[0], "wrong")).status == 401
+async def test_logins_that_fail_are_limited_in_rate(cluster: Any, workers: Any, token: str) -> None:
+    other = await cluster.token("read", "default", name="other")
+    wrong = token[:-1] + ("A" if token[-1] != "A" else "B")
+    for _ in range(MOST_OF_TOKEN):
+        assert (await log_in(workers[0], wrong)).status == 401
     refused = await log_in(workers[0], token)
     assert (refused.status, refused.headers["Retry-After"]) == (429, "60")
+    assert (await log_in(workers[0], other)).status == 303, "somebody else behind the same proxy"
     cluster.clock.advance(WINDOW_MS)
     assert (await log_in(workers[0], token)).status == 303
 
 
-def test_many_addresses_together_have_a_limit_too() -> None:
-    attempts = Attempts()
-    assert all(attempts.allow(f"192.0.2.{number}", NOW) for number in range(MOST_OF_ALL))
-    assert not attempts.allow("198.51.100.1", NOW + WINDOW_MS - 1)
-    assert attempts.allow("198.51.100.1", NOW + WINDOW_MS)
+async def test_logins_that_succeed_are_not_limited(workers: Any, token: str) -> None:
+    for _ in range(MOST_OF_TOKEN + 1):
+        assert (await log_in(workers[0], token)).status == 303
 
 
-def test_one_address_leaves_room_for_others() -> None:
+def test_one_token_one_address_and_all_together_have_their_limits() -> None:
     attempts = Attempts()
-    assert [attempts.allow("a", NOW + number) for number in range(MOST_OF_ONE + 1)] == [True] * MOST_OF_ONE + [False]
-    assert attempts.allow("b", NOW)
+    assert [attempts.allow((NOW, "a", "t")) for _ in range(MOST_OF_TOKEN + 1)] == [True] * MOST_OF_TOKEN + [False]
+    assert attempts.allow((NOW, "b", "t"))
+    left = MOST_OF_ADDRESS - MOST_OF_TOKEN
+    assert [attempts.allow((NOW, "a", f"{number}")) for number in range(left + 1)] == [True] * left + [False]
+    left = MOST_OF_ALL - MOST_OF_ADDRESS - 1
+    assert all(attempts.allow((NOW, f"192.0.2.{number}", "t")) for number in range(left))
+    assert not attempts.allow((NOW + WINDOW_MS - 1, "c", "t"))
+    assert attempts.allow((NOW + WINDOW_MS, "c", "t"))
+
+
+def test_an_attempt_that_succeeded_does_not_count() -> None:
+    attempts = Attempts()
+    for number in range(2 * MOST_OF_TOKEN):
+        assert attempts.allow((NOW + number, "a", "t"))
+        attempts.succeeded((NOW + number, "a", "t"))
+    attempts.succeeded((NOW, "a", "t"))
+    assert [attempts.allow((NOW, "a", "t")) for _ in range(MOST_OF_TOKEN + 1)] == [True] * MOST_OF_TOKEN + [False]
 
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

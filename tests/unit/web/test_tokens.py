@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from yarl import URL
@@ -10,6 +11,7 @@ from yarl import URL
 from light_scheduler.access import Identity, Role, TokenError
 from light_scheduler.access.jwks import KeysUnavailable
 from light_scheduler.access.peers import PEER_HEADER, signed
+from light_scheduler.access.tokens import RotationConflict
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Requester
 from light_scheduler.web.peer_client import LOCAL_SCOPE, SCOPE_HEADER, authority_of
@@ -176,6 +178,17 @@ async def test_a_command_says_who_asked_for_it_and_from_where(cluster: Any, work
     assert len(records) == len(requests)
     for record in records:
         assert requester_of(record, secret) == Requester("shop", "127.0.0.1")
+
+
+async def test_a_rotation_that_comes_second_is_a_conflict(
+    workers: Any, admin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await workers[0].ask("POST", TOKENS, 201, {"name": "shop", "role": "read", "tenants": None}, headers=admin)
+    path = f"{TOKENS}/{made['about']['id']}/rotate"
+    monkeypatch.setattr(workers[0].access.store, "rotate", AsyncMock(side_effect=RotationConflict("token x was taken")))
+    problem = await workers[0].ask("POST", path, 409, headers=admin)
+    assert problem["type"].endswith(":conflict")
+    assert problem["detail"] == "Token x was taken."
 
 
 class Refusing:

@@ -1,4 +1,4 @@
-"""One application with two workers, and one Chromium, for all tests in a browser."""
+"""One application with a worker, and one Chromium, for all tests in a browser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize, async_playwright
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
 from support.application import Application
 from support.chromium import VARIABLE, find_chromium
 from support.dashboard import Dashboard
@@ -21,7 +21,7 @@ TIMEOUT_MS = 20_000
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def dashboard(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dashboard]:
-    """Return an application with two workers that run."""
+    """Return an application with a worker that runs."""
     application = await Application.create(kafka.bootstrap_servers, tmp_path_factory.mktemp("dashboard"))
     with contextlib.closing(application):
         await application.start_worker()
@@ -46,6 +46,7 @@ async def page(browser: Browser, dashboard: Dashboard) -> AsyncIterator[Page]:
     """Return an empty page of a new profile. What it reports as an error fails the test."""
     context = await browser.new_context(base_url=dashboard.worker.url, viewport=DESKTOP, timezone_id="Europe/Prague")
     context.set_default_timeout(TIMEOUT_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
     page = await context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))

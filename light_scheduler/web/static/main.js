@@ -4,10 +4,17 @@
  */
 
 import { request } from "./api.js";
+import { deadLetter } from "./dead_letter.js";
+import { deadLetters } from "./dead_letters.js";
+import { delays } from "./delays.js";
 import { h, replace } from "./elements.js";
+import { health } from "./health.js";
+import { newSchedule } from "./new_schedule.js";
 import { overview } from "./overview.js";
 import { partitions } from "./partitions.js";
 import { applyTheme, setTheme, setTimeMode, theme, THEMES, TIME_MODES, timeMode } from "./preferences.js";
+import { schedule } from "./schedule.js";
+import { schedules } from "./schedules.js";
 import { address, choice, empty, failure, loading } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
@@ -15,14 +22,32 @@ import { address, choice, empty, failure, loading } from "./widgets.js";
 /** @typedef {import("./types.d.ts").View} View */
 
 /** @type {Record<string, (context: Context) => View>} */
-const VIEWS = { overview, partitions };
+const VIEWS = {
+  overview,
+  schedules,
+  schedule,
+  new: newSchedule,
+  partitions,
+  "dead-letters": deadLetters,
+  "dead-letter": deadLetter,
+  delays,
+  health,
+};
 
 /** Views with their names in the navigation; those that need a token for all tenants are marked. */
 const NAVIGATION = [
   { view: "overview", name: "Overview", allTenants: true },
+  { view: "schedules", name: "Schedules" },
   { view: "partitions", name: "Partitions", allTenants: true },
+  { view: "dead-letters", name: "Dead letters" },
+  { view: "delays", name: "Delay rules", allTenants: true },
+  { view: "health", name: "Health", allTenants: true },
 ];
 
+/** The name of everyone while no token is needed. */
+const ANONYMOUS = "anonymous";
+
+const choices = h("div", { class: "choices" });
 const main = h("main", { id: "main", tabindex: -1 }, loading());
 const navigation = h("nav", { "aria-label": "Pages" });
 let leaving = new AbortController();
@@ -31,7 +56,11 @@ let leaving = new AbortController();
 function start(identity) {
   const links = NAVIGATION.filter(({ allTenants }) => !allTenants || identity.tenants === null);
   replace(navigation, ...links.map(({ view, name }) => h("a", { href: address(view), "data-view": view }, name)));
-  addEventListener("hashchange", () => show(identity));
+  if (identity.name !== ANONYMOUS) choices.append(logOut(identity.name));
+  addEventListener("hashchange", () => {
+    show(identity);
+    main.focus({ preventScroll: true });
+  });
   addEventListener("preferences", () => show(identity));
   show(identity);
 }
@@ -41,6 +70,7 @@ function start(identity) {
  * @param {Identity} identity
  */
 function show(identity) {
+  if (location.hash && !location.hash.startsWith("#/")) return;
   leaving.abort();
   leaving = new AbortController();
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
@@ -65,6 +95,12 @@ function unknown() {
   };
 }
 
+/** @param {string} name */
+function logOut(name) {
+  const button = h("button", { title: `Logged in as ${name}` }, "Log out");
+  return h("form", { method: "post", action: "/logout" }, button);
+}
+
 function shell() {
   const times = choice("Times", TIME_MODES, timeMode(), {
     onchange: (/** @type {Event} */ event) => {
@@ -75,8 +111,9 @@ function shell() {
   const themes = choice("Theme", THEMES, theme(), {
     onchange: (/** @type {Event} */ event) => setTheme(/** @type {HTMLSelectElement} */ (event.target).value),
   });
+  choices.append(times, themes);
   const home = h("a", { class: "home", href: "#/" }, "light-scheduler");
-  return [h("header", {}, home, navigation, h("div", { class: "choices" }, times, themes)), main];
+  return [h("header", {}, home, navigation, choices), main];
 }
 
 applyTheme();

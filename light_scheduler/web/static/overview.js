@@ -8,7 +8,7 @@ import { percentile, targetsOf, totals } from "./cluster.js";
 import { h } from "./elements.js";
 import { count, duration, MISSING, rate } from "./format.js";
 import { rates, showCluster } from "./live.js";
-import { KEPT_MS } from "./rates.js";
+import { KEPT_MS, RECENT_MS } from "./rates.js";
 import { troublesNotice } from "./troubles.js";
 import { address, empty, instant, loading, table, userText } from "./widgets.js";
 
@@ -101,7 +101,8 @@ function tile(name, value, unit, ...more) {
  */
 function chart(label, what, now) {
   const values = rates.samples.map((sample) => ({ at: sample.at, value: sample[what] ?? 0 }));
-  return lineChart(`${label}, since this page was opened, up to 10 minutes`, values, now - KEPT_MS, now);
+  const from = Math.max(now - KEPT_MS, Math.min(values[0]?.at ?? now, now - RECENT_MS));
+  return lineChart(`${label}, since this page was opened, up to 10 minutes`, values, from, now);
 }
 
 /** @param {number | null} ms */

@@ -5,7 +5,7 @@
 
 import { ApiError, queryString } from "./api.js";
 import { h } from "./elements.js";
-import { MISSING, time, utc } from "./format.js";
+import { local, MISSING, relative, time, utc } from "./format.js";
 import { timeMode } from "./preferences.js";
 import { pieces, shortened } from "./text.js";
 
@@ -21,6 +21,16 @@ const LONGEST_IN_A_LINE = 160;
 export function instant(at, now = Date.now()) {
   if (at == null) return h("span", { class: "missing" }, MISSING);
   return h("time", { title: utc(at) }, time(at, timeMode(), now));
+}
+
+/**
+ * Return an instant to the millisecond, in UTC if times are shown in UTC, and how far away it is.
+ * @param {number} at UTC epoch ms
+ * @param {number} [now] UTC epoch ms
+ */
+export function exactInstant(at, now = Date.now()) {
+  const exact = timeMode() === "utc" ? utc(at) : local(at);
+  return [h("time", { title: utc(at) }, exact), h("span", { class: "note" }, relative(at, now))];
 }
 
 /**
@@ -156,7 +166,6 @@ export function loading(what = "Loading…") {
  * @param {unknown} error
  */
 export function failure(error) {
-  if (!(error instanceof ApiError)) console.error(error);
   const missing = error instanceof ApiError ? error.problem?.missing ?? [] : [];
   return h(
     "div",

@@ -12,12 +12,14 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check
 UV_VERSION := 0.13.8
 # Without its announcement of other products.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
+# What it keeps goes with the other things that tools leave behind, and it asks nobody for news.
+DENO := DENO_DIR=build/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 # For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
 # More processes than two cores have room for: most of them wait for Kafka most of the time.
 ARGS ?= --numprocesses 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint audit format docs setup lock clean distclean
+.PHONY: help demo up test lint audit format docs setup browser lock clean distclean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -40,6 +42,9 @@ lint: $(STAMP) ## Check style, security, types, the direction of imports, and th
 	@$(BIN)/mypy -p light_scheduler
 	@MYPYPATH=tests $(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
 	@$(BIN)/lint-imports
+	@$(DENO) fmt --quiet --check
+	@$(DENO) lint --quiet
+	@$(DENO) check --quiet light_scheduler/web/static/*.js tests/dashboard/*.js
 	@$(MKDOCS) build
 
 # Its exit code is lost in make's own: 2 for every failure.
@@ -49,6 +54,7 @@ audit: $(STAMP) ## Check what is shipped: vulnerabilities, licences, bill of mat
 format: $(STAMP) ## Lay the code out and mend what can be mended by itself.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(DENO) fmt --quiet
 
 docs: $(STAMP) ## Write the documents that are made from the code, and build the site in build/site.
 	@$(BIN)/python scripts/configuration_docs.py
@@ -58,6 +64,9 @@ docs: $(STAMP) ## Write the documents that are made from the code, and build the
 
 setup: $(STAMP) ## Make .venv, with exactly what requirements.lock says.
 	@:
+
+browser: $(STAMP) ## Install Chromium for tests/browser, unless there is one.
+	@$(BIN)/python scripts/browser.py
 
 # Makes .venv unless there is one with a Python that works and is new enough.
 define make-venv

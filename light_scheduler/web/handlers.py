@@ -17,7 +17,10 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .answers import etag, schedule_path
 from .caught_up import caught_up
+from .cluster_document import IdentityDocument
+from .cluster_state import ClusterHandlers
 from .commands import CommandHandlers
+from .dashboard import DASHBOARD_PATH, DashboardHandlers
 from .dead_letters import DeadLetterHandlers
 from .delays import DelayHandlers
 from .dispatch import Dispatch
@@ -25,6 +28,7 @@ from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.operations import with_etf1
+from .guard import IDENTITY
 from .history import HistoryHandlers
 from .idempotency import Idempotency
 from .login import LoginHandlers
@@ -78,6 +82,7 @@ class Handlers:
         self._idempotency = Idempotency(worker.commands, worker.settings.topics.idempotency, worker.clock)
         self._etf1 = Etf1Handlers(worker, self._lists, self._work)
         self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
+        dashboard = DashboardHandlers()
         self._parts = (
             self,
             self._etf1,
@@ -91,10 +96,13 @@ class Handlers:
             DelayHandlers(worker.delays, worker.peers),
             TenantHandlers(worker.tenants),
             TokenHandlers(worker.access, worker.clock),
+            ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock),
+            dashboard,
         )
         self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}
         logins = LoginHandlers(worker.access, worker.clock)
         self._pages = (
+            ("GET", DASHBOARD_PATH, "dashboard_file", dashboard.dashboard_file),
             ("GET", LOGIN_PATH, "login", logins.login),
             ("POST", LOGIN_PATH, "log_in", logins.log_in),
             ("POST", LOG_OUT_PATH, "log_out", logins.log_out),
@@ -198,9 +206,10 @@ class Handlers:
         """Return the node if a request is for all of its processes; None: it is for this one."""
         return None if is_local(request) else self._node
 
-    async def index(self, request: web.Request) -> web.Response:
-        del request
-        return web.Response(text=_INDEX, content_type="text/html")
+    async def identity(self, request: web.Request) -> web.Response:
+        identity = request[IDENTITY]
+        tenants = None if identity.tenants is None else sorted(identity.tenants)
+        return _json(IdentityDocument(name=identity.name, role=identity.role, tenants=tenants, version=VERSION))
 
     async def _own_matches(self, tenant: str, id: str) -> OwnMatches:
         return await own_matches(await caught_up(self._worker.lanes), tenant, id)
@@ -214,23 +223,3 @@ class Handlers:
 
 def _json(document: msgspec.Struct, headers: Mapping[str, str] | None = None) -> web.Response:
     return web.Response(body=msgspec.json.encode(document), headers=headers, content_type=JSON_MEDIA_TYPE)
-
-
-_LINKS = "".join(
-    f'<li><a href="{operation.path}">{operation.path}</a> {operation.summary}</li>\n'
-    for operation in OPERATIONS
-    if operation.method == "get" and "{" not in operation.path and operation.path != "/"
-)
-
-_INDEX = f"""<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>light-scheduler {VERSION}</title></head>
-<body>
-<h1>light-scheduler {VERSION}</h1>
-<ul>
-<li><a href="/api/v1/tenants/default/schedules?sort=due">/api/v1/tenants/default/schedules</a>
-Pending schedules of the tenant "default" over the whole cluster, by due time.</li>
-{_LINKS}</ul>
-</body>
-</html>
-"""

@@ -15,6 +15,7 @@ from light_scheduler.model import Result
 from light_scheduler.model.tenant_rules import TenantRules
 
 from .answers import IDEMPOTENCY_KEY
+from .cluster_document import ClusterDocument, IdentityDocument
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
 from .dead_letters import DeadLetterParameters
 from .documents import (
@@ -365,6 +366,13 @@ OPERATIONS = (
         problems=(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
         method="delete",
     ),
+    Operation(
+        "/api/v1/cluster",
+        "cluster",
+        "Show all workers, their partitions, and which of them do not answer. At most one second old.",
+        ClusterDocument,
+    ),
+    Operation("/api/v1/identity", "identity", "Show the name, role and tenants of the token.", IdentityDocument),
     Operation("/api/v1/openapi.json", "openapi", "This description.", None),
     Operation("/live", "live", "Check that the process answers.", LiveDocument),
     Operation(
@@ -384,5 +392,5 @@ OPERATIONS = (
         None,
         media_type=CONTENT_TYPE_LATEST,
     ),
-    Operation("/", "index", "A page with links to these resources.", None, media_type="text/html"),
+    Operation("/", "index", "The dashboard, for browsers.", None, media_type="text/html"),
 )

@@ -50,9 +50,12 @@ RIGHTS: Mapping[str, Right] = {
     "preview_command": _READ,
     "dry_run": _READ,
     "openapi": _READ,
+    "identity": _READ,
     "index": _READ,
+    "dashboard_file": _READ,
     # The figures and names of all tenants.
     "info": _READ_ALL,
+    "cluster": _READ_ALL,
     "metrics": _METRICS,
     "list_tenants": _READ_ALL,
     "list_delays": _READ_ALL,

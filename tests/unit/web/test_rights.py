@@ -24,10 +24,18 @@ ONCE = {"trigger": {"at": NOW + DAY}, "target": {"topic": "out"}, "payload": {"t
 
 # What is expected, told by path and not by the table that is tested. Other paths name a tenant.
 OPEN = {"/live", "/ready"}
-FOR_ANY_TENANT = {"/", "/api/v1/openapi.json", "/api/v1/preview", "/api/v1/dry-run", "/api/v1/dead-letters"}
+FOR_ANY_TENANT = {
+    "/",
+    "/api/v1/identity",
+    "/api/v1/openapi.json",
+    "/api/v1/preview",
+    "/api/v1/dry-run",
+    "/api/v1/dead-letters",
+}
 OF_ONE_TENANT = {"/api/v1/dead-letters/{letter}", "/api/v1/dead-letters/{letter}/redrive"}
 FOR_ALL_TENANTS = {
     "/info",
+    "/api/v1/cluster",
     "/api/v1/tenants",
     "/api/v1/delays",
     "/api/v1/delays/{name}",
@@ -106,7 +114,7 @@ def operations(*tenants: str) -> Iterator[Asked]:
 
 
 def test_each_operation_has_one_right_and_each_right_an_operation() -> None:
-    pages = {"login", "log_in", "log_out"}
+    pages = {"login", "log_in", "log_out", "dashboard_file"}
     assert {each.name for each in (*OPERATIONS, *ETF1_OPERATIONS)} | pages == RIGHTS.keys()
     known = OPEN | FOR_ANY_TENANT | OF_ONE_TENANT | FOR_ALL_TENANTS | FOR_ADMINS | {"/metrics"}
     assert {path for path in PATHS if "{tenant}" not in path} == known

@@ -1,0 +1,82 @@
+/**
+ * Requests to the worker that served this page. It answers for the whole cluster.
+ * @module
+ */
+
+/** @typedef {import("./types.d.ts").Problem} Problem */
+
+/** A request that failed. `problem` is null if there was no answer. */
+export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {Problem | null} problem
+   */
+  constructor(message, problem) {
+    super(message);
+    this.problem = problem;
+  }
+
+  get status() {
+    return this.problem?.status ?? 0;
+  }
+}
+
+/**
+ * Return the JSON of an answer, null if there is none. Throws ApiError; without a valid login, the page goes to /login.
+ * @param {string} path
+ * @param {{ method?: string, body?: unknown, signal?: AbortSignal }} [options]
+ * @returns {Promise<any>}
+ */
+export async function request(path, { method = "GET", body, signal } = {}) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      signal,
+      credentials: "same-origin",
+      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError("This worker does not answer. The page tries again.", null);
+  }
+  if (response.status === 401) location.assign("/login");
+  if (response.ok) return response.status === 204 ? null : await response.json();
+  throw await failure(response);
+}
+
+/** @param {Response} response */
+async function failure(response) {
+  try {
+    /** @type {Problem} */
+    const problem = await response.json();
+    return new ApiError(problem.detail, problem);
+  } catch {
+    const { status, statusText: title } = response;
+    return new ApiError(`The worker answered ${status}.`, { status, title, detail: title, type: "about:blank" });
+  }
+}
+
+/**
+ * Return the path of the schedules of a tenant, or of one of them. Browsers cannot ask for the ids "." and "..".
+ * @param {string} tenant
+ * @param {string} [id]
+ */
+export function schedulesPath(tenant, id) {
+  const list = `/api/v1/tenants/${encodeURIComponent(tenant)}/schedules`;
+  return id === undefined ? list : `${list}/${encodeURIComponent(id)}`;
+}
+
+/**
+ * Return a query string of what is not empty, with its question mark.
+ * @param {Record<string, string | number | null | undefined>} parameters
+ */
+export function queryString(parameters) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined && value !== "") query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text ? `?${text}` : "";
+}

@@ -1,0 +1,47 @@
+/**
+ * A small line chart of what was measured while the page was open.
+ * @module
+ */
+
+import { svg } from "./elements.js";
+
+const WIDTH = 240;
+const HEIGHT = 44;
+
+/**
+ * Return the corners of a line through values at instants, as SVG's `points`. Pure.
+ * @param {{ at: number, value: number }[]} values
+ * @param {number} from UTC epoch ms, at the left edge
+ * @param {number} to UTC epoch ms, at the right edge
+ */
+export function corners(values, from, to) {
+  const most = Math.max(1, ...values.map(({ value }) => value));
+  return values
+    .map(({ at, value }) => {
+      const x = ((at - from) / (to - from)) * WIDTH;
+      const y = HEIGHT - 2 - (value / most) * (HEIGHT - 4);
+      return `${x.toFixed(1)},${y.toFixed(1)}`;
+    })
+    .join(" ");
+}
+
+/**
+ * Return a line chart; `label` says in words what it shows.
+ * @param {string} label
+ * @param {{ at: number, value: number }[]} values
+ * @param {number} from
+ * @param {number} to
+ */
+export function lineChart(label, values, from, to) {
+  return svg(
+    "svg",
+    {
+      class: "chart",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": label,
+    },
+    svg("polyline", { points: corners(values, from, to), "vector-effect": "non-scaling-stroke" }),
+  );
+}

@@ -1,0 +1,90 @@
+/**
+ * Commands from what is shown or typed. Pure.
+ * @module
+ */
+
+import { parseInstant } from "./instants.js";
+
+/** @typedef {import("./types.d.ts").ScheduleDetail} ScheduleDetail */
+/** @typedef {"once" | "every" | "cron"} Kind */
+/** @typedef {{ kind: Kind, at: string, every: string, cron: string, dialect: string, timezone: string }} TypedTrigger */
+
+/**
+ * Return what is typed as the trigger of a command. Throws Error if it is incomplete or no instant.
+ * @param {TypedTrigger} typed
+ * @param {number} now UTC epoch ms
+ */
+export function triggerOf({ kind, at, every, cron, dialect, timezone }, now) {
+  if (kind === "once") {
+    const instant = parseInstant(at, now);
+    if (instant === null) throw new Error("Write when it fires, such as +15m or 2030-01-31 09:00.");
+    return { at: instant };
+  }
+  if (kind === "every") {
+    if (!every.trim()) throw new Error("Write an interval, such as 90s, 15m or 2h.");
+    return { every: every.trim() };
+  }
+  if (!cron.trim()) throw new Error("Write a cron expression, such as 0 9 * * 1-5.");
+  return { cron: cron.trim(), cron_dialect: dialect, timezone: timezone.trim() || "UTC" };
+}
+
+/**
+ * Return labels from "team=billing, kind=reminder". Throws Error if one has no value.
+ * @param {string} text
+ * @returns {Record<string, string>}
+ */
+export function labelsOf(text) {
+  const pairs = text.split(",").map((pair) => pair.trim()).filter(Boolean);
+  return Object.fromEntries(pairs.map((pair) => {
+    const at = pair.indexOf("=");
+    if (at < 1) throw new Error(`The label "${pair}" has no value. Write name=value.`);
+    return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
+  }));
+}
+
+/**
+ * Return the command that schedules again what was cancelled, or null if that would not be the same: headers that are repeated or are not
+ * text, firings that wait for their completion, or a series that counts its firings and has begun.
+ * @param {ScheduleDetail} found
+ */
+export function againOf(found) {
+  const { headers, trigger, target, awaiting, sequence, state } = found;
+  const texts = headers.flatMap(({ name, value }) =>
+    value === null || value.text !== undefined ? [[name, value === null ? null : value.text]] : []
+  );
+  const isWhole = texts.length === headers.length && new Set(headers.map(({ name }) => name)).size === headers.length;
+  const countsFirings = trigger.max_firings !== undefined || trigger.backoff !== undefined;
+  if (!isWhole || awaiting.length || (countsFirings && sequence > 1)) return null;
+  const { acknowledgement: completion } = found;
+  const isRate = trigger.every !== undefined && found.due !== null;
+  return {
+    trigger: isRate ? { ...trigger, start: found.due } : trigger,
+    target: {
+      topic: target.topic,
+      ...(target.key_base64 === undefined ? { key: target.key } : { key_base64: target.key_base64 }),
+      ...(target.partition === null ? {} : { partition: target.partition }),
+      headers: Object.fromEntries(texts),
+    },
+    payload: found.payload,
+    labels: found.labels,
+    priority: found.priority,
+    misfire: found.misfire,
+    misfire_grace: found.misfire_grace,
+    ...(found.ttl === null ? {} : { ttl: found.ttl }),
+    ...(state === "paused" ? { paused: true } : {}),
+    ...(completion === null ? {} : {
+      ack_timeout: completion.timeout,
+      max_attempts: completion.max_attempts,
+      overlap: completion.overlap,
+    }),
+    on_conflict: "fail",
+  };
+}
+
+/**
+ * Tell whether a token may change schedules of its tenants.
+ * @param {import("./types.d.ts").Identity} identity
+ */
+export function mayWrite({ role }) {
+  return role === "write" || role === "admin";
+}

@@ -1,0 +1,38 @@
+/**
+ * Instants as people type them. Pure.
+ * @module
+ */
+
+const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * Return what is typed as epoch ms: "+2h" and "-1d" are seen from now, "2030-01-31 09:00" is in the time zone of this machine,
+ * with an offset or Z it is where that says, and a whole number is epoch ms. What is empty is null.
+ * Throws Error if it is nothing of that kind.
+ * @param {string} text
+ * @param {number} now UTC epoch ms
+ * @returns {number | null}
+ */
+export function parseInstant(text, now) {
+  const typed = text.trim();
+  if (!typed) return null;
+  if (/^\d{10,}$/.test(typed)) return Number(typed);
+  const distance = /^([+-])(\d+(?:\.\d+)?)\s*([smhd])$/.exec(typed);
+  if (distance) {
+    const unit = UNITS[/** @type {keyof typeof UNITS} */ (distance[3])];
+    return Math.round(now + Number(distance[1] + distance[2]) * unit);
+  }
+  const date = /^\d{4}-\d{2}-\d{2}/.test(typed) ? Date.parse(withTime(typed)) : NaN;
+  if (Number.isNaN(date)) {
+    throw new Error(`"${typed}" is no instant. Write 2030-01-31 09:00, 2030-01-31T09:00Z, +2h or -1d.`);
+  }
+  return date;
+}
+
+/**
+ * A date alone would be in UTC, unlike one with a time.
+ * @param {string} typed
+ */
+function withTime(typed) {
+  return typed.length === 10 ? `${typed}T00:00` : typed.replace(" ", "T");
+}

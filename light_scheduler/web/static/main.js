@@ -1,0 +1,125 @@
+/**
+ * The shell: navigation, choices for all pages, and the view that the address names.
+ * @module
+ */
+
+import { request } from "./api.js";
+import { deadLetter } from "./dead_letter.js";
+import { deadLetters } from "./dead_letters.js";
+import { delays } from "./delays.js";
+import { h, replace } from "./elements.js";
+import { health } from "./health.js";
+import { newSchedule } from "./new_schedule.js";
+import { overview } from "./overview.js";
+import { partitions } from "./partitions.js";
+import { applyTheme, setTheme, setTimeMode, theme, THEMES, TIME_MODES, timeMode } from "./preferences.js";
+import { schedule } from "./schedule.js";
+import { schedules } from "./schedules.js";
+import { address, choice, empty, failure, loading } from "./widgets.js";
+
+/** @typedef {import("./types.d.ts").Context} Context */
+/** @typedef {import("./types.d.ts").Identity} Identity */
+/** @typedef {import("./types.d.ts").View} View */
+
+/** @type {Record<string, (context: Context) => View>} */
+const VIEWS = {
+  overview,
+  schedules,
+  schedule,
+  new: newSchedule,
+  partitions,
+  "dead-letters": deadLetters,
+  "dead-letter": deadLetter,
+  delays,
+  health,
+};
+
+/** Views with their names in the navigation; those that need a token for all tenants are marked. */
+const NAVIGATION = [
+  { view: "overview", name: "Overview", allTenants: true },
+  { view: "schedules", name: "Schedules" },
+  { view: "partitions", name: "Partitions", allTenants: true },
+  { view: "dead-letters", name: "Dead letters" },
+  { view: "delays", name: "Delay rules", allTenants: true },
+  { view: "health", name: "Health", allTenants: true },
+];
+
+/** The name of everyone while no token is needed. */
+const ANONYMOUS = "anonymous";
+
+const choices = h("div", { class: "choices" });
+const main = h("main", { id: "main", tabindex: -1 }, loading());
+const navigation = h("nav", { "aria-label": "Pages" });
+let leaving = new AbortController();
+
+/** @param {Identity} identity */
+function start(identity) {
+  const links = NAVIGATION.filter(({ allTenants }) => !allTenants || identity.tenants === null);
+  replace(navigation, ...links.map(({ view, name }) => h("a", { href: address(view), "data-view": view }, name)));
+  if (identity.name !== ANONYMOUS) choices.append(logOut(identity.name));
+  addEventListener("hashchange", () => {
+    show(identity);
+    main.focus({ preventScroll: true });
+  });
+  addEventListener("preferences", () => show(identity));
+  show(identity);
+}
+
+/**
+ * Show the view of the address; a token for some tenants has no overview, and begins with what follows it.
+ * @param {Identity} identity
+ */
+function show(identity) {
+  if (location.hash && !location.hash.startsWith("#/")) return;
+  leaving.abort();
+  leaving = new AbortController();
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const first = navigation.querySelector("a")?.dataset.view ?? "";
+  const name = path || first;
+  for (const link of navigation.querySelectorAll("a")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const context = { identity, query: new URLSearchParams(query ?? ""), signal: leaving.signal };
+  const view = Object.hasOwn(VIEWS, name) ? VIEWS[name](context) : unknown();
+  document.title = `${view.title} · light-scheduler`;
+  replace(main, h("h1", {}, view.title), view.node);
+  scrollTo(0, 0);
+}
+
+/** @returns {View} */
+function unknown() {
+  return {
+    title: "No such page",
+    node: empty("There is no page with this address.", h("a", { href: "#/" }, "Start page")),
+  };
+}
+
+/** @param {string} name */
+function logOut(name) {
+  const button = h("button", { title: `Logged in as ${name}` }, "Log out");
+  return h("form", { method: "post", action: "/logout" }, button);
+}
+
+function shell() {
+  const times = choice("Times", TIME_MODES, timeMode(), {
+    onchange: (/** @type {Event} */ event) => {
+      setTimeMode(/** @type {HTMLSelectElement} */ (event.target).value);
+      dispatchEvent(new Event("preferences"));
+    },
+  });
+  const themes = choice("Theme", THEMES, theme(), {
+    onchange: (/** @type {Event} */ event) => setTheme(/** @type {HTMLSelectElement} */ (event.target).value),
+  });
+  choices.append(times, themes);
+  const home = h("a", { class: "home", href: "#/" }, "light-scheduler");
+  return [h("header", {}, home, navigation, choices), main];
+}
+
+applyTheme();
+replace(/** @type {Element} */ (document.getElementById("shell")), ...shell());
+try {
+  start(await request("/api/v1/identity"));
+} catch (error) {
+  replace(main, failure(error));
+}

@@ -1,0 +1,180 @@
+/**
+ * The explorer: pending schedules of a tenant. Its filters are in the address, so a list can be kept, sent and gone back to.
+ * @module
+ */
+
+import { queryString, request, schedulesPath } from "./api.js";
+import { h, replace } from "./elements.js";
+import { count, plural, trigger } from "./format.js";
+import { mayWrite } from "./definition.js";
+import { parseInstant } from "./instants.js";
+import { timeMode } from "./preferences.js";
+import { tenantField } from "./tenants.js";
+import { address, badge, choice, empty, failure, field, instant, loading, table, userText } from "./widgets.js";
+
+/** @typedef {import("./types.d.ts").Context} Context */
+/** @typedef {import("./types.d.ts").Schedule} Schedule */
+/** @typedef {import("./types.d.ts").SchedulePage} SchedulePage */
+
+const LIMIT = 50;
+const MOST_REQUESTS = 25;
+const FILTERS = ["id_prefix", "label", "state", "target_topic", "due_from", "due_to", "sort"];
+const STATES = { "": "All", pending: "Pending", paused: "Paused", awaiting: "Awaiting completion" };
+const ORDERS = { due: "Due", id: "Id" };
+
+const COLUMNS = [
+  { name: "Id" },
+  { name: "State" },
+  { name: "Next due" },
+  { name: "Trigger" },
+  { name: "Target" },
+  { name: "Labels" },
+  { name: "Version", number: true },
+];
+
+/**
+ * @param {Context} context
+ * @returns {import("./types.d.ts").View}
+ */
+export function schedules(context) {
+  const results = h("div", {}, loading());
+  void fillIn(results, context);
+  return { title: "Schedules", node: h("div", {}, filters(context), results) };
+}
+
+/**
+ * Return what the address asks for; a tenant and an order are always there.
+ * @param {Context} context
+ * @returns {Record<string, string> & { tenant: string, sort: string, due_from: string, due_to: string }}
+ */
+function asked({ query, identity }) {
+  const value = (/** @type {string} */ name) => query.get(name) ?? "";
+  return {
+    ...Object.fromEntries(FILTERS.map((name) => [name, value(name)])),
+    tenant: value("tenant") || (identity.tenants?.[0] ?? "default"),
+    sort: value("sort") || "due",
+    due_from: value("due_from"),
+    due_to: value("due_to"),
+  };
+}
+
+/** @param {Context} context */
+function filters(context) {
+  const { query, identity } = context;
+  const { tenant, sort } = asked(context);
+  const value = (/** @type {string} */ name) => query.get(name) ?? "";
+  const when = { placeholder: "+2h or 2030-01-31" };
+  return h(
+    "form",
+    { class: "filters", role: "search", onsubmit: search },
+    tenantField(identity, tenant),
+    field("Id begins with", { name: "id_prefix", value: value("id_prefix") }),
+    field("Labels", { name: "label", value: value("label"), placeholder: "team=billing" }),
+    field("Target topic", { name: "target_topic", value: value("target_topic") }),
+    choice("State", STATES, value("state"), { name: "state" }),
+    field("Due from", { name: "due_from", value: value("due_from"), ...when }),
+    field("Due before", { name: "due_to", value: value("due_to"), ...when }),
+    choice("Order", ORDERS, sort, { name: "sort" }),
+    h("button", { class: "main" }, "Search"),
+    h("a", { href: address("schedules", { tenant }) }, "Clear"),
+    mayWrite(identity) && h("a", { class: "button", href: address("new", { tenant }) }, "New schedule"),
+  );
+}
+
+/** @param {SubmitEvent} event */
+function search(event) {
+  event.preventDefault();
+  const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
+  const values = Object.fromEntries([...data].map(([name, value]) => [name, String(value).trim()]));
+  const next = address("schedules", values);
+  if (next === location.hash) dispatchEvent(new Event("preferences"));
+  else location.hash = next;
+}
+
+/**
+ * @param {Element} results
+ * @param {Context} context
+ */
+async function fillIn(results, context) {
+  const { tenant, ...parameters } = asked(context);
+  try {
+    const now = Date.now();
+    const times = { due_from: parseInstant(parameters.due_from, now), due_to: parseInstant(parameters.due_to, now) };
+    const progress = (/** @type {number} */ requests) =>
+      replace(results, loading(`Searching… ${plural(requests, "request")} without a match so far.`));
+    const page = await firstRows(
+      schedulesPath(tenant),
+      { ...parameters, ...times, limit: LIMIT, cursor: context.query.get("cursor") },
+      context.signal,
+      progress,
+    );
+    replace(results, list(page, context), pages(page, context));
+  } catch (error) {
+    if (!context.signal.aborted) replace(results, failure(error));
+  }
+}
+
+/**
+ * A page can be empty although there are more rows: follow its cursor until there is a row, for a while.
+ * @param {string} path
+ * @param {Record<string, string | number | null>} parameters
+ * @param {AbortSignal} signal
+ * @param {(requests: number) => void} progress
+ * @returns {Promise<SchedulePage>}
+ */
+async function firstRows(path, parameters, signal, progress) {
+  for (let requests = 1;; requests += 1) {
+    /** @type {SchedulePage} */
+    const page = await request(path + queryString(parameters), { signal });
+    if (page.schedules.length || page.next_cursor === null || requests === MOST_REQUESTS) return page;
+    progress(requests);
+    parameters = { ...parameters, cursor: page.next_cursor };
+  }
+}
+
+/**
+ * @param {SchedulePage} page
+ * @param {Context} context
+ */
+function list(page, context) {
+  const isFiltered = FILTERS.some((name) => name !== "sort" && context.query.get(name));
+  if (page.schedules.length) return table("Schedules", COLUMNS, page.schedules.map(row));
+  if (page.next_cursor !== null) return empty("No match so far. There is more to search.");
+  if (isFiltered) return empty("No schedule matches.");
+  return empty("This tenant has no pending schedules.");
+}
+
+/** @param {Schedule} schedule */
+function row(schedule) {
+  const { tenant, id, state, due, target, labels, version } = schedule;
+  return [
+    h("a", { href: address("schedule", { tenant, id }) }, userText(id)),
+    badge(state),
+    instant(due),
+    schedule.trigger.at === undefined ? userText(trigger(schedule.trigger, timeMode(), Date.now())) : "once",
+    userText(target.topic),
+    Object.entries(labels).map(([name, value]) => h("span", { class: "label" }, userText(`${name}=${value}`, 60))),
+    count(version),
+  ];
+}
+
+/**
+ * @param {SchedulePage} page
+ * @param {Context} context
+ */
+function pages(page, context) {
+  const parameters = Object.fromEntries(context.query);
+  const { cursor, ...first } = parameters;
+  return h(
+    "p",
+    { class: "pages" },
+    page.total !== null && h("span", {}, plural(page.total, "schedule")),
+    cursor && h("a", { href: address("schedules", first) }, "First page"),
+    page.next_cursor !== null &&
+      h(
+        "a",
+        { href: address("schedules", { ...first, cursor: page.next_cursor }) },
+        page.schedules.length ? "Next page" : "Search on",
+      ),
+  );
+}

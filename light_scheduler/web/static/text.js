@@ -1,0 +1,49 @@
+/**
+ * Text of users: ids, labels, payloads. Whatever is in it stays text, and what cannot be seen is named. Pure.
+ * @module
+ */
+
+/** @typedef {{ text: string, hidden: boolean }} Piece A stretch of text; a hidden one stands for a character. */
+
+// Control characters, soft hyphen, marks that change the direction, zero-width characters, separators, tags, halves of
+// surrogate pairs. Line feeds and tabs only where there is one line.
+const HIDDEN =
+  // deno-lint-ignore no-control-regex
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Cs}/u;
+const HIDDEN_IN_A_LINE = new RegExp(`[\\n\\t]|${HIDDEN.source}`, "u");
+
+/**
+ * Split text at characters that cannot be seen; each of those is named by its code point: U+202E.
+ * @param {string} text
+ * @param {{ lines?: boolean }} [options] `lines`: line feeds and tabs are shown as such.
+ * @returns {Piece[]}
+ */
+export function pieces(text, { lines = false } = {}) {
+  const found = new RegExp((lines ? HIDDEN : HIDDEN_IN_A_LINE).source, "gu");
+  /** @type {Piece[]} */
+  const result = [];
+  let from = 0;
+  for (const match of text.matchAll(found)) {
+    if (match.index > from) result.push({ text: text.slice(from, match.index), hidden: false });
+    result.push({ text: codePoint(match[0]), hidden: true });
+    from = match.index + match[0].length;
+  }
+  if (from < text.length) result.push({ text: text.slice(from), hidden: false });
+  return result;
+}
+
+/** @param {string} character */
+function codePoint(character) {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/**
+ * Return text of at most so many characters, with an ellipsis if some are left out.
+ * @param {string} text
+ * @param {number} most
+ */
+export function shortened(text, most) {
+  if (text.length <= most) return text;
+  const end = /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most;
+  return `${text.slice(0, end)}…`;
+}

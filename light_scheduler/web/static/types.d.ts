@@ -1,0 +1,258 @@
+/** The documents of the HTTP API, as far as the dashboard reads them. docs/http.md and OpenAPI describe them. */
+
+export interface Content {
+  text?: string;
+  base64?: string;
+}
+
+export interface Backoff {
+  intervals?: number[];
+  initial?: number;
+  factor?: number;
+  max?: number;
+  attempts?: number;
+  jitter?: number;
+}
+
+export interface Trigger {
+  at?: number;
+  every?: number;
+  mode?: string;
+  cron?: string;
+  cron_dialect?: string;
+  timezone?: string;
+  backoff?: Backoff;
+  start?: number;
+  end?: number;
+  max_firings?: number;
+  jitter?: number;
+  window?: number;
+}
+
+export interface Schedule {
+  tenant: string;
+  id: string;
+  version: number;
+  state: "pending" | "paused" | "awaiting";
+  due: number | null;
+  sequence: number;
+  attempt: number;
+  trigger: Trigger;
+  target: { topic: string; key: string | null; key_base64?: string; partition: number | null };
+  labels: Record<string, string>;
+  priority: number;
+  ttl: number | null;
+  source: { topic: string; partition: number; offset: number };
+  accepted_at: number;
+  payload_bytes: number | null;
+  misfire: string;
+  misfire_grace: number;
+  acknowledgement: { timeout: number; max_attempts: number; overlap: string } | null;
+  awaiting: { firing_id: string; attempt: number; fired_at: number; until: number | null }[];
+}
+
+export interface Header {
+  name: string;
+  value: Content | null;
+}
+
+export interface ScheduleDetail extends Schedule {
+  headers: Header[];
+  payload: Content | null;
+}
+
+export interface SchedulePage {
+  schedules: Schedule[];
+  next_cursor: string | null;
+  total: number | null;
+}
+
+export interface HistoryEvent {
+  event: string;
+  version: number | null;
+  due: number | null;
+  at: number;
+  sequence: number | null;
+  attempt: number | null;
+  target_topic: string | null;
+  reason: string | null;
+  by?: string;
+  address?: string;
+}
+
+export interface HistoryPage {
+  events: HistoryEvent[];
+  searched_from: number;
+  next_cursor: string | null;
+}
+
+export interface Result {
+  command: string;
+  tenant: string;
+  id: string | null;
+  outcome: string;
+  version: number | null;
+  next_due: number | null;
+  reason: string | null;
+  count?: number;
+}
+
+export interface DeadLetter {
+  letter: string;
+  kind: "command" | "firing";
+  cause: string;
+  reason: string;
+  field: string | null;
+  tenant: string;
+  id: string | null;
+  at: number;
+  due: number | null;
+  target_topic: string | null;
+  source: { topic: string; partition: number; offset: number };
+  key: Content | null;
+  payload_bytes: number | null;
+  dropped: boolean;
+}
+
+export interface DeadLetterDetail extends DeadLetter {
+  headers: Header[];
+  payload: Content | null;
+}
+
+export interface Lateness {
+  counts: number[];
+  sum_ms: number;
+  max_ms: number;
+}
+
+export interface Restore {
+  done: number;
+  total: number;
+  per_s: number;
+  seconds_left: number | null;
+}
+
+export interface Lane {
+  topic: string;
+  partition: number;
+  state: string;
+  reason: string | null;
+  restore: Restore | null;
+  pending: number;
+  lag: number | null;
+  oldest_due: number | null;
+  outcomes: Record<string, number>;
+  firings: number;
+  expired: number;
+  dead_letters: number;
+  clock_skew: number | null;
+  rebuilds: number;
+  restarts: number;
+  jumps: number;
+  expired_commands: number;
+  lost_results: number;
+  lateness: Lateness;
+}
+
+export interface Standby {
+  topic: string;
+  partition: number;
+  reason: string | null;
+  pending: number;
+  lag: number | null;
+}
+
+export interface Target {
+  topic: string;
+  partitions: number[];
+  unavailable_since: number;
+  waiting: number;
+  reason: string;
+}
+
+export interface DelayLane {
+  rule: string;
+  source: string;
+  partition: number;
+  state: string;
+  reason: string | null;
+  waiting: boolean;
+  lag: number | null;
+  next_due: number | null;
+  forwarded: number;
+  dead_letters: number;
+  expired: number;
+  restarts: number;
+}
+
+export interface Info {
+  version: string;
+  app_id: string;
+  url: string;
+  time: number;
+  commands_topics: Record<string, string>;
+  lanes: Lane[];
+  standbys: Standby[];
+  targets: Target[];
+  delays: DelayLane[];
+}
+
+export interface Worker {
+  url: string;
+  partitions: Record<string, number[]>;
+  info: Info | null;
+  reason: string | null;
+}
+
+export interface Cluster {
+  time: number;
+  workers: Worker[];
+  unowned: { topic: string; partition: number }[];
+}
+
+export interface DelayRule {
+  name: string;
+  source: string;
+  delay: number;
+  target: string;
+  origin: string;
+  refused: string | null;
+  warnings: string[];
+}
+
+export interface DelayList {
+  delays: DelayRule[];
+  lanes: DelayLane[];
+  unanswered: string[];
+}
+
+export interface Identity {
+  name: string;
+  role: "metrics" | "read" | "write" | "admin";
+  tenants: string[] | null;
+  version: string;
+}
+
+export interface Problem {
+  title: string;
+  status: number;
+  detail: string;
+  type: string;
+  parameter?: string;
+  missing?: { topic: string; partition: number; worker: string | null; reason: string }[];
+}
+
+/** What a view gets. `signal` ends with the view; `query` is that of its address. */
+export interface Context {
+  identity: Identity;
+  query: URLSearchParams;
+  signal: AbortSignal;
+}
+
+export interface View {
+  title: string;
+  node: Node;
+}
+
+/** What an element can be given as content. */
+export type Child = Node | string | number | null | undefined | false | Child[];

@@ -1,0 +1,215 @@
+/**
+ * What all views show in the same way: instants, text of users, states, and that there is nothing, not yet, or an error.
+ * @module
+ */
+
+import { ApiError, queryString } from "./api.js";
+import { h } from "./elements.js";
+import { local, MISSING, relative, time, utc } from "./format.js";
+import { timeMode } from "./preferences.js";
+import { pieces, shortened } from "./text.js";
+
+/** @typedef {import("./elements.js").Child} Child */
+
+const LONGEST_IN_A_LINE = 160;
+
+/**
+ * Return an instant as the user wants times; the tooltip has it in UTC.
+ * @param {number | null | undefined} at UTC epoch ms
+ * @param {number} [now] UTC epoch ms
+ */
+export function instant(at, now = Date.now()) {
+  if (at == null) return h("span", { class: "missing" }, MISSING);
+  return h("time", { title: utc(at) }, time(at, timeMode(), now));
+}
+
+/**
+ * Return an instant to the millisecond, in UTC if times are shown in UTC, and how far away it is.
+ * @param {number} at UTC epoch ms
+ * @param {number} [now] UTC epoch ms
+ */
+export function exactInstant(at, now = Date.now()) {
+  const exact = timeMode() === "utc" ? utc(at) : local(at);
+  return [h("time", { title: utc(at) }, exact), h("span", { class: "note" }, relative(at, now))];
+}
+
+/**
+ * Return text of a user in one line. Nothing in it changes how the page around it reads.
+ * @param {string} text
+ * @param {number} [most] characters
+ */
+export function userText(text, most = LONGEST_IN_A_LINE) {
+  return h("bdi", { class: "user" }, ...marked(shortened(text, most), false));
+}
+
+/**
+ * Return text of a user in lines.
+ * @param {string} text
+ */
+export function userLines(text) {
+  return h("pre", { class: "user", dir: "ltr", tabindex: 0 }, ...marked(text, true));
+}
+
+/**
+ * @param {string} text
+ * @param {boolean} lines
+ */
+function marked(text, lines) {
+  return pieces(text, { lines }).map((piece) =>
+    piece.hidden
+      ? h("span", { class: "hidden-character", title: "A character that cannot be seen" }, piece.text)
+      : piece.text
+  );
+}
+
+/** States with their colour: good, busy, bad or off. */
+const TONES = {
+  running: "good",
+  pending: "good",
+  restoring: "busy",
+  created: "busy",
+  fenced: "busy",
+  assigned: "busy",
+  awaiting: "busy",
+  paused: "off",
+  closing: "off",
+  closed: "off",
+  failed: "bad",
+  unreachable: "bad",
+  unowned: "bad",
+};
+
+/**
+ * Return a state with a mark whose shape and colour differ.
+ * @param {string} state
+ */
+export function badge(state) {
+  const tone = /** @type {Record<string, string>} */ (TONES)[state] ?? "off";
+  return h("span", { class: `badge ${tone}` }, state);
+}
+
+/**
+ * Return the address of a view.
+ * @param {string} view
+ * @param {Record<string, string | number | null | undefined>} [parameters]
+ */
+export function address(view, parameters = {}) {
+  return `#/${view}${queryString(parameters)}`;
+}
+
+/**
+ * Return a list of names and values.
+ * @param {...[string, Child]} rows
+ */
+export function facts(...rows) {
+  return h(
+    "dl",
+    { class: "facts" },
+    ...rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
+}
+
+/**
+ * Return a table that is a list of cards on a phone. A cell is one child; columns that are numbers align right.
+ * @param {string} caption
+ * @param {{ name: string, number?: boolean }[]} columns
+ * @param {Child[][]} rows
+ */
+export function table(caption, columns, rows) {
+  /** @param {{ number?: boolean }} column */
+  const cell = (column) => (column.number ? "number" : null);
+  return h(
+    "div",
+    { class: "table", role: "region", "aria-label": caption, tabindex: 0 },
+    h(
+      "table",
+      {},
+      h("caption", { class: "unseen" }, caption),
+      h(
+        "thead",
+        {},
+        h("tr", {}, ...columns.map((column) => h("th", { scope: "col", class: cell(column) }, column.name))),
+      ),
+      h(
+        "tbody",
+        {},
+        ...rows.map((row) =>
+          h(
+            "tr",
+            {},
+            ...row.map((child, at) =>
+              h("td", { class: cell(columns[at]), "data-name": columns[at].name }, h("div", {}, child))
+            ),
+          )
+        ),
+      ),
+    ),
+  );
+}
+
+/**
+ * Say that there is nothing, and what to do.
+ * @param {string} what
+ * @param {...Child} next
+ */
+export function empty(what, ...next) {
+  return h("div", { class: "empty" }, h("p", {}, what), ...next);
+}
+
+/** @param {string} [what] */
+export function loading(what = "Loading…") {
+  return h("p", { class: "loading", role: "status" }, what);
+}
+
+/**
+ * Say what has failed, and name the partitions that are missing.
+ * @param {unknown} error
+ */
+export function failure(error) {
+  const missing = error instanceof ApiError ? error.problem?.missing ?? [] : [];
+  return h(
+    "div",
+    { class: "notice bad", role: "alert" },
+    h("p", {}, error instanceof Error ? error.message : String(error)),
+    missing.length > 0 && h(
+      "ul",
+      {},
+      ...missing.slice(0, 20).map(({ topic, partition, worker, reason }) =>
+        h("li", {}, userText(`${topic}[${partition}]`), `: ${worker ?? "no worker"} ${reason}`)
+      ),
+    ),
+  );
+}
+
+/**
+ * Return a button.
+ * @param {string} label
+ * @param {() => void} onclick
+ * @param {Record<string, import("./elements.js").Property>} [properties]
+ */
+export function button(label, onclick, properties = {}) {
+  return h("button", { type: "button", onclick, ...properties }, label);
+}
+
+/**
+ * Return a drop-down list.
+ * @param {string} label
+ * @param {Record<string, string>} choices value -> what it is called
+ * @param {string} value
+ * @param {Record<string, import("./elements.js").Property>} [properties]
+ */
+export function choice(label, choices, value, properties = {}) {
+  const options = Object.entries(choices).map(([key, name]) =>
+    h("option", { value: key, selected: key === value }, name)
+  );
+  return h("label", {}, label, h("select", properties, ...options));
+}
+
+/**
+ * Return a field for text.
+ * @param {string} label
+ * @param {Record<string, import("./elements.js").Property>} properties
+ */
+export function field(label, properties) {
+  return h("label", {}, label, h("input", { type: "text", autocomplete: "off", spellcheck: "false", ...properties }));
+}

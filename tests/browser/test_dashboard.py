@@ -1,0 +1,271 @@
+"""The dashboard in a real Chromium, served by a real worker."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, Route, expect
+from support.dashboard import Dashboard
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+
+HOSTILE = '<img src=x onerror="document.title=1">\u202egnp\u200b'
+SHOWN = '<img src=x onerror="document.title=1">U+202EgnpU+200B'
+
+
+async def assert_accessible(page: Page) -> None:
+    """Hold a page to axe's rules, in light and dark colours."""
+    for scheme in ("light", "dark"):
+        await page.get_by_label("Theme").select_option(scheme)
+        found = (await Axe().run(page)).response["violations"]
+        assert not [(each["id"], each["nodes"][0]["html"]) for each in found], scheme
+
+
+async def answer_with(page: Page, path: str, document: Any) -> None:
+    """Have a page get this document in place of the worker's."""
+
+    async def fulfill(route: Route) -> None:
+        await route.fulfill(json=document)
+
+    await page.route(f"**{path}", fulfill)
+
+
+async def test_the_overview_and_the_partitions_say_how_the_cluster_is(dashboard: Dashboard, page: Page) -> None:
+    await page.goto("/")
+    await expect(page.get_by_text("1 worker, 4 partitions: all running.")).to_be_visible()
+    await expect(page.get_by_text("All target topics take messages.")).to_be_visible()
+    await assert_accessible(page)
+    await page.get_by_role("link", name="Partitions").click()
+    await expect(page.get_by_role("row")).to_have_count(5)
+    await assert_accessible(page)
+
+
+async def test_what_is_missing_or_restoring_is_named(dashboard: Dashboard, page: Page) -> None:
+    state = await dashboard.worker.get("/api/v1/cluster")
+    (worker,) = state["workers"]
+    (topic,) = worker["partitions"]
+    lane, target = worker["info"]["lanes"][0], {"topic": "orders", "partitions": [], "unavailable_since": 0}
+    lane["state"], lane["restore"] = "restoring", {"done": 45, "total": 100, "per_s": 9, "seconds_left": 6}
+    worker["info"]["targets"] = [{**target, "waiting": 7, "reason": "it has no leader"}]
+    gone = {"url": "http://gone:1", "partitions": {topic: [4]}, "info": None, "reason": "did not answer in time"}
+    state["workers"].append(gone)
+    state["unowned"] = [{"topic": topic, "partition": 5}]
+    await answer_with(page, "/api/v1/cluster", state)
+    await page.goto("/")
+    notice = page.get_by_role("status")
+    missing = f"Worker http://gone:1 did not answer in time. Its partitions are not shown: {topic}[4]"
+    await expect(notice).to_contain_text(missing)
+    restoring = f"{topic}[{lane['partition']}] is restoring on {worker['url']} (45 % of 100, 6 s left)"
+    await expect(notice).to_contain_text(restoring)
+    await expect(notice).to_contain_text(f"{topic}[5] is unowned")
+    await expect(page.get_by_role("row").filter(has_text="orders")).to_contain_text("it has no leader")
+    await assert_accessible(page)
+    await page.get_by_role("link", name="Partitions").click()
+    await expect(page.get_by_role("row")).to_have_count(7)
+    await expect(page.get_by_role("progressbar")).to_have_attribute("value", "45")
+
+
+async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard, page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/cluster") else None)
+    await page.goto("/")
+    await eventually(lambda: len(asked) > 1, within=20, what="a second request")
+    show = "hidden => {Object.defineProperty(document, 'hidden', {get: () => hidden, configurable: true});" + (
+        "document.dispatchEvent(new Event('visibilitychange'))}"
+    )
+    await page.evaluate(show, True)
+    await page.wait_for_load_state("networkidle")
+    count = len(asked)
+    await asyncio.sleep(5)  # two updates and a half
+    assert len(asked) == count
+    await page.evaluate(show, False)
+    await eventually(lambda: len(asked) > count, within=20, what="a request of the visible page")
+
+
+async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboard, page: Page) -> None:
+    for number in range(60):
+        await dashboard.put("shop", f"order-{number:02}", labels={"team": "billing" if number % 2 else "sales"})
+    await page.goto("/#/schedules?tenant=shop&sort=id")
+    rows = page.get_by_role("row")
+    await expect(rows).to_have_count(51)
+    await page.get_by_role("link", name="Next page").click()
+    await expect(rows).to_have_count(11)
+    await page.get_by_label("Labels").fill("team=billing")
+    await page.get_by_label("Id begins with").fill("order-5")
+    await page.get_by_label("Due from").fill("+1h")
+    await page.keyboard.press("Enter")
+    await expect(rows).to_have_count(6)
+    assert "label=team%3Dbilling" in page.url
+    await assert_accessible(page)
+    await page.get_by_label("Due from").fill("soon")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_contain_text("is no instant")
+    await page.go_back()
+    await expect(rows).to_have_count(6)
+    await page.get_by_role("link", name="order-51").click()
+    await expect(page.get_by_role("region", name="History")).to_contain_text("scheduled")
+
+
+async def test_what_users_write_stays_text(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.put(
+        "shop",
+        f"z{HOSTILE}",
+        labels={"x": HOSTILE},
+        target={"topic": dashboard.application.target, "key": HOSTILE, "headers": {"h": HOSTILE}},
+        payload={"text": f"<script>document.title = 1</script>{HOSTILE}\x00" + "x" * (1 << 19)},
+    )
+    await dashboard.put("shop", "z-broken", payload={"base64": base64.b64encode(b"\xff\xfe<b>").decode()})
+    await page.goto("/#/schedules?tenant=shop&id_prefix=z%3C")
+    await page.get_by_role("link", name=SHOWN).click()
+    payload = page.locator("pre")
+    await expect(payload).to_contain_text(f"<script>document.title = 1</script>{SHOWN}U+0000xxx")
+    await expect(page.get_by_text("more characters")).to_be_visible()
+    await page.get_by_role("button", name="Show all").click()
+    await expect(page.get_by_text("more characters")).to_have_count(0)
+    await page.get_by_role("button", name="Hex").click()
+    await expect(payload).to_contain_text("00000000  3c 73 63 72 69 70 74 3e")
+    await expect(page.get_by_role("region", name="Headers")).to_contain_text(SHOWN)
+    assert await page.locator("main img, main script, main b").count() == 0
+    assert await page.title() == "Schedule · light-scheduler"
+    await page.goto("/#/schedule?tenant=shop&id=z-broken")
+    await expect(payload).to_contain_text("00000000  ff fe 3c 62 3e")
+    await page.get_by_role("button", name="Text").click()
+    await expect(payload).to_contain_text("\ufffd\ufffd<b>")
+
+
+async def confirm(page: Page, action: str, yes: str) -> None:
+    await page.get_by_role("group", name="Actions").get_by_role("button", name=action).click()
+    await page.get_by_role("dialog").get_by_role("button", name=yes).click()
+
+
+async def test_a_schedule_is_made_changed_cancelled_and_made_again(dashboard: Dashboard, page: Page) -> None:
+    await page.goto("/#/new?tenant=shop")
+    await page.get_by_label("Id (empty").fill("lunch")
+    await page.get_by_label("Target topic").fill(dashboard.application.target)
+    await page.get_by_label("Fires").select_option("cron")
+    await page.get_by_label("Cron expression").fill("0 12 * * *")
+    await page.get_by_label("Payload").fill('{"hungry": true}')
+    await expect(page.locator(".preview li")).to_have_count(5)
+    await assert_accessible(page)
+    await page.get_by_role("button", name="Schedule").click()
+    answers = page.locator(".notice")
+    await expect(answers).to_contain_text("Scheduled: lunch")
+    await page.get_by_role("link", name="Show it").click()
+    await expect(page.get_by_role("listitem")).to_have_count(10)
+    await expect(page.locator("pre")).to_contain_text('"hungry": true')
+
+    await confirm(page, "Pause", "Pause")
+    await expect(answers).to_contain_text("Paused: lunch")
+    assert await dashboard.state("shop", "lunch") == "paused"
+    await confirm(page, "Resume", "Resume")
+    await expect(answers).to_contain_text("Resumed: lunch")
+    await confirm(page, "Fire now", "Fire now")
+    await expect(answers).to_contain_text("Triggered: lunch")
+
+    await page.get_by_role("group", name="Actions").get_by_role("button", name="Reschedule").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("When").fill("")
+    await dialog.get_by_role("button", name="Reschedule").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Write when it fires")
+    await dialog.get_by_label("When").fill("+3d")
+    await dialog.get_by_role("button", name="Reschedule").click()
+    await expect(answers).to_contain_text("Rescheduled: lunch")
+
+    await page.get_by_role("group", name="Actions").get_by_role("button", name="Cancel").click()
+    await page.keyboard.press("Escape")
+    assert await dashboard.state("shop", "lunch") == "pending"
+    await confirm(page, "Cancel", "Cancel schedule")
+    await expect(answers).to_contain_text("Cancelled: lunch")
+    await expect(page.get_by_text("It is not pending")).to_be_visible()
+    await page.get_by_role("button", name="Undo").click()
+    await expect(answers).to_contain_text("Scheduled: lunch")
+    assert await dashboard.state("shop", "lunch") == "pending"
+
+
+async def test_a_dead_letter_is_found_shown_and_sent_again(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.reject("shop", "too-late", payload={"text": HOSTILE})
+    await page.goto("/#/dead-letters?cause=rejected&id=too-late")
+    rows = page.get_by_role("row")
+    await expect(rows).to_have_count(2)
+    await assert_accessible(page)
+    await rows.get_by_role("link").click()
+    await expect(page.get_by_text("Became a dead letter")).to_be_visible()
+    await expect(page.locator("pre")).to_contain_text("too-late")
+    await confirm(page, "Send it again", "Send again")
+    await expect(page.locator(".notice")).to_contain_text("Sent again")
+    await page.goto("/#/dead-letters?id=nothing-of-this-id")
+    await expect(page.get_by_text("No dead letters.")).to_be_visible()
+
+
+async def test_delay_rules_and_health_are_shown(dashboard: Dashboard, page: Page) -> None:
+    await page.goto("/#/delays")
+    await expect(page.get_by_text("There are no delay rules.")).to_be_visible()
+    rule: dict[str, Any] = {
+        "name": "reminder",
+        "source": "carts",
+        "delay": 86_400_000,
+        "target": "carts-left",
+        "origin": "topic",
+    }
+    document = {
+        "delays": [{**rule, "refused": None, "warnings": ["carts keeps 1 h"]}],
+        "lanes": [],
+        "unanswered": ["x:1"],
+    }
+    await answer_with(page, "/api/v1/delays", document)
+    await page.reload()
+    await expect(page.get_by_role("row").filter(has_text="reminder")).to_contain_text("1 d")
+    await expect(page.get_by_text("These workers do not answer")).to_contain_text("x:1")
+    await assert_accessible(page)
+    await page.get_by_role("link", name="Health").click()
+    await expect(page.get_by_role("row").filter(has_text=dashboard.worker.url)).to_contain_text("running")
+    await assert_accessible(page)
+
+
+async def test_a_reader_of_one_tenant_sees_its_schedules_and_no_actions(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.put("museum", "exhibit")
+    reader = {"name": "visitor", "role": "read", "tenants": ["museum"], "version": "1"}
+    await answer_with(page, "/api/v1/identity", reader)
+    await page.goto("/")
+    await expect(page.get_by_role("navigation").get_by_role("link", name="Overview")).to_have_count(0)
+    await page.get_by_role("link", name="exhibit").click()
+    await expect(page.get_by_text("Next firing is number")).to_be_visible()
+    await expect(page.get_by_role("group", name="Actions")).to_have_count(0)
+    await expect(page.get_by_text("New schedule")).to_have_count(0)
+
+
+async def test_a_phone_has_everything_within_its_width(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.put("phone", "x" * 200, labels={"team": "y" * 100})
+    await page.set_viewport_size({"width": 375, "height": 700})
+    schedules = ("schedules?tenant=phone", f"schedule?tenant=phone&id={'x' * 200}", "new")
+    for view in ("overview", "partitions", *schedules, "dead-letters", "health"):
+        await page.goto(f"/#/{view}")
+        await expect(page.locator(".loading")).to_have_count(0)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 375, view
+
+
+async def test_a_writer_logs_in_changes_a_schedule_and_logs_out(dashboard: Dashboard, page: Page) -> None:
+    """Comes last: from the first token on, every request needs one."""
+    await dashboard.put("shop", "guarded")
+    token = await asyncio.to_thread(dashboard.new_token, "clerk", "--role", "write", "--tenant", "shop")
+
+    async def is_asked_for_a_token() -> bool:
+        await page.goto("/")
+        return page.url.endswith("/login")
+
+    await eventually(is_asked_for_a_token, within=20, what="the login page")
+    await page.get_by_label("Token").fill(token)
+    await page.get_by_role("button", name="Log in").click()
+    await page.goto("/#/schedule?tenant=shop&id=guarded")
+    await confirm(page, "Pause", "Pause")
+    await expect(page.locator(".notice")).to_contain_text("Paused: guarded")
+    await expect(page.get_by_role("region", name="History")).to_contain_text("clerk")
+    await expect(page.get_by_role("navigation").get_by_role("link")).to_have_text(["Schedules", "Dead letters"])
+    await page.get_by_role("button", name="Log out").click()
+    await expect(page.get_by_label("Token")).to_be_visible()
+    assert await is_asked_for_a_token()

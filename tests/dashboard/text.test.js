@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { pieces, shortened } from "../../light_scheduler/web/static/text.js";
+
+/** @param {string} text */
+const named = (text) => pieces(text).filter(({ hidden }) => hidden).map(({ text }) => text);
+
+Deno.test("characters that cannot be seen are named by their code points", () => {
+  assert.deepEqual(named("a\u0000b\u202ec\u200bd\ufeff"), ["U+0000", "U+202E", "U+200B", "U+FEFF"]);
+  assert.deepEqual(named("\u{e0041}\ud800"), ["U+E0041", "U+D800"]);
+});
+
+Deno.test("everything else stays as it is", () => {
+  const text = "<script>alert(1)</script> é 日本 \u{1f600} &amp;";
+  assert.deepEqual(pieces(text), [{ text, hidden: false }]);
+});
+
+Deno.test("line feeds are named where there is one line, and are lines elsewhere", () => {
+  assert.deepEqual(named("a\nb"), ["U+000A"]);
+  assert.deepEqual(pieces("a\n\tb", { lines: true }), [{ text: "a\n\tb", hidden: false }]);
+});
+
+Deno.test("shortened text never ends within a character", () => {
+  assert.equal(shortened("abc", 3), "abc");
+  assert.equal(shortened("abcd", 3), "abc…");
+  assert.equal(shortened("ab\u{1f600}d", 3), "ab…");
+});

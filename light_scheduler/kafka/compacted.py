@@ -38,6 +38,7 @@ class CompactedTopic:
         self._place = TopicPartition(topic, 0)
         self._entries: dict[bytes, bytes] = {}
         self._reached = 0
+        self._made_again = asyncio.Event()
         self._moved = asyncio.Event()
         self.is_loaded = False
         self._consumer: AIOKafkaConsumer | None = None
@@ -50,7 +51,7 @@ class CompactedTopic:
     async def follow(self, changed: Callable[[], None]) -> None:
         """Read for ever; `changed` is called when all that there was is read, and after each change. Raises KafkaError.
 
-        To be called again after an error: it begins anew.
+        To be called again after an error: it begins anew. So it does by itself if the topic was deleted and made again.
         """
         consumer = AIOKafkaConsumer(
             **self._connection.aiokafka(),
@@ -62,19 +63,8 @@ class CompactedTopic:
             await consumer.start()
             consumer.assign([self._place])
             self._consumer = consumer
-            await consumer.seek_to_beginning(self._place)
-            end = (await consumer.end_offsets([self._place]))[self._place]
-            entries: dict[bytes, bytes] = {}
             while True:
-                position = await consumer.position(self._place)
-                if position >= end and (position > self._reached or not self.is_loaded or entries != self._entries):
-                    self._entries, self._reached, self.is_loaded = dict(entries), position, True
-                    self._moved.set()
-                    changed()
-                for record in (await consumer.getmany(timeout_ms=1_000)).get(self._place, ()):
-                    entries.pop(record.key, None)
-                    if record.key is not None and record.value is not None:
-                        entries[record.key] = record.value
+                await self._read(consumer, changed)
         finally:
             self._consumer = None
             await stop_consumer(consumer)
@@ -89,6 +79,28 @@ class CompactedTopic:
                 while self._reached < end:
                     await self._next_move()
 
+    async def _read(self, consumer: AIOKafkaConsumer, changed: Callable[[], None]) -> None:
+        """Read from the beginning until the topic is another one."""
+        self._made_again.clear()
+        self._reached = 0
+        await consumer.seek_to_beginning(self._place)
+        end = (await consumer.end_offsets([self._place]))[self._place]
+        entries: dict[bytes, bytes] = {}
+        read_to = 0
+        while True:
+            position = await consumer.position(self._place)
+            if position < read_to or self._made_again.is_set():
+                return
+            read_to = position
+            if position >= end and (position > self._reached or not self.is_loaded or entries != self._entries):
+                self._entries, self._reached, self.is_loaded = dict(entries), position, True
+                self._moved.set()
+                changed()
+            for record in (await consumer.getmany(timeout_ms=1_000)).get(self._place, ()):
+                entries.pop(record.key, None)
+                if record.key is not None and record.value is not None:
+                    entries[record.key] = record.value
+
     async def write(self, key: bytes, value: bytes | None) -> None:
         """Store a value, or remove it (None), and wait until it has been read back. Raises BrokerError."""
         await self.write_all([(key, value)])
@@ -97,12 +109,16 @@ class CompactedTopic:
         """Store the values of several keys, at least one; else as `write`. Some may be stored if it fails."""
         with broker_errors(f"writing to {self._place.topic}"):
             async with asyncio.timeout(WRITE_TIMEOUT_S):
+                reached = self._reached
                 producer = await started_producer(self._connection.aiokafka())
                 try:
                     for key, value in records:
                         sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
                 finally:
                     await stop_producer(producer)
+                if sent.offset < reached:  # a log does not go back: what was read is of another one
+                    self._reached = 0
+                    self._made_again.set()
                 while self._reached <= sent.offset:
                     await self._next_move()
 

@@ -106,6 +106,7 @@ def test_a_new_id_is_scheduled_as_version_1_with_everything_the_command_says() -
             ttl=60_000,
             priority=5,
             labels={"team": "billing"},
+            home_key=b"k",
         ),
         Progress(due=AT + 2 * HOUR, arrival=42, sequence=1, attempt=1),
     )

@@ -58,6 +58,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--concurrent-calls", type=int, default=1_000, metavar="N", help="Calls of one client at once (clients)."
     )
+    group.addoption(
+        "--relay-kills",
+        type=int,
+        default=10,
+        metavar="N",
+        help="How often relays of an outbox are killed (tests/integration/test_outbox.py); 200 take some minutes.",
+    )
     group.addoption("--chaos-seed", type=int, default=1, metavar="N", help="What those faults are drawn from.")
     group.addoption("--load-rows", type=int, default=60_000, metavar="N", help="Rows of the load that is killed.")
     group.addoption(

@@ -251,8 +251,11 @@ async def _kill_relays(shop: Shop, app_id: str, kills: int) -> Counter[str]:
     return Counter(json.loads(output.result()[0]))
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(900)])])
-async def test_relays_that_are_killed_lose_and_double_nothing(settings: Settings, tmp_path: Path, kills: int) -> None:
+@pytest.mark.timeout(900)
+async def test_relays_that_are_killed_lose_and_double_nothing(
+    settings: Settings, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    kills: int = pytestconfig.getoption("--relay-kills")
     shop = Shop(settings, f"sqlite:///{tmp_path}/shop.db")
     died = await _kill_relays(shop, settings.app_id, kills)
     assert died.total() == kills

@@ -1,0 +1,150 @@
+"""What the lanes of a worker share, and making lanes and standbys of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiokafka import TopicPartition
+
+from light_scheduler.clock import Clock
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.kafka.clients import KafkaClients
+from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.probe import Prober
+from light_scheduler.kafka.schema_registry import SchemaRegistry
+from light_scheduler.kafka.targets import Targets
+from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
+from light_scheduler.kafka.topic_ids import TopicIds
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.staging import Staging
+from light_scheduler.lanes.tenancy import Tenancy
+from light_scheduler.settings import Settings
+from light_scheduler.tables.loads import MAX_LOADS, Loads
+from light_scheduler.tables.rebuilding import Rebuilding
+from light_scheduler.tables.recovery import ChangelogFacts
+from light_scheduler.tables.services import LaneServices, Timer
+from light_scheduler.tables.standby import Standby
+from light_scheduler.wire import dialect_named
+from light_scheduler.wire.schemas import Schemas
+
+from .placements import TopicPlacements
+from .transport import LaneConsumer
+
+TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
+"""(clock, longest tick in ms, what to call) -> timer."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The application that lanes run in.
+
+    `group` is that of its consumer, which `consumer` returns once there is one. `fail` ends the worker with an error.
+    `log_name` marks the lines of its log; None: there is nothing to tell them from.
+    """
+
+    settings: Settings
+    clock: Clock
+    group: str
+    consumer: Callable[[], LaneConsumer]
+    fail: Callable[[BaseException], Awaitable[None]]
+    log_name: str | None
+
+
+class Assembly:
+    """Makes the lanes of one worker, which share `clients`, `targets` and `placements`; `release` when none is left."""
+
+    def __init__(
+        self, host: Host, new_timer: TimerFactory, secret: Callable[[], bytes | None], tenants: Tenancy
+    ) -> None:
+        self._settings = settings = host.settings
+        self._secret = secret
+        self._tenants = tenants
+        self.clients = KafkaClients(settings.connection, settings.transaction_timeout)
+        self.targets = Targets(
+            settings.connection,
+            settings.reserved_topics - settings.answer_topics,
+            host.clock,
+            Prober(settings.app_id, self.clients.coordinator),
+            self.clients.promptness,
+        )
+        self._commands_ids = TopicIds(self.clients.topic_id, time.monotonic)
+        self._registry = None if settings.registry is None else SchemaRegistry(settings.registry, Schemas())
+        tenants_topic = CompactedTopic(settings.connection, settings.topics.tenants)
+        self.placements = TopicPlacements(tenants_topic, self._commands_ids, self._partitions_of)
+        schemas = None if self._registry is None else self._registry.schemas
+        self._dialects = {source.name: dialect_named(source.dialect, schemas) for source in settings.inputs}
+        self._limits = Limits(
+            settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
+        )
+        self._rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
+        self._staging = Staging(settings.stage_ahead)
+        self._services = self._services_of(host, new_timer)
+
+    def new_lane(self, place: TopicPartition) -> Lane:
+        """Return the lane of a commands topic's partition."""
+        dialect = self._dialects[place.topic]
+        context = LaneContext(
+            *(place.topic, place.partition, dialect, self._settings.topics, self._limits, self._rules, self.targets),
+            shares=self._settings.shares,
+            staging=self._staging,
+            secret=self._secret,
+            tenants=self._tenants,
+            placements=self.placements if dialect.forwards else None,
+        )
+        return Lane(context, self._services, self._state_path(place))
+
+    def new_standby(self, place: TopicPartition) -> Standby:
+        """Return what keeps a copy of the state of a commands topic's partition."""
+        changelog = TopicPartition(self._settings.topics.changelog(place.topic), place.partition)
+        return Standby(place, changelog, self._services, self._state_path(place))
+
+    async def release(self) -> None:
+        """Let go of what lanes share."""
+        await self.targets.close()
+        await self.clients.close()
+        if self._registry is not None:
+            await self._registry.close()
+
+    def _services_of(self, host: Host, new_timer: TimerFactory) -> LaneServices:
+        settings, clients = self._settings, self.clients
+        processes = settings.rebuild_processes
+        rebuilding = Rebuilding(clients, settings.log_level, settings.log_format, host.log_name)
+        return LaneServices(
+            clients=clients,
+            group=host.group,
+            clock=host.clock,
+            confirm=lambda place: host.consumer().confirm(place),
+            changelog_facts=self._changelog_facts,
+            commands_ids=self._commands_ids,
+            new_timer=lambda tick: new_timer(host.clock, settings.tick, tick),
+            make_room=lambda: host.consumer().look_around(),
+            fail=host.fail,
+            max_clock_skew=settings.max_clock_skew,
+            loads=Loads(processes or MAX_LOADS),
+            rebuilding=rebuilding if processes else None,
+            schema_registry=self._registry,
+        )
+
+    def _state_path(self, place: TopicPartition) -> Path:
+        return self._settings.data_dir / self._settings.app_id / f"{place.topic}-{place.partition}"
+
+    async def _partitions_of(self, topic: str) -> int:
+        changelog = self._settings.topics.changelog(topic)
+        self.targets.forget_all()
+        await self.targets.resolve({topic, changelog})
+        return min(self.targets[topic].partitions, self.targets[changelog].partitions)
+
+    async def _changelog_facts(self, topic: str) -> ChangelogFacts:
+        connection = self._settings.connection
+
+        def asked() -> ChangelogFacts:
+            return ChangelogFacts(
+                topic_id(connection, topic), topic_configuration(connection, topic).delete_retention_ms
+            )
+
+        return await asyncio.to_thread(asked)

@@ -16,7 +16,8 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import DeadLetter, DeadLetterCause, Firing, Outcome
-from light_scheduler.settings import CommandsTopic, Settings
+from light_scheduler.setting_values import CommandsTopic
+from light_scheduler.settings import Settings
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
 
 ANY_PARTITION = 10_000

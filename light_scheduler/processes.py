@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.settings import MOST_NAME, MOST_PORT, Settings
+from light_scheduler.setting_values import MOST_NAME, MOST_PORT
+from light_scheduler.settings import Settings
 
 
 class Process(NamedTuple):

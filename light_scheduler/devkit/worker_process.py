@@ -15,7 +15,8 @@ from light_scheduler.connection import Secret
 from light_scheduler.durations import format_duration
 from light_scheduler.errors import SchedulerError
 from light_scheduler.model import DelayRule
-from light_scheduler.settings import ENVIRONMENT_PREFIX, CommandsTopic, Settings
+from light_scheduler.setting_values import CommandsTopic
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 from light_scheduler.worker_page import page_of_worker
 
 from .leash import Leash, WhenOrphaned

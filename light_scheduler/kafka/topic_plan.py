@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from light_scheduler.settings import COMPATIBLE_DIALECTS, Settings
+from light_scheduler.setting_values import COMPATIBLE_DIALECTS
+from light_scheduler.settings import Settings
 
 KIB = 1024
 MIB = 1024 * KIB

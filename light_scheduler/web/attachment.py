@@ -16,7 +16,8 @@ from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.atomic_writer import AtomicWriter
 from light_scheduler.kafka.log_reader import LogReader
 from light_scheduler.processes import Process
-from light_scheduler.settings import Settings, reachable_host
+from light_scheduler.setting_values import reachable_host
+from light_scheduler.settings import Settings
 from light_scheduler.tenants import TenantStore
 
 from .bodies import Bodies

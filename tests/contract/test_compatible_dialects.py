@@ -21,7 +21,7 @@ from support.partition import AT, HOUR, NAMES, Partition
 from support.producing import FakeProducer
 
 from light_scheduler.model import Outcome
-from light_scheduler.settings import DIALECTS
+from light_scheduler.setting_values import DIALECTS
 from light_scheduler.tables import MemoryStore
 from light_scheduler.wire import dialect_named, partition_for
 

@@ -13,7 +13,8 @@ import pytest
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model import Shares
-from light_scheduler.settings import CommandsTopic, Settings, load_settings
+from light_scheduler.setting_values import CommandsTopic
+from light_scheduler.settings import Settings, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,7 +9,8 @@ import click
 from light_scheduler.cli.durations import Duration
 from light_scheduler.cli.preview import Instant
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.settings import COMPATIBLE_DIALECTS, Settings
+from light_scheduler.setting_values import COMPATIBLE_DIALECTS
+from light_scheduler.settings import Settings
 
 from .running import Pairs, Run, cluster_of, job_options, report_option
 

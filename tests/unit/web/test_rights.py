@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from light_scheduler.model import DeadLetter, DeadLetterCause
-from light_scheduler.settings import CommandsTopic, Settings
+from light_scheduler.setting_values import CommandsTopic
+from light_scheduler.settings import Settings
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS, with_etf1
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.web.operations import OPERATIONS

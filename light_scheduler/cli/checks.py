@@ -15,6 +15,7 @@ from typing import Any
 from light_scheduler.clock import SystemClock
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.principal import principal_of
+from light_scheduler.connection.worker_connection import bearer
 from light_scheduler.delays.checks import delay_problems
 from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
 from light_scheduler.host.java import java_executable
@@ -26,7 +27,6 @@ from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.kafka.topic_admin import check_topics
 from light_scheduler.kafka.topic_plan import topic_plan
 from light_scheduler.settings import Settings
-from light_scheduler.web.worker_http import bearer
 from light_scheduler.wire.instants import format_instant
 from light_scheduler.worker_page import page_of_worker
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from http import HTTPStatus
-from http.client import HTTPException
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from light_scheduler.connection import HttpSecurity, Secret
 from light_scheduler.connection.http_security import NO_TLS
-from light_scheduler.connection.worker_connection import failed, new_connection, open_connection
+from light_scheduler.connection.worker_connection import WorkerAddress
 from light_scheduler.errors import ClientError, InvalidCommand
 
 from .questions import Question
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-TIMEOUT_S = 15.0
 MOST_RETRIES = 10
 RETRY_AFTER_S = 1.0
 """How often, and how long after, a request is sent again that a worker had too many others for."""
@@ -39,13 +35,9 @@ class WorkerApi:
     """
 
     def __init__(self, url: str, token: str | Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
-        place = urlsplit(url)
-        if place.scheme not in ("http", "https") or not place.hostname:
+        self._address = WorkerAddress(url.rstrip("/"), Secret(token) if isinstance(token, str) else token, security)
+        if not self._address.is_valid:
             raise InvalidCommand("url", f"{url!r} is not an address of a worker: use http[s]://HOST:PORT")
-        self._url = url.rstrip("/")
-        self._place = place
-        self._token = Secret(token) if isinstance(token, str) else token
-        self._security = security
 
     def asked(self, question: Question[T]) -> T | None:
         """Return the answer; None if there is nothing of that name.
@@ -53,37 +45,24 @@ class WorkerApi:
         Raises WorkerUnreachable, InvalidCommand for a parameter that the worker refuses, ClientError if it refuses
         for another reason.
         """
-        status, body = self._asked(question.method, question.path, question.body)
+        url, exchange = self._address.url, self._address.exchange
+        status, body = exchange(question.method, question.path, question.body)
         for _ in range(MOST_RETRIES):
             if status != HTTPStatus.TOO_MANY_REQUESTS:
                 break
             time.sleep(RETRY_AFTER_S)
-            status, body = self._asked(question.method, question.path, question.body)
+            status, body = exchange(question.method, question.path, question.body)
         if status == HTTPStatus.OK:
             return question.read(body)
         try:
             problem = msgspec.json.decode(body, type=_Problem)
         except msgspec.MsgspecError:
-            raise ClientError(f"{self._url} answered {status}, and is not a worker: check the address") from None
+            raise ClientError(f"{url} answered {status}, and is not a worker: check the address") from None
         if status == HTTPStatus.NOT_FOUND:
             return None
         if problem.parameter is not None:
             raise InvalidCommand(problem.parameter, problem.detail.removeprefix(f"{problem.parameter}: "))
-        raise ClientError(f"{self._url}: {problem.detail}")
-
-    def _asked(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        place = self._place
-        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.reveal()}"}
-        with closing(new_connection(place, TIMEOUT_S, self._security)) as connection:
-            open_connection(connection, self._url)
-            try:
-                connection.request(method, place.path.rstrip("/") + path, body, headers)
-                answer = connection.getresponse()
-                return answer.status, answer.read()
-            except TimeoutError:
-                raise ClientError(f"{self._url} did not answer within {TIMEOUT_S:g} s") from None
-            except (HTTPException, OSError) as error:
-                raise failed(self._url, error) from error
+        raise ClientError(f"{url}: {problem.detail}")
 
 
 def api_of(url: str | None, token: str | Secret | None, security: HttpSecurity) -> WorkerApi | None:

@@ -3,29 +3,78 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import closing
+from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from urllib.parse import SplitResult
+from urllib.parse import SplitResult, urlsplit
 
 from light_scheduler.errors import ClientError, WorkerUnreachable
 
-from .http_security import HttpSecurity
+from .http_security import NO_TLS, HttpSecurity
+from .secret import Secret
+
+TIMEOUT_S = 15.0
+"""For each step of a request."""
 
 _MAY_SPEAK_TLS = "If it speaks TLS, use https://"
 _MAY_WANT_CERTIFICATE = "If it wants a client certificate, set web_ssl_certificate and web_ssl_key"
 
 
-def new_connection(place: SplitResult, timeout: float, security: HttpSecurity) -> HTTPConnection:
-    """Return a connection, not opened yet; `timeout` is in seconds. Raises ConfigurationError."""
+@dataclass(frozen=True)
+class WorkerAddress:
+    """Where a worker is asked (`url`: `http[s]://host:port`), with which token, and whom to trust with https."""
+
+    url: str
+    token: Secret | None = None
+    security: HttpSecurity = NO_TLS
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether `url` is an address."""
+        try:
+            place = urlsplit(self.url)
+            return place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
+        except ValueError:  # of the port, or of an IPv6 address
+            return False
+
+    def exchange(self, method: str, target: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Send a request and return status and body; `target` is the path, encoded, with its query.
+
+        Raises WorkerUnreachable, or ClientError if there is no answer, and ConfigurationError.
+        """
+        place = urlsplit(self.url)
+        with closing(_new_connection(place, self.security)) as connection:
+            _open(connection, self.url)
+            try:
+                connection.request(method, place.path.rstrip("/") + target, body, bearer(self.token))
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+            except TimeoutError:
+                raise no_answer(self.url) from None
+            except (HTTPException, OSError, ValueError) as error:
+                raise failed(self.url, error) from error
+
+
+def bearer(token: Secret | None) -> dict[str, str]:
+    """Return the headers that send a token."""
+    return {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
+
+
+def no_answer(url: str) -> ClientError:
+    """Return the error of a question that took too long."""
+    return ClientError(f"{url} did not answer within {TIMEOUT_S:g} s")
+
+
+def _new_connection(place: SplitResult, security: HttpSecurity) -> HTTPConnection:
     host = place.hostname or ""
     if place.scheme != "https":
-        return HTTPConnection(host, place.port, timeout=timeout)
+        return HTTPConnection(host, place.port, timeout=TIMEOUT_S)
     from .http_tls import client_context
 
-    return HTTPSConnection(host, place.port, timeout=timeout, context=client_context(security))
+    return HTTPSConnection(host, place.port, timeout=TIMEOUT_S, context=client_context(security))
 
 
-def open_connection(connection: HTTPConnection, url: str) -> None:
-    """Connect. Raises WorkerUnreachable if nobody answers, ClientError if TLS fails."""
+def _open(connection: HTTPConnection, url: str) -> None:
     try:
         connection.connect()
     except ssl.SSLError as error:

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
-from http.client import HTTPException
+from contextlib import suppress
 from threading import Thread
 from typing import Self, TypeVar
-from urllib.parse import SplitResult, urlencode, urlsplit
+from urllib.parse import urlencode
 
 from light_scheduler.connection import HttpSecurity, Secret
 from light_scheduler.connection.http_security import NO_TLS
-from light_scheduler.connection.worker_connection import failed, new_connection, open_connection
+from light_scheduler.connection.worker_connection import TIMEOUT_S, WorkerAddress, no_answer
 from light_scheduler.errors import ClientError
 
 T = TypeVar("T")
-
-TIMEOUT_S = 15.0
 
 Parameters = Mapping[str, str | Sequence[str]]
 
@@ -30,8 +27,7 @@ class WorkerHttp:
 
     def __init__(self, url: str, token: Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
         self.url = url.rstrip("/")
-        self._token = token
-        self._security = security
+        self._address = WorkerAddress(self.url, token, security)
 
     async def __aenter__(self) -> Self:
         return self
@@ -46,29 +42,14 @@ class WorkerHttp:
 
         Raises ClientError if nobody answers.
         """
+        if not self._address.is_valid:
+            raise ClientError(f"cannot ask the worker at {self.url}: the address must be http[s]://HOST:PORT")
         query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
         try:
-            place = urlsplit(self.url)
-            if place.scheme not in ("http", "https") or not place.hostname:
-                raise ValueError("the address must be http[s]://HOST:PORT")
             async with asyncio.timeout(TIMEOUT_S):
-                return await _in_thread(lambda: self._asked(place, method, place.path + path + query, body))
+                return await _in_thread(lambda: self._address.exchange(method, path + query, body))
         except TimeoutError:
-            raise ClientError(f"{self.url} did not answer within {TIMEOUT_S:g} s") from None
-        except (HTTPException, OSError, ValueError) as error:
-            raise failed(self.url, error) from error
-
-    def _asked(self, place: SplitResult, method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
-        with closing(new_connection(place, TIMEOUT_S, self._security)) as connection:
-            open_connection(connection, self.url)
-            connection.request(method, target, body, bearer(self._token))
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-
-
-def bearer(token: Secret | None) -> dict[str, str]:
-    """Return the headers that send a token."""
-    return {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
+            raise no_answer(self.url) from None
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 from support.authority import Authority
 
-from light_scheduler.client.worker_api import WorkerApi
 from light_scheduler.connection import HttpSecurity
 from light_scheduler.connection.http_tls import client_context, server_context
+from light_scheduler.connection.worker_connection import WorkerAddress
 from light_scheduler.errors import ClientError
 from light_scheduler.host.alive import takes_connections
 from light_scheduler.host.page import page_of
@@ -57,7 +57,7 @@ async def test_every_kind_of_client_is_let_in_with_a_certificate(port: int, allo
     url, context = f"https://127.0.0.1:{port}", client_context(allowed)
     async with WorkerHttp(url, security=allowed) as line:
         assert await line.ask("GET", "/live") == (200, b"{}")
-    assert await asyncio.to_thread(WorkerApi(url, None, allowed)._asked, "GET", "/live", None) == (200, b"{}")
+    assert await asyncio.to_thread(WorkerAddress(url, None, allowed).exchange, "GET", "/live") == (200, b"{}")
     page = await asyncio.to_thread(lambda: page_of("127.0.0.1", port, "/live", timeout=5, context=context))
     assert page == b"{}"
     connector = aiohttp.TCPConnector(ssl=context)
@@ -83,7 +83,7 @@ async def test_who_is_not_let_in_is_told_which_setting_to_change(
             with pytest.raises(ClientError, match=reason):
                 await line.ask("GET", "/live")
         with pytest.raises(ClientError, match=reason):
-            await asyncio.to_thread(WorkerApi(url.strip(), None, security)._asked, "GET", "/live", None)
+            await asyncio.to_thread(WorkerAddress(url.strip(), None, security).exchange, "GET", "/live")
 
 
 async def test_whether_it_is_alive_can_be_seen_without_a_certificate_and_leaves_no_trace(

@@ -98,7 +98,7 @@ async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(app
 async def answers(worker: WorkerProcess) -> bool:
     async with aiohttp.ClientSession() as session:
         try:
-            async with session.get(worker.url + "/live") as response:
+            async with session.get(worker.url + "/info") as response:
                 return response.status == 200
         except aiohttp.ClientError:
             return False

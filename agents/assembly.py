@@ -135,7 +135,7 @@ class Assembly:
 
     async def _partitions_of(self, topic: str) -> int:
         changelog = self._settings.topics.changelog(topic)
-        self.targets.forget_all()
+        self.targets.forget({topic, changelog})
         await self.targets.resolve({topic, changelog})
         return min(self.targets[topic].partitions, self.targets[changelog].partitions)
 

@@ -85,8 +85,11 @@ class TopicPlacements(Service):
 
     async def _grow(self, topic: str) -> None:
         """Have keys belong to all partitions that there are, unless schedules still move between those of before."""
-        known, partitions = self._known.get(topic), await self._partitions_of(topic)
-        if known is not None and (partitions <= known.partitions or not known.is_settled or not known.secret):
+        known = self._known.get(topic)
+        if known is not None and not (known.is_settled and known.secret):
+            return
+        partitions = await self._partitions_of(topic)
+        if known is not None and partitions <= known.partitions:
             return
         if known is not None:
             log.info("topic %s has grown from %d to %d partitions", topic, known.partitions, partitions)

@@ -17,11 +17,12 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.bench.dialects import WRITERS
 from light_scheduler.bench.machine import machine, versions
-from light_scheduler.engine import Limits, decide, plain_entry
+from light_scheduler.engine import Limits, decide, plain_id
 from light_scheduler.model import Entry
 from light_scheduler.wire.dialect import Dialect
 from light_scheduler.wire.dialects.named import dialect_named
-from light_scheduler.wire.state import identity
+from light_scheduler.wire.plain import new_state
+from light_scheduler.wire.state import decode_entry, encode_entry, identity
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -39,21 +40,21 @@ def records_of(dialect: str, count: int) -> list[Any]:
     return records
 
 
-def taken(records: Sequence[Any], dialect: Dialect) -> list[Entry]:
-    """Return what a lane stores for commands of new ids."""
-    entries = []
+def taken(records: Sequence[Any], dialect: Dialect) -> list[bytes]:
+    """Return the state records that a lane stores for commands of new ids."""
+    states = []
     for record in records:
         given = dialect.plain(record)
-        plain = None if given is None else plain_entry(record, given, NOW, LIMITS)
-        if plain is None:
+        id = None if given is None else plain_id(record, given, LIMITS)
+        if given is None or id is None:
             command = dialect.decode(record)
             identity(command.tenant, command.id)
             entry = decide(command, None, NOW, LIMITS).entry
+            assert entry is not None
+            states.append(encode_entry(entry))
         else:
-            _, entry = plain
-        assert entry is not None
-        entries.append(entry)
-    return entries
+            states.append(new_state(record, id, given, NOW))
+    return states
 
 
 def delivered(entries: Sequence[Entry], dialect: Dialect) -> None:
@@ -78,10 +79,12 @@ def main() -> None:
             take = deliver = 0.0
             for _ in range(arguments.records // batch):
                 begun = process_time()
-                entries = taken(records[name], dialect)
-                middle = process_time()
+                states = taken(records[name], dialect)
+                take += process_time() - begun
+                entries = [decode_entry(state) for state in states]
+                begun = process_time()
                 delivered(entries, dialect)
-                take, deliver = take + middle - begun, deliver + process_time() - middle
+                deliver += process_time() - begun
             costs[name].append((take / arguments.records * 1e6, deliver / arguments.records * 1e6))
     print(json.dumps({"machine": described, "versions": versions(), "dialects": table(costs)}, indent=2))
 

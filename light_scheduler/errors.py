@@ -1,8 +1,12 @@
-"""Every error that light-scheduler raises. All but the last two are defined here.
+"""The errors of light-scheduler. Those of one package only, such as the outbox, are defined there.
 
     SchedulerError
     ├── ConfigurationError      a setting is unknown or bad; names it
-    ├── InvalidCommand          a command cannot be understood or is not allowed; names the field
+    ├── FieldError              a part of what was asked for is wrong; names the field
+    │   ├── InvalidCommand      ... of a command, which cannot be understood or is not allowed
+    │   ├── TenantRulesError    ... of rules of a tenant: in `model.tenant_rules`
+    │   ├── TokenError          ... of a token of the HTTP API: in `access.tokens`
+    │   └── QueryError          ... of a query: in `tables.views`
     ├── FormatError             bytes of ours that cannot be read
     │   ├── FormatTooNew        ... because a newer version wrote them
     │   └── FormatTooOld        ... because an older version wrote them, and they are copies of what can be read
@@ -52,17 +56,20 @@ class ConfigurationError(SchedulerError):
         self.reason = reason
 
 
-class InvalidCommand(SchedulerError):
-    """A command cannot be understood or is not allowed.
-
-    `field` is the name its sender used (a header, or a path in the JSON form); `reason` says what is wrong and what
-    would be right.
-    """
+class FieldError(SchedulerError):
+    """A part of what was asked for is wrong: `field` names it, `reason` says what is wrong and what would be right."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class InvalidCommand(FieldError):
+    """A command cannot be understood or is not allowed.
+
+    `field` is the name its sender used: a header, or a path in the JSON form.
+    """
 
 
 class FormatError(SchedulerError):

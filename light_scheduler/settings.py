@@ -1,7 +1,8 @@
 """Settings: one declaration is the source of names, defaults, help texts and documentation.
 
-An explicit option beats the environment (`LIGHT_SCHEDULER_<NAME>`), which beats `light-scheduler.toml`, which beats the
-default. An unknown name or a bad value is refused with its name.
+An explicit option beats the environment (`LIGHT_SCHEDULER_<NAME>`), which beats the context that a user of the command
+line works in (`contexts`), which beats `light-scheduler.toml`, which beats the default. An unknown name or a bad value
+is refused with its name.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from . import setting_values as read
 from .setting_values import CommandsTopic
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
+OF_COMMANDS_ONLY = frozenset({"CONTEXT", "TENANT", "URL", "OUTBOX_DATABASE"})
+"""Variables that are no settings: options of the command line have them."""
+
 SETTINGS_FILE = "light-scheduler.toml"
 
 
@@ -197,7 +201,7 @@ class Settings:
     insecure: bool = _setting(
         False,
         read.truth,
-        "Start also if other machines can reach the HTTP server and it asks nobody for a token.",
+        "Start even if other machines can reach the HTTP server and requests need no token.",
         "true|false",
     )
     token: Secret | None = _setting(
@@ -221,25 +225,25 @@ class Settings:
     oidc_jwks_url: str | None = _setting(
         None,
         read.optional(read.provider_url),
-        "Where the public keys of `oidc_issuer` are. Default: its discovery document says so.",
+        "Address of the public keys (JWKS) of `oidc_issuer`. Default: the one in its discovery document.",
         "URL",
     )
     oidc_role_claim: str = _setting(
         "roles",
         read.text,
-        "Claim with the roles of whoever has the token. A path has dots: realm_access.roles.",
+        "Claim of the token that has its roles. Use dots for a nested claim: realm_access.roles.",
         "TEXT",
     )
     oidc_roles: tuple[tuple[str, str], ...] = _setting(
         (),
         read.oidc_roles,
-        "What values of `oidc_role_claim` stand for. The highest one counts.",
+        "Role for each value of `oidc_role_claim`. If a token has several, the highest role counts.",
         "VALUE:metrics|read|write|admin,...",
     )
     oidc_tenant_claim: str = _setting(
         "tenants",
         read.text,
-        "Claim with the tenants of whoever has the token. `*` in it stands for all tenants.",
+        "Claim of the token that has its tenants. `*` stands for all tenants.",
         "TEXT",
     )
     partitions: int = _setting(
@@ -431,9 +435,15 @@ class Settings:
                     raise ConfigurationError("oidc_issuer", f"is not set, but {name} is")
             return None
         if self.oidc_audience is None:
-            raise ConfigurationError("oidc_audience", "is not set, and oidc_issuer needs it: any token would do")
+            raise ConfigurationError(
+                "oidc_audience",
+                "is not set: tokens that oidc_issuer made for other services would be accepted. Set it to the "
+                "audience of your tokens",
+            )
         if not self.oidc_roles:
-            raise ConfigurationError("oidc_roles", "is not set, and oidc_issuer needs it: nobody would have a role")
+            raise ConfigurationError(
+                "oidc_roles", "is not set: no token of oidc_issuer would have a role. Set it, such as admins:admin"
+            )
         return IdentityProvider(
             self.oidc_issuer,
             self.oidc_audience,
@@ -491,23 +501,29 @@ def load_settings(
     *,
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
+    context: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Put settings together from options, the environment and a TOML file.
+    """Put settings together from options, the environment, a context and a TOML file.
 
     Options that are None are not given. Without `file`, `light-scheduler.toml` is read if it is in the current folder.
     Raises ConfigurationError naming an unknown or bad setting.
     """
-    known = {setting.name: setting for setting in fields(Settings)}
     values: dict[str, Any] = {}
     for name, value in _from_file(file).items():
-        values[name] = _parse(known, name, value, origin=name)
+        values[name] = parse_setting(name, value, origin=name)
+    for name, value in (context or {}).items():
+        values.pop(name.removesuffix("_file"), None)  # a secret of the file gives way to one that a file holds
+        values[name] = parse_setting(name, value, origin=name)
     for variable, value in (os.environ if environment is None else environment).items():
         if variable.startswith(ENVIRONMENT_PREFIX):
-            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-            values[name] = _parse(known, name, value, origin=variable)
+            name = variable.removeprefix(ENVIRONMENT_PREFIX)
+            if name not in OF_COMMANDS_ONLY:
+                if f"{name.lower()}_file" in (context or {}):
+                    values.pop(f"{name.lower()}_file", None)
+                values[name.lower()] = parse_setting(name.lower(), value, origin=variable)
     for name, value in (options or {}).items():
         if value is not None:
-            values[name] = _parse(known, name, value, origin=option_name(name))
+            values[name] = parse_setting(name, value, origin=option_name(name))
     settings = Settings(**values)
     # Their errors name the setting at fault.
     _ = settings.security, settings.http_security, settings.registry, settings.oidc
@@ -561,7 +577,9 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
         raise ConfigurationError(str(path), f"cannot be read: {error}") from error
 
 
-def _parse(known: Mapping[str, Field[Any]], name: str, value: Any, *, origin: str) -> Any:
+def parse_setting(name: str, value: Any, *, origin: str) -> Any:
+    """Return the value of a setting. Raises ConfigurationError, which says that `origin` is wrong."""
+    known = {setting.name: setting for setting in fields(Settings)}
     if name not in known:
         similar = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {similar[0]}?" if similar else "."

@@ -61,7 +61,7 @@ def made() -> str:
         ["check", "--quiet", "--fix", "--unsafe-fixes", "--select", "F401,I,C416,UP028"],
         ["format", "--quiet"],
     ):
-        ran = subprocess.run(  # nosec B603 (our own arguments)
+        ran = subprocess.run(  # nosec B603 # our own arguments
             [sys.executable, "-m", "ruff", *command, "--stdin-filename", MADE, "-"],
             input=text, capture_output=True, text=True, check=True, cwd=CLIENT,
         )  # fmt: skip

@@ -17,7 +17,7 @@ _BEFORE = f"""\
 <!-- Made from light_scheduler/settings.py by `make docs`: change the declaration there. -->
 
 There are three ways to give a setting. An option beats the environment, the environment beats the file, and the file
-beats the default.
+beats the default. On the command line, a [context](command-line.md#config) comes between the environment and the file.
 
 1. As an option of a command: `light-scheduler worker --web-port 6067`.
 2. In the environment: `{ENVIRONMENT_PREFIX}WEB_PORT=6067`.

@@ -1,7 +1,8 @@
 """Hooks of MkDocs: files outside docs/ that a page links to are part of the site.
 
 On GitHub a page in docs/ links to `../benchmarks/README.md`. The site has that file as `benchmarks/README.md`, beside
-the pages of docs/, so links between them are rewritten.
+the pages of docs/, so links between them are rewritten. A link to an example that is a paragraph of its own is followed
+by the example.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 BESIDES = ("benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _LINK = re.compile(r"(\]\()([^)#\s:]+)(?=[)#])")
+_EXAMPLE = re.compile(r"^\[[^\]\n]+\]\(\.\./(examples/[^)\n]+)\)$", re.MULTILINE)
+_LANGUAGES = {".go": "go", ".java": "java", ".mjs": "javascript", ".py": "python", ".sh": "sh"}
 _CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -31,7 +34,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Rewrite links of the repository to links of the site."""
+    """Put examples in, and rewrite links of the repository to links of the site."""
     source = page.file.src_uri
     here = source if source in BESIDES else f"docs/{source}"
 
@@ -39,8 +42,13 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         target = _resolve(here, match[2]).removeprefix("docs/")
         return match[1] + posixpath.relpath(target, posixpath.dirname(source) or ".")
 
-    parts = _CODE.split(markdown)
+    parts = _CODE.split(_EXAMPLE.sub(_with_text, markdown))
     return "".join(part if part.startswith("```") else _LINK.sub(rewritten, part) for part in parts)
+
+
+def _with_text(link: re.Match[str]) -> str:
+    example = ROOT / link[1]
+    return f"{link[0]}\n\n```{_LANGUAGES[example.suffix]}\n{example.read_text(encoding='utf-8')}```"
 
 
 def _targets(page: str) -> list[str]:

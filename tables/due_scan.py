@@ -40,7 +40,8 @@ class TenantScan:
 
     `items` are its (time-index key, value) in order, not read before they are asked for; `bound` lies above all that is
     due, and not more than `most` are taken. `unit` is the number of bytes that cost as much as a schedule. Primary keys
-    of what is taken are noted in `primaries`; `get` finds definitions. What `waits` for a place is passed over.
+    of what is taken are noted in `primaries`; `cell_of` says in which cell a schedule is counted, `get` finds
+    definitions. What `waits` for a place is passed over.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class TenantScan:
         most: int | None,
         unit: float,
         primaries: dict[bytes, bytes | None],
+        cell_of: Callable[[Entry, bytes], bytes],
         get: Callable[[bytes], bytes | None],
         waits: Waits | None = None,
     ) -> None:
@@ -62,6 +64,7 @@ class TenantScan:
         self.most = most
         self._unit = unit
         self._primaries = primaries
+        self._cell_of = cell_of
         self._get = get
         self._waits = waits
         self.passed: list[tuple[Place, bytes]] = []
@@ -72,7 +75,7 @@ class TenantScan:
         """Take schedules until they cost an allowance; return what they cost: less only if no more can be taken."""
         bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
         primary, primaries, get, waits = self._primary, self._primaries, self._get, self._waits
-        id_at = len(primary) + layout.TIME_BYTES  # in a time-index key
+        cell_of, id_at = self._cell_of, len(primary) + layout.TIME_BYTES  # in a time-index key
         cost = 0.0
         items = chain(self._head, self._items)
         self._head, self.is_open = [], True
@@ -88,11 +91,12 @@ class TenantScan:
                 continue
             taken.append(entry)
             name = primary + key[id_at:]
+            cell = cell_of(entry, key)
             size = len(value)
             if value.startswith(layout.PROGRESS_ONLY):
                 size += len(entry.schedule.payload or b"")
                 key += layout.SPLIT
-            primaries[name] = key
+            primaries[name] = cell + key
             cost += size / unit if size > unit else 1.0
         return cost
 

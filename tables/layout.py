@@ -2,10 +2,12 @@
 
     time index   't' | tenant 0x00 | minute u32 | ms in minute u16 | priority u8 | arrival u64 | id
                                               -> schedule record, or 0x00 | progress record
-    primary      'p' | identity               -> its time-index key, with 0xff after it if it is split
+    primary      'p' | identity               -> cell u64 (see `counts`) | its time-index key, with 0xff after it if it
+                                                 is split
     definition   'd' | identity               -> schedule record, if it is split
     checkpoint   'm'                          -> see `table.Checkpoint`
     others       'l' | changelog key          -> record that is neither a schedule's nor the position
+    counts       'c' and 'g'                  -> see `counts`
 
 `identity` is `tenant | 0x00 | id` (see `wire.state`). An arrival is stored with 2^63 added: one before all commands of
 the topic is negative. The minute is the storage bucket: it never shows outside.
@@ -20,6 +22,7 @@ A large schedule that moves on is split: its definition stays where it is, and o
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from light_scheduler.model import Entry
 from light_scheduler.wire.state import IndexPlace, identity
@@ -48,6 +51,10 @@ TIME_BYTES = _TIME.size
 
 _DUE = struct.Struct(">IH")
 
+MINUTE_BYTES = 4
+CELL_BYTES = 8
+"""Where a primary row begins with the cell in which its schedule is counted."""
+
 _ARRIVAL_ZERO = 1 << 63
 
 
@@ -66,6 +73,27 @@ def index_key_of(place: IndexPlace, identity: bytes) -> bytes:
     minute, ms = divmod(wakes_at, MINUTE_MS)
     tenant, end, id = identity.partition(b"\0")
     return b"".join((INDEX_START, tenant, end, _TIME.pack(minute, ms, priority, arrival + _ARRIVAL_ZERO), id))
+
+
+def index_keys(tenant: str, priority: int) -> Callable[[int, int, bytes], bytes]:
+    """Return what makes the time-index keys of a tenant's schedules of a priority, by time (ms), arrival and id."""
+    prefix, pack = tenant_from(tenant), _TIME.pack
+
+    def key(wakes_at: int, arrival: int, id: bytes) -> bytes:
+        return prefix + pack(wakes_at // MINUTE_MS, wakes_at % MINUTE_MS, priority, arrival + _ARRIVAL_ZERO) + id
+
+    return key
+
+
+def minute_in(index_key: bytes) -> bytes:
+    """Return the minute (u32) that a time-index key holds."""
+    start = index_key.index(0) + 1
+    return index_key[start : start + MINUTE_BYTES]
+
+
+def indexed_at(primary: bytes) -> bytes:
+    """Return the time-index key that a primary row points to."""
+    return primary[CELL_BYTES:].removesuffix(SPLIT)
 
 
 def primary_key(tenant: str, id: str) -> bytes:

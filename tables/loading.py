@@ -12,9 +12,10 @@ from typing import Protocol
 
 import msgspec
 
-from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_place
+from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_standing
 
 from . import layout
+from .counts import Group, Tally
 from .layout import PRIMARY
 from .overlay import Overlay
 from .table import ScheduleTable
@@ -108,6 +109,7 @@ class BulkLoad:
         table, is_first = self._table, self._table.is_empty
         entries: dict[bytes, bytes] = {}
         primaries: dict[bytes, bytes] = {}
+        tally = Tally(table.counts)
         rest = iter(schedules.items())
         while step := list(islice(rest, STEP_RECORDS)):
             keys = [PRIMARY + key[1:] for key, _ in step]
@@ -117,18 +119,22 @@ class BulkLoad:
                 if there is not None:
                     known[key] = value
                 elif value is not None:
-                    index_key = layout.index_key_of(decode_place(value), key[1:])
+                    standing = decode_standing(value)
+                    index_key = layout.index_key_of(standing.place, key[1:])
                     entries[index_key] = value
-                    primaries[primary] = index_key
+                    group = Group(layout.tenant_in(index_key), standing.topic, standing.state)
+                    primaries[primary] = tally.number(group) + layout.minute_in(index_key) + index_key
             yield
         for rows in (primaries, entries):
             ordered = sorted(rows)
             yield
             for start in range(0, len(ordered), STEP_RECORDS):
                 keys = ordered[start : start + STEP_RECORDS]
-                counted = len(keys) if rows is primaries else 0  # what an error has done again counts once
                 part = dict(zip(keys, map(rows.__getitem__, keys), strict=True))
-                table.load(part, msgspec.structs.replace(table.checkpoint, pending=table.pending + counted))
+                # Counted with its primary row: what an error has done again counts once.
+                tally.added = [row[: layout.CELL_BYTES] for row in part.values()] if rows is primaries else []
+                pending = table.pending + len(tally.added)
+                table.load(part, msgspec.structs.replace(table.checkpoint, pending=pending), tally)
                 yield
 
     def _replay(self, records: dict[bytes, bytes | None]) -> Iterator[None]:

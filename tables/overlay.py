@@ -6,6 +6,7 @@ An overlay is dropped when its transaction fails, and applied in one write after
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator
 from itertools import chain
 
@@ -15,6 +16,14 @@ from light_scheduler.engine import FairQueue
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import NEVER, BulkPart, BulkTotal, Entry
 from light_scheduler.model.place import Place
+from light_scheduler.wire.delayed_state import (
+    DELAYED_KIND,
+    QUEUE_KIND,
+    DelayedQueue,
+    decode_delayed,
+    decode_queue,
+    tenant_of,
+)
 from light_scheduler.wire.state import (
     BULK_PART_KIND,
     BULK_TOTAL_KIND,
@@ -36,20 +45,21 @@ from light_scheduler.wire.state import (
 )
 
 from . import layout
+from .counts import Tally
 from .due_scan import DueScan, TenantScan, Waits
 from .layout import PRIMARY
 from .table import Checkpoint, ScheduleTable, stored_entry
+from .whole import NOT_ASKED, WholeSchedules
 
 _OTHERS: dict[bytes, Callable[[bytes], object]] = {
     BULK_PART_KIND: decode_bulk_part,
     BULK_TOTAL_KIND: decode_bulk_total,
     EMPTIED_KIND: decode_emptied,
     LENT_KIND: decode_lent,
+    QUEUE_KIND: decode_queue,
+    DELAYED_KIND: decode_delayed,
 }
 """How records are read that are neither schedules nor the position."""
-
-_NOT_ASKED = b""
-"""Stands for what is not known here; no value is empty."""
 
 
 def _any_number(_tenant: str) -> None:
@@ -73,27 +83,27 @@ class Overlay:
         self.position = table.checkpoint.position
         self.commands_log = table.checkpoint.commands_log
         self.pending = table.pending
-        self._counts = dict(table.counts)  # of the tenants that are counted
+        self._tally = Tally(table.counts)
+        self._counted: dict[bytes, int] | None = None  # tenant -> by how much its schedules have become more
 
-    def count(self, tenants: Collection[str]) -> None:
-        """Know how many schedules these tenants have. To be called before anything is changed."""
-        if (tenants or self._counts) and self._counts.keys() != {tenant.encode() for tenant in tenants}:
-            self._table.count(tenants)
-            self._counts = dict(self._table.counts)
+    def count_tenants(self) -> None:
+        """Know at any time how many schedules tenants have. To be called before anything is changed."""
+        self._counted = defaultdict(int)
 
     def pending_of(self, tenant: str) -> int:
-        """Return how many schedules a tenant has that is counted."""
-        return self._counts[tenant.encode()]
+        """Return how many schedules a tenant has, after `count_tenants`."""
+        assert self._counted is not None
+        return self._table.counts.pending_of(tenant) + self._counted[tenant.encode()]
 
     def get(self, identity: bytes) -> Entry | None:
         """Return one schedule as it is with the changes so far."""
         primary = PRIMARY + identity
-        found = self._primaries.get(primary, _NOT_ASKED)
-        if found is _NOT_ASKED:
+        found = self._primaries.get(primary, NOT_ASKED)
+        if found is NOT_ASKED:
             found = self._primaries[primary] = self._stored(primary)
         if found is None:
             return None
-        index_key = found.removesuffix(layout.SPLIT)
+        index_key = layout.indexed_at(found)
         value = self._value_of(index_key)
         if value is None:
             raise FormatError(f"the table's index has no record for {identity!r}")
@@ -107,13 +117,18 @@ class Overlay:
         primary = PRIMARY + identity
         was_split = self._forget(primary, identity)
         index_key = layout.index_key(entry, identity)
-        self.pending += 1
-        if self._counts:
-            self._add_to_count(identity, 1)
+        self._add_to_pending(identity, 1)
         self._changes[index_key] = record
         self._add_fresh(entry.schedule.tenant, index_key)
-        self._changes[primary] = self._primaries[primary] = index_key
+        self._changes[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key
         return was_split
+
+    def whole_of(self, tenant: str) -> WholeSchedules:
+        """Return what stores and removes schedules of a tenant at less cost, as long as they are simple."""
+        fresh = self._fresh.setdefault(tenant, set())
+        return WholeSchedules(
+            tenant, self._stored, self._changes, self._primaries, fresh, self._tally, self._add_to_pending
+        )
 
     def advance(self, identity: bytes, entry: Entry, record: bytes) -> None:
         """Store how far a schedule has come, as its progress record; its definition stays as it is.
@@ -124,13 +139,15 @@ class Overlay:
         old = self._primary_of(primary)
         if old is None:
             return
+        old_key = layout.indexed_at(old)
         if not old.endswith(layout.SPLIT):
-            self._changes[layout.DEFINITION + identity] = self._value_of(old)
-        self._drop(old.removesuffix(layout.SPLIT))
+            self._changes[layout.DEFINITION + identity] = self._value_of(old_key)
+        self._drop(old_key)
+        self._tally.removed.append(old[: layout.CELL_BYTES])
         index_key = layout.index_key(entry, identity)
         self._changes[index_key] = layout.PROGRESS_ONLY + record
         self._add_fresh(entry.schedule.tenant, index_key)
-        self._changes[primary] = self._primaries[primary] = index_key + layout.SPLIT
+        self._changes[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key + layout.SPLIT
 
     def remove(self, identity: bytes) -> bool:
         """Forget a schedule, if there is one. Returns whether it was split."""
@@ -165,6 +182,11 @@ class Overlay:
     def kept(self, key: bytes) -> bytes | None:
         """Return a record that is no schedule's by its changelog key, with the changes so far."""
         return self._value_of(layout.OTHERS + key)
+
+    def delayed(self) -> dict[str, DelayedQueue]:
+        """Return the queues of delayed commands before this cycle, by tenant."""
+        stored = self._table.store.scan(layout.OTHERS + QUEUE_KIND, layout.OTHERS + DELAYED_KIND)
+        return {tenant_of(key[len(layout.OTHERS) :]): decode_queue(value) for key, value in stored}
 
     @property
     def any_lent(self) -> bool:
@@ -212,6 +234,11 @@ class Overlay:
         turns = {tenant: scan.most for tenant, scan in opened.items() if scan.most is not None}
         return DueScan(taken, None if next_due == NEVER else next_due, cut, turns, held)
 
+    def next_due(self) -> int | None:
+        """Return when (ms) the first schedule wakes; None: there is none."""
+        found = self._first_due_stored((), self._first_due_put_here(self._fresh))
+        return None if found == NEVER else found
+
     def leave(self, entry: Entry) -> None:
         """Give a schedule back that was taken as due and not dealt with; so are its tenant's that were taken later."""
         tenant, key = entry.schedule.tenant, layout.index_key(entry, identity_of(entry))
@@ -248,9 +275,8 @@ class Overlay:
         self._table.write(
             self._changes,
             msgspec.structs.replace(self._checkpoint(), changelog_offset=changelog_offset, complete_at=complete_at),
+            self._tally,
         )
-        if self._counts:
-            self._table.counts = self._counts
         self.settle_floors()
         for tenant, fresh in self._fresh.items():
             if fresh:  # it may be due before all that was scanned
@@ -266,17 +292,17 @@ class Overlay:
 
     def load(self) -> None:
         """Put everything into a table that is being filled (see `loading`): it need not survive a crash."""
-        self._table.load(self._changes, self._checkpoint())
+        self._table.load(self._changes, self._checkpoint(), self._tally)
 
     def _checkpoint(self) -> Checkpoint:
         return msgspec.structs.replace(
             self._table.checkpoint, position=self.position, pending=self.pending, commands_log=self.commands_log
         )
 
-    def _add_to_count(self, identity: bytes, change: int) -> None:
-        tenant = identity[: identity.index(0)]
-        if tenant in self._counts:
-            self._counts[tenant] += change
+    def _add_to_pending(self, identity: bytes, change: int) -> None:
+        self.pending += change
+        if self._counted is not None:
+            self._counted[identity[: identity.index(0)]] += change
 
     def _add_fresh(self, tenant: str, index_key: bytes) -> None:
         try:
@@ -307,6 +333,7 @@ class Overlay:
                 most=allowed(tenant),
                 unit=unit,
                 primaries=self._primaries,
+                cell_of=self._tally.cell,
                 get=self._value_of,
                 waits=waits,
             )
@@ -357,19 +384,19 @@ class Overlay:
             self.advance(identity, Entry(entry.schedule, progress), record)
 
     def _forget(self, primary: bytes, identity: bytes) -> bool:
-        old = self._primaries.get(primary, _NOT_ASKED)
-        if old is _NOT_ASKED:
+        old = self._primaries.get(primary, NOT_ASKED)
+        if old is NOT_ASKED:
             old = self._stored(primary)
         if old is None:
             return False
-        self.pending -= 1
-        if self._counts:
-            self._add_to_count(identity, -1)
-        was_split = old.endswith(layout.SPLIT)
+        self._add_to_pending(identity, -1)
+        self._tally.removed.append(old[: layout.CELL_BYTES])
+        old_key = old[layout.CELL_BYTES :]
+        was_split = old_key.endswith(layout.SPLIT)
         if was_split:
-            old = old.removesuffix(layout.SPLIT)
+            old_key = old_key.removesuffix(layout.SPLIT)
             self._changes[layout.DEFINITION + identity] = None
-        self._drop(old)
+        self._drop(old_key)
         return was_split
 
     def _drop(self, index_key: bytes) -> None:
@@ -378,11 +405,11 @@ class Overlay:
             fresh.discard(index_key)
 
     def _value_of(self, key: bytes) -> bytes | None:
-        value = self._changes.get(key, _NOT_ASKED)
-        return self._stored(key) if value is _NOT_ASKED else value
+        value = self._changes.get(key, NOT_ASKED)
+        return self._stored(key) if value is NOT_ASKED else value
 
     def _primary_of(self, primary: bytes) -> bytes | None:
-        found = self._primaries.get(primary, _NOT_ASKED)
-        if found is _NOT_ASKED:
+        found = self._primaries.get(primary, NOT_ASKED)
+        if found is NOT_ASKED:
             found = self._primaries[primary] = self._stored(primary)
         return found

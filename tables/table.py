@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -12,23 +12,30 @@ from light_scheduler.model.place import Place
 from light_scheduler.wire.state import CommandsLog, decode_entry, decode_progress, identity
 
 from . import layout
+from .counts import Counts, Step, Tally
 from .floors import Floors
 from .held import Held
-from .store import Changes, Store
+from .store import Changes, MemoryStore, Store
 
-CHECKPOINT_VERSION = 6
+CHECKPOINT_VERSION = 8
 """2: the time index is one for each tenant. 3: arrivals in it may be negative. 4: records in format 2.
-5: records in format 3. 6: in format 4.
+5: records in format 3. 6: in format 4. 7: in format 5. 8: schedules are counted.
 
 A table of an older version that is not in `RECORDS_IN` is built anew from its changelog.
 """
 
-RECORDS_IN = {3: 1, 4: 2, 5: 3, 6: 4}
-"""Versions of tables that are read -> the newest format of state records (`wire.state.FORMAT_VERSION`) in them.
+RECORDS_IN = {3: 1, 4: 2, 5: 3, 6: 4, 7: 5, 8: 5}
+"""Versions of tables that are read -> the newest format of state records (`wire.state_format.FORMAT_VERSION`) in them.
 
 A table is opened without a look at its records, so it is the checkpoint that keeps an older worker from one with newer
 records: a new format takes a new version here.
 """
+
+
+COUNTED_SINCE = 8
+MOST_COUNTED = 50_000
+"""A table of a version before that is counted when it is opened, if it has no more: some 0.3 s. A larger one is built
+anew, since that is done beside the lanes."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -74,16 +81,25 @@ class ScheduleTable:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.checkpoint = self._load_checkpoint()
+        version, self.checkpoint = self._load_checkpoint()
         self.floors = self.find_floors()
         self.held = Held()
-        self.counts: dict[bytes, int] = {}
-        """How many schedules tenants have that are counted: see `count`."""
+        if version < COUNTED_SINCE:
+            self._begin_to_count(version)
+        self._counts: Counts | None = None
 
-    def _load_checkpoint(self) -> Checkpoint:
+    @property
+    def counts(self) -> Counts:
+        """How many schedules are held, of which kind and when they wake."""
+        if self._counts is None:
+            self._counts = Counts(self.store)
+        return self._counts
+
+    def _load_checkpoint(self) -> tuple[int, Checkpoint]:
+        """Return the version of the stored checkpoint, and what it says."""
         raw = self.store.get(layout.CHECKPOINT_KEY)
         if raw is None:
-            return Checkpoint()
+            return CHECKPOINT_VERSION, Checkpoint()
         if raw[:1] > _VERSION:
             raise FormatTooNew(
                 f"the local copy was written in format {raw[0]}, and this version reads formats up to "
@@ -92,9 +108,10 @@ class ScheduleTable:
         if raw[:1] > b"\0" and raw[0] not in RECORDS_IN:
             raise FormatTooOld(f"the local copy was written in format {raw[0]}, which this version does not read")
         try:
-            return _decode(memoryview(raw)[1:])
+            checkpoint = _decode(memoryview(raw)[1:])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise FormatError(f"the table's checkpoint cannot be read: {error}") from error
+        return raw[0], checkpoint
 
     def find_floors(self) -> Floors:
         """Return where each tenant's schedules begin, as it is in the store."""
@@ -106,16 +123,21 @@ class ScheduleTable:
             start = layout.tenant_end(tenant)
         return floors
 
-    def count(self, tenants: Collection[str]) -> None:
-        """Know from now on how many schedules these tenants have, and no others. One that is new is counted once."""
-        counted = {tenant.encode() for tenant in tenants}
-        self.counts = {
-            tenant: self.counts[tenant] if tenant in self.counts else self._count(tenant) for tenant in counted
-        }
-
-    def _count(self, tenant: bytes) -> int:
-        start = layout.PRIMARY + tenant + b"\0"
-        return sum(1 for _ in self.store.scan(start, start + b"\xff"))
+    def _begin_to_count(self, version: int) -> None:
+        """Count what an older version has stored. Raises FormatTooOld if that is much."""
+        if self.checkpoint.pending > MOST_COUNTED:
+            raise FormatTooOld(f"the local copy was written in format {version}, in which schedules are not counted")
+        changes: dict[bytes, bytes | None] = {}
+        counts = Counts(MemoryStore())
+        tally = Tally(counts)
+        for index_key, value in self.store.scan(layout.INDEX_START, layout.INDEX_END):
+            identity = layout.identity_in(index_key)
+            is_split = value.startswith(layout.PROGRESS_ONLY)
+            cell = tally.add(stored_entry(index_key, value, self.store.get), index_key)
+            changes[layout.PRIMARY + identity] = cell + index_key + (layout.SPLIT if is_split else b"")
+        if (step := counts.step(tally)) is not None:
+            changes |= step.rows
+        self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(self.checkpoint)})
 
     @property
     def is_empty(self) -> bool:
@@ -140,14 +162,14 @@ class ScheduleTable:
     def get(self, tenant: str, id: str) -> Entry | None:
         """Return one schedule."""
         primary = self.store.get(layout.primary_key(tenant, id))
-        return None if primary is None else self._at(primary.removesuffix(layout.SPLIT))
+        return None if primary is None else self._at(layout.indexed_at(primary))
 
     def by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[Entry]:
         """Yield a tenant's schedules whose id starts with `prefix`, in id order, from the first one after `after`."""
         space = layout.PRIMARY + identity(tenant, prefix)
         start = max(space, layout.primary_key(tenant, after) + b"\0") if after else space
         for _, primary in self.store.scan(start, space + b"\xff"):
-            entry = self._at(primary.removesuffix(layout.SPLIT))
+            entry = self._at(layout.indexed_at(primary))
             if entry is not None:
                 yield entry
 
@@ -167,16 +189,29 @@ class ScheduleTable:
         for tenant, stretch in self.held.release(place).items():
             self.floors.lower(tenant, stretch.first)
 
-    def write(self, changes: Changes, checkpoint: Checkpoint) -> None:
-        """Apply changes and the checkpoint they reach: all, or none."""
-        self.store.write({**changes, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
+    def write(self, changes: Changes, checkpoint: Checkpoint, tally: Tally | None = None) -> None:
+        """Apply changes, what they do to the counts, and the checkpoint they reach: all, or none."""
+        counts = self.counts
+        step = None if tally is None else counts.step(tally)
+        rows = {} if step is None else step.rows
+        self._counts = None  # a write that fails may have been carried out: they are read again then
+        self.store.write({**changes, **rows, layout.CHECKPOINT_KEY: _VERSION + _encode(checkpoint)})
         self.checkpoint = checkpoint
+        self._taken_in(counts, step)
 
-    def load(self, changes: Changes, checkpoint: Checkpoint) -> None:
+    def load(self, changes: Changes, checkpoint: Checkpoint, tally: Tally) -> None:
         """Apply changes that need not survive a crash; the checkpoint is kept in memory, until the next `write`."""
-        self.store.load(changes)
+        counts = self.counts
+        step = counts.step(tally)
+        self._counts = None
+        self.store.load(changes if step is None else {**changes, **step.rows})
         self.checkpoint = checkpoint
-        self.counts.clear()
+        self._taken_in(counts, step)
+
+    def _taken_in(self, counts: Counts, step: Step | None) -> None:
+        if step is not None:
+            counts.take(step)
+        self._counts = counts
 
     def _at(self, index_key: bytes) -> Entry | None:
         value = self.store.get(index_key)

@@ -17,8 +17,10 @@ from typing import Literal, Protocol, get_args
 
 import msgspec
 
-from light_scheduler.errors import SchedulerError
-from light_scheduler.model import NEVER, Entry
+from light_scheduler.errors import FieldError
+from light_scheduler.model import NEVER, Entry, State
+
+from .counts import Counts
 
 DEFAULT_LIMIT = 300
 MAX_LIMIT = 1_000
@@ -30,9 +32,6 @@ Sort = Literal["id", "due"]
 """`id`: by id in UTF-8 byte order. `due`: by (when it wakes, priority, arrival). It wakes when it is due, unless it is
 tried again, waits for a completion, or is paused: those come last. Tables keep these two orders, ascending only."""
 
-State = Literal["pending", "paused", "awaiting"]
-"""`pending`: a firing is to come. `paused`: not before it is resumed. `awaiting`: a firing is not completed."""
-
 _PAYLOAD_BYTES_PER_ROW = 4_096
 """Reading this much payload costs about as much as reading one row more."""
 
@@ -43,6 +42,11 @@ class ReadableTable(Protocol):
     @property
     def pending(self) -> int:
         """How many schedules are held, of all tenants."""
+        ...
+
+    @property
+    def counts(self) -> Counts:
+        """How many schedules are held, of which kind and when they wake."""
         ...
 
     def get(self, tenant: str, id: str) -> Entry | None:
@@ -62,13 +66,8 @@ class ReadableTable(Protocol):
         ...
 
 
-class QueryError(SchedulerError):
-    """A query's parameter is unknown or has a bad value; `field` names it."""
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
+class QueryError(FieldError):
+    """A query's parameter is unknown or has a bad value."""
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -126,7 +125,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
             schedule.tenant == self.tenant
             and schedule.id.startswith(self.id_prefix)
             and (self.target_topic is None or schedule.target.topic == self.target_topic)
-            and (self.state is None or state_of(entry) == self.state)
+            and (self.state is None or entry.progress.state == self.state)
             and (self.due_from is None or self.due_from <= entry.progress.wakes_at < NEVER)
             and (self.due_to is None or entry.progress.wakes_at < self.due_to)
             and (not self.labels or self.labels.items() <= (schedule.labels or {}).items())
@@ -226,11 +225,3 @@ def _just_before(position: bytes) -> bytes:
 def _one_of(field: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise QueryError(field, f"must be one of {', '.join(choices)}")
-
-
-def state_of(entry: Entry) -> State:
-    """Return the state of a stored schedule."""
-    progress = entry.progress
-    if progress.paused:
-        return "paused"
-    return "awaiting" if progress.awaited and progress.due == NEVER else "pending"

@@ -73,6 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["XDG_CONFIG_HOME"] = str(config.rootpath / "build" / "no-contexts")  # not those of who runs the tests
     shares = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
     if not shares or config.getoption(OPTION) or BOOTSTRAP_VARIABLE in os.environ:
         return

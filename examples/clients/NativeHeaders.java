@@ -1,4 +1,4 @@
-// Schedules a message from Java: javac -cp kafka-clients.jar NativeHeaders.java && java -cp kafka-clients.jar:slf4j-api.jar:. NativeHeaders
+// Schedules a message from Java 17: java -cp kafka-clients.jar:slf4j-api.jar NativeHeaders.java
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 

@@ -1,4 +1,4 @@
-// Schedules a message from Go: go mod init example && go get github.com/twmb/franz-go && go run native_headers.go
+// Schedules a message from Go: cd examples/clients && go run native_headers.go
 package main
 
 import (

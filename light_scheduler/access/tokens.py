@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from light_scheduler.connection import Secret
-from light_scheduler.errors import SchedulerError
+from light_scheduler.errors import FieldError, SchedulerError
 from light_scheduler.model.tenant import TENANT_NAME
 
 from .identity import Identity, Role
@@ -34,13 +34,8 @@ _SECRET_BYTES = 32
 _NO_HASH = sha256(b"").hexdigest()
 
 
-class TokenError(SchedulerError):
-    """A token cannot be made, changed or accepted as asked; `field` names what is wrong."""
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
+class TokenError(FieldError):
+    """A token cannot be made, changed or accepted as asked."""
 
 
 class RotationConflict(SchedulerError):

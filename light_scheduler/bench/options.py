@@ -22,15 +22,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partitions: Annotated[int, Meta(description="Partitions of the commands topic and of the target topic.")]
     payload_bytes: Annotated[int, Meta(description="Bytes of each payload; no two are alike.")]
     repeat: Annotated[int, Meta(description="Rounds.")]
-    seed: Annotated[int, Meta(description="What the first round draws from; each that follows takes the next.")]
+    seed: Annotated[int, Meta(description="Seed of the first round. Each further round uses the next.")]
     messages: Annotated[int, Meta(description="Schedules in each round.")] = 0
-    pending: Annotated[int, Meta(description="Schedules that are pending besides, and not due.")] = 0
+    pending: Annotated[int, Meta(description="Other pending schedules, which are not due.")] = 0
     rate: Annotated[int, Meta(description="Schedules that are due in a second.")] = 0
     grid_ms: Annotated[int, Meta(description="Due times are multiples of it, in ms.")] = 0
     stage_ahead_ms: Annotated[int, Meta(description="The worker's `stage_ahead`, in ms.")] = Settings.stage_ahead
-    seconds: Annotated[int, Meta(description="For so long something is due.")] = 0
+    seconds: Annotated[int, Meta(description="How long the load lasts, in seconds.")] = 0
     workers: Annotated[int, Meta(description="Workers that share the partitions.")] = 0
-    brokers: Annotated[int, Meta(description="Brokers; of three, each has a copy of all, and two must have it.")] = 0
+    brokers: Annotated[
+        int, Meta(description="Number of brokers. With three, each record has three copies, and two must be in sync.")
+    ] = 0
     pause_ms: Annotated[int, Meta(description="Time between faults, on average, in ms.")] = 0
     dialect: Annotated[str, Meta(description="Dialect of the commands.")] = "native"
     security_protocol: Annotated[Protocol, Meta(description="How the worker connects to Kafka.")] = "PLAINTEXT"
@@ -50,7 +52,7 @@ def chosen(scenario: str, defaults: Mapping[str, int | str], given: Mapping[str,
     named = {name: value for name, value in given.items() if value is not None}
     for name in named.keys() - known.keys():
         applicable = ", ".join(option_name(each) for each in known)
-        raise ConfigurationError(option_name(name), f"does not apply to {scenario}; what applies is {applicable}")
+        raise ConfigurationError(option_name(name), f"does not apply to {scenario}; use {applicable}")
     for name in ("grid_ms", "pause_ms"):
         if named.get(name) == 0:
             raise ConfigurationError(option_name(name), "must be longer than 0")

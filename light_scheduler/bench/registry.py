@@ -13,13 +13,13 @@ SCENARIOS = {
     "ingest": ("ingest", "How fast a worker accepts schedules that wait in its commands topic."),
     "burst": ("burst", "How fast a worker fires schedules that are all due at one instant."),
     "steady": ("steady", "How late a worker fires schedules that are due at a steady rate."),
-    "fair": ("fair", "How late one tenant's steady firings are while another has a crowd due at one instant."),
+    "fair": ("fair", "How late one tenant's steady firings are while another has a burst due at one instant."),
     "recurring": ("recurring", "Whether a worker keeps up with cron schedules that all fire each minute."),
     "chaos": ("chaos", "Whether any promise is broken while workers, broker, network and disk fail at random."),
     "backlog": ("backlog", "How fast a worker fires a burst while many others are pending."),
     "scan-cost": ("scan_cost", "How the rate of firing depends on how many others are pending."),
     "recovery": ("recovery", "How soon a worker fires after a restart, and how fast it rebuilds lost state."),
-    "memory": ("memory", "What pending schedules take in memory and on disk, and a worker with nothing to do."),
+    "memory": ("memory", "How much memory and disk pending schedules take, and how much an idle worker."),
 }
 
 

@@ -18,14 +18,14 @@ from msgspec import UNSET
 from light_scheduler.client import Receipt
 from light_scheduler.client.channel import Channel, MakeCommand
 from light_scheduler.errors import ConfigurationError, InvalidCommand
-from light_scheduler.model import DEFAULT_TENANT, Outcome, Result
+from light_scheduler.model import Outcome, Result
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 from light_scheduler.wire.spans import MAX_SHOWN, shown
 
 from .durations import Duration
 from .location import Location, place_of
-from .options import json_option, settings_options
+from .options import json_option, settings_options, tenant_option, url_option
 from .rule_check import check_command
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -120,14 +120,11 @@ def sending_options(function: F) -> F:
             show_default=True,
             help="How long to wait for the answer of the scheduler.",
         ),
-        click.option(
-            "--url",
-            help="Worker to ask where the schedule is, if --key is not given. Default: http://WEB_HOST:WEB_PORT.",
-        ),
+        url_option,
         click.option(
             "--no-wait", is_flag=True, help="Return as soon as Kafka has the command. Do not wait for the scheduler."
         ),
-        click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Tenant of the schedule."),
+        tenant_option,
     ):
         command = option(command)
     return command  # type: ignore[no-any-return]

@@ -15,9 +15,10 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import format_instant
 
 from .examples import examples
-from .options import json_option, settings_options
-from .schedule_output import ask_of, content_text, instant_text, print_whole, shown, url_option
+from .options import json_option, settings_options, url_option
+from .schedule_output import ask_of, content_text, instant_text, print_whole, shown
 from .suggesting import SuggestingGroup
+from .suggestions import tenants
 
 if TYPE_CHECKING:
     from light_scheduler.web.dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
@@ -28,13 +29,15 @@ _CAUSES = [cause.value for cause in DeadLetterCause]
 
 @click.group("dead-letters", cls=SuggestingGroup)
 def command() -> None:
-    """List, show or redrive dead letters: rejected commands and firings that were set aside. Needs a running worker."""
+    """List, show or redrive dead letters: rejected commands and undeliverable firings. Needs a running worker."""
 
 
 @command.command(
     "list", epilog=examples("dead-letters list", "dead-letters list --tenant shop --cause refused --limit 20 --json")
 )
-@click.option("--tenant", help="Only those of this tenant. Default: of all that the token may see.")
+@click.option(
+    "--tenant", shell_complete=tenants, help="Only those of this tenant. Default: of all that the token may see."
+)
 @click.option("--id", metavar="ID", help="Only those of this schedule.")
 @click.option("--cause", type=click.Choice(_CAUSES), help="Only those with this cause.")
 @click.option("--since", metavar="INSTANT", help="Only those since this instant: UTC epoch ms, or RFC 3339.")

@@ -16,8 +16,8 @@ from light_scheduler.settings import Settings
 
 from .durations import DurationText
 from .examples import examples
-from .options import json_option, settings_options
-from .schedule_output import relative, shown, url_option
+from .options import json_option, settings_options, url_option
+from .schedule_output import relative, shown
 from .suggesting import SuggestingGroup
 
 if TYPE_CHECKING:

@@ -37,18 +37,26 @@ MOST_KEY_BYTES = 60
     metavar="FILE",
     help="JSON Lines; - is stdin.",
 )
-@click.option("--from", "start", type=Instant(), metavar="INSTANT", help="When all are accepted; default: now.")
-@click.option("--until", type=Instant(), required=True, metavar="INSTANT", help="Up to when messages are delivered.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000_000), default=1_000, show_default=True, help="Most messages to show."
+    "--from", "start", type=Instant(), metavar="INSTANT", help="Instant at which all commands arrive. Default: now."
+)
+@click.option(
+    "--until", type=Instant(), required=True, metavar="INSTANT", help="Show messages that are due up to this instant."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    default=1_000,
+    show_default=True,
+    help="Maximum number of messages to show.",
 )
 @json_option
 @settings_options("app_id", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed")
 def command(settings: Settings, path: str, start: int | None, until: int, limit: int, as_json: bool) -> None:
     """Show what commands would deliver and when, and which would be refused. Needs neither a broker nor a worker.
 
-    Each line is a command in the JSON form that HTTP takes; "command" defaults to "schedule". Every target topic is
-    taken to exist, and no consumer completes what it receives.
+    Each line is a command in the JSON form that HTTP takes; "command" defaults to "schedule". The dry run assumes
+    that every target topic exists, and that no consumer completes a firing.
 
     Exit code 1: a command would be refused, or finds no schedule.
     """

@@ -16,7 +16,7 @@ from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
 
 from .examples import examples
-from .options import json_option, settings_options
+from .options import json_option, settings_options, tenant_option, url_option
 from .schedule_output import (
     ask,
     bounds_text,
@@ -24,17 +24,16 @@ from .schedule_output import (
     instant_text,
     relative,
     shown,
-    tenant_option,
     trigger_text,
-    url_option,
 )
+from .suggestions import schedule_ids
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import AcknowledgementView, AwaitedView, ScheduleDetail
 
 
 @click.command("get", epilog=examples("get order-1", "get order-1 --json --url http://node-1:6066"))
-@click.argument("id")
+@click.argument("id", shell_complete=schedule_ids)
 @tenant_option
 @url_option
 @json_option

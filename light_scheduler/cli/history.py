@@ -12,8 +12,9 @@ from light_scheduler.wire import encode_history, format_instant
 
 from .event_output import event_line
 from .examples import examples
-from .options import json_option, settings_options
-from .schedule_output import ask, shown, tenant_option, url_option
+from .options import json_option, settings_options, tenant_option, url_option
+from .schedule_output import ask, shown
+from .suggestions import schedule_ids
 
 if TYPE_CHECKING:
     from light_scheduler.web.reader import ScheduleReader
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     "history",
     epilog=examples("history order-1", "history order-1 --since 2030-01-01T00:00:00Z --event fired --json"),
 )
-@click.argument("id")
+@click.argument("id", shell_complete=schedule_ids)
 @tenant_option
 @click.option(
     "--since", metavar="INSTANT", help="Only events since this instant: UTC epoch ms, or RFC 3339. Default: a day ago."

@@ -8,13 +8,14 @@ import click
 from rich.table import Table
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.model import State
 from light_scheduler.settings import Settings
-from light_scheduler.tables.views import DEFAULT_LIMIT, Sort, State
+from light_scheduler.tables.views import DEFAULT_LIMIT, Sort
 from light_scheduler.wire.instants import format_instant
 
 from .examples import examples
-from .options import json_option, settings_options
-from .schedule_output import ask, print_whole, relative, shown, tenant_option, trigger_text, url_option
+from .options import json_option, settings_options, tenant_option, url_option
+from .schedule_output import ask, print_whole, relative, shown, trigger_text
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import SchedulePage
@@ -51,7 +52,10 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="List all schedules. Ignores --limit.")
 @click.option("--cursor", help="Continue a list that ended with this cursor.")
 @click.option(
-    "--jsonl", "as_lines", is_flag=True, help="Print JSON Lines: each schedule as it comes, whatever number there is."
+    "--jsonl",
+    "as_lines",
+    is_flag=True,
+    help="Print JSON Lines: each schedule as soon as it arrives. For lists of any length.",
 )
 @url_option
 @json_option

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from light_scheduler.contexts import NONE, contexts_path, load_contexts
+from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import (
     ENVIRONMENT_PREFIX,
     HTTP_SECURITY_SETTINGS,
@@ -22,17 +25,22 @@ from light_scheduler.settings import (
     option_name,
 )
 
+from .suggestions import tenants
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _WORD = re.compile(
     r"DEBUG|INFO|WARNING|ERROR|(SASL_)?(PLAINTEXT|SSL)|PLAIN|SCRAM-SHA-\d+|OAUTHBEARER|[a-z]{2,}(-[a-z]+)*"
 )
+_CONTEXT = f"{__name__}.context"
 _OF_WORKERS = ("token_file", *HTTP_SECURITY_SETTINGS)
 _DECLARED = {setting.name: setting for setting in fields(Settings)}
 
 
-def settings_options(*names: str) -> Callable[[F], F]:
-    """Add `--config` and an option for each named setting; the command receives `settings: Settings`.
+def settings_options(*names: str, in_context: bool = True) -> Callable[[F], F]:
+    """Add `--config`, `--context` and an option for each named setting; the command receives `settings: Settings`.
+
+    What runs a worker is not `in_context`: a context says what a person works with, and not what a node is.
 
     Whoever is given `broker` can be told how to log in to it, too, and whoever is given `web_host` which token to send
     and whom to trust: `--help` does not list that unless it is named.
@@ -46,19 +54,15 @@ def settings_options(*names: str) -> Callable[[F], F]:
         @functools.wraps(function)
         def with_settings(*args: Any, config: Path | None, **kwargs: Any) -> Any:
             given = {name: kwargs.pop(name) for name in offered}
-            return function(*args, settings=load_settings(given, file=config), **kwargs)
+            context = _settings_of_context(click.get_current_context()) if in_context else NONE
+            return function(*args, settings=load_settings(given, file=config, context=context), **kwargs)
 
         command: Any = with_settings
         for name in reversed(offered):
-            declared = _DECLARED[name].metadata
-            command = click.option(
-                option_name(name),
-                name,
-                type=_type(declared["syntax"]),
-                metavar=declared["syntax"],
-                hidden=name in hidden,
-                help=f"{declared['help']} {_origins(_DECLARED[name])}",
-            )(command)
+            help = f"{_DECLARED[name].metadata['help']} {_origins(_DECLARED[name])}"
+            command = declared_option(name, help, hidden=name in hidden)(command)
+        if in_context:
+            command = _context_option(command)
         return click.option(  # type: ignore[no-any-return]
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -71,6 +75,59 @@ def settings_options(*names: str) -> Callable[[F], F]:
 def json_option(function: F) -> F:
     """Add `--json`; the command receives `as_json: bool`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def settings_of(ctx: click.Context) -> Settings:
+    """Return the settings of a line that is being typed. Raises ConfigurationError."""
+    given = {name: value for name, value in ctx.params.items() if name in _DECLARED}
+    return load_settings(given, file=ctx.params.get("config"), context=_settings_of_context(ctx))
+
+
+def _settings_of_context(ctx: click.Context) -> Mapping[str, str]:
+    return {name: value for name, value in context_of(ctx).items() if name in _DECLARED}
+
+
+def context_of(ctx: click.Context) -> Mapping[str, str]:
+    """Return the context that a command works in. Raises ConfigurationError."""
+    named = ctx.meta.get(_CONTEXT) or os.environ.get(f"{ENVIRONMENT_PREFIX}CONTEXT")
+    return load_contexts(contexts_path()).get(named or None)
+
+
+def _of_context(name: str, otherwise: str | None = None) -> str | None:
+    """Return the default of an option; None while its line is being typed: what is wrong with a context waits."""
+    ctx = click.get_current_context()
+    return None if ctx.resilient_parsing else context_of(ctx).get(name, otherwise)
+
+
+_context_option = click.option(
+    "--context",
+    is_eager=True,  # other options have their defaults from it
+    expose_value=False,
+    callback=lambda ctx, _, name: ctx.meta.update({_CONTEXT: name}),
+    metavar="NAME",
+    help="Context to work in: see `light-scheduler config`. [default: the one in use; env: LIGHT_SCHEDULER_CONTEXT]",
+)
+
+url_option = click.option(
+    "--url",
+    default=lambda: _of_context("url"),
+    envvar=f"{ENVIRONMENT_PREFIX}URL",
+    help="Address of any worker. Default: http://WEB_HOST:WEB_PORT, with https if web_ssl_certificate is set. With "
+    f"https, --web-ssl-ca names the authority to trust. [env: {ENVIRONMENT_PREFIX}URL]",
+)
+tenant_option = click.option(
+    "--tenant",
+    default=lambda: _of_context("tenant", DEFAULT_TENANT),
+    envvar=f"{ENVIRONMENT_PREFIX}TENANT",
+    shell_complete=tenants,
+    help=f"Tenant of the schedules. [default: {DEFAULT_TENANT}; env: {ENVIRONMENT_PREFIX}TENANT]",
+)
+
+
+def declared_option(name: str, help: str, *, hidden: bool = False) -> Callable[[F], F]:
+    """Add the option of a setting, with what its declaration knows of it."""
+    syntax = _DECLARED[name].metadata["syntax"]
+    return click.option(option_name(name), name, type=_type(syntax), metavar=syntax, hidden=hidden, help=help)
 
 
 def _type(syntax: str) -> click.ParamType | None:

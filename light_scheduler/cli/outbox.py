@@ -1,15 +1,19 @@
-"""`light-scheduler outbox`: send what applications have booked in their databases."""
+"""`light-scheduler outbox`: send commands that applications have booked in their databases."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 
 from .durations import Duration
@@ -18,14 +22,28 @@ from .options import settings_options
 from .suggesting import SuggestingGroup
 
 if TYPE_CHECKING:
-    from light_scheduler.outbox import OutboxRelay
+    from light_scheduler.outbox import AjendaTakeover, OutboxRelay, TakenOver
 
 DEFAULT_NAME = "light_scheduler_outbox"
 
 
+_DATABASE = click.option(
+    "--database",
+    required=True,
+    envvar=f"{ENVIRONMENT_PREFIX}OUTBOX_DATABASE",
+    show_envvar=True,
+    metavar="URL",
+    help="Database, as a URL of SQLAlchemy. Prefer the variable if the URL has a password.",
+)
+_NAME = click.option("--name", default=DEFAULT_NAME, show_default=True, metavar="NAME", help="Name of the outbox.")
+_COMMANDS_TOPIC = click.option(
+    "--commands-topic", default=None, metavar="TOPIC", help="Topic to send to. Default: APP_ID-commands."
+)
+
+
 @click.group("outbox", cls=SuggestingGroup)
 def command() -> None:
-    """Send what applications have booked in their own SQL transactions. Needs the extra `outbox`."""
+    """Send commands that applications have booked in their SQL transactions. Needs the extra `outbox`."""
 
 
 @command.command(
@@ -35,16 +53,9 @@ def command() -> None:
         "outbox relay --database sqlite:////var/lib/shop/shop.db --drain",
     ),
 )
-@click.option(
-    "--database",
-    required=True,
-    envvar=f"{ENVIRONMENT_PREFIX}OUTBOX_DATABASE",
-    show_envvar=True,
-    metavar="URL",
-    help="Database, as a URL of SQLAlchemy. Prefer the variable if the URL has a password.",
-)
-@click.option("--name", default=DEFAULT_NAME, show_default=True, metavar="NAME", help="Name of the outbox.")
-@click.option("--commands-topic", default=None, metavar="TOPIC", help="Topic to send to. Default: APP_ID-commands.")
+@_DATABASE
+@_NAME
+@_COMMANDS_TOPIC
 @click.option(
     "--poll",
     type=Duration(),
@@ -59,9 +70,9 @@ def command() -> None:
     default="5s",
     show_default=True,
     metavar="DURATION",
-    help="How long the work of a relay that is gone waits for another relay.",
+    help="How long until another relay takes over the work of one that died.",
 )
-@click.option("--drain", is_flag=True, help="Send what is booked, then end.")
+@click.option("--drain", is_flag=True, help="Send all commands that are booked, then end.")
 @settings_options("app_id", "broker", "log_level")
 def relay(
     settings: Settings, database: str, name: str, commands_topic: str | None, poll: int, lease: int, drain: bool
@@ -71,12 +82,8 @@ def relay(
     Run as many relays as you like: they share the work. While Kafka or the database cannot be reached, a relay tries
     again after up to 30 s.
     """
-    try:
+    with _extra():
         from light_scheduler.outbox import OutboxRelay, RelayOptions
-    except ImportError as error:
-        raise ConfigurationError(
-            "database", f"needs SQLAlchemy: pip install 'light-scheduler[outbox]' ({error})"
-        ) from error
 
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options = RelayOptions(name, settings.app_id, commands_topic, poll / 1_000, lease / 1_000)
@@ -85,6 +92,77 @@ def relay(
         click.echo(f"{asyncio.run(made.drain())} commands sent")
     else:
         asyncio.run(_until_signal(made))
+
+
+@command.command(
+    "import-ajenda",
+    epilog=examples(
+        "outbox import-ajenda --database postgresql+psycopg://app@db/shop --topic mails --target-topic mails --dry-run",
+        "outbox import-ajenda --database postgresql+psycopg://app@db/shop --topic mails --target-topic mails --follow",
+    ),
+)
+@_DATABASE
+@click.option("--topic", required=True, metavar="TOPIC", help="Topic of Ajenda: its table is ajenda_TOPIC.")
+@click.option("--target-topic", required=True, metavar="TOPIC", help="Kafka topic that the messages go to.")
+@click.option("--schema", default="public", show_default=True, metavar="NAME", help="Schema of Ajenda's tables.")
+@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, metavar="NAME", help="Tenant of the schedules.")
+@click.option("--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, with what is booked in Ajenda meanwhile.")
+@click.option("--dry-run", is_flag=True, help="Print what would be taken over, and change nothing.")
+@_NAME
+@_COMMANDS_TOPIC
+@settings_options("app_id", "broker", "log_level")
+def import_ajenda(
+    settings: Settings,
+    database: str,
+    topic: str,
+    target_topic: str,
+    schema: str,
+    tenant: str,
+    follow: bool,
+    dry_run: bool,
+    name: str,
+    commands_topic: str | None,
+) -> None:
+    """Make schedules of the appointments of an Ajenda topic, each exactly once, and delete them there.
+
+    Ajenda can run meanwhile: what its consumers have at hand is left to them. Ids are TOPIC-UUID, and
+    TOPIC-periodic-UUID for periodic appointments. Creates the outbox in Ajenda's database. You can stop or kill it, and
+    start it again. Exits with 1 if an appointment cannot be a schedule.
+    """
+    with _extra():
+        from light_scheduler.outbox import AjendaTakeover, RelayOptions
+
+    logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    options = RelayOptions(name, settings.app_id, commands_topic)
+    takeover = AjendaTakeover(database, topic, target_topic, options, schema=schema, tenant=tenant)
+    done = asyncio.run(takeover.preview() if dry_run else _take_over(takeover, settings, follow))
+    _print(done, is_preview=dry_run)
+    if done.refused:
+        sys.exit(1)
+
+
+async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool) -> TakenOver:
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, takeover.stop)
+    return await takeover.run(settings.connection, follow=follow)
+
+
+def _print(done: TakenOver, *, is_preview: bool) -> None:
+    for id, reason in done.refused.items():
+        click.echo(f"refused {id}: {reason}")
+    verb = "would be taken over" if is_preview else "taken over"
+    click.echo(f"{done.appointments} appointments and {done.periodic} periodic ones {verb}, {done.remaining} rows left")
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    """Say which extra is missing, if one is."""
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigurationError(
+            "database", f"needs SQLAlchemy: pip install 'light-scheduler[outbox]' ({error})"
+        ) from error
 
 
 async def _until_signal(relay: OutboxRelay) -> None:

@@ -47,14 +47,14 @@ from .header_options import header_options
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Send the commands of a file: JSON Lines, or CSV if its name ends in .csv. Goes on where it ended before.",
+    help="Send the commands of a file: JSON Lines, or CSV if its name ends in .csv. Repeat it to continue.",
 )
 @click.option(
     "--refused",
     "refused_path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With --from-file: where refused rows go, with reasons. Default: FILE.refused.jsonl.",
+    help="With --from-file: write refused rows and the reasons to this file. Default: FILE.refused.jsonl.",
 )
 @sending_options
 def command(
@@ -71,8 +71,8 @@ def command(
 ) -> None:
     """Schedule a message and print the answer of the scheduler.
 
-    Choose when with one of --at, --after, --every, --cron and --backoff. Without any of them the message is delivered
-    now. `light-scheduler preview` takes the same options and shows when a schedule fires.
+    Choose the time with one of --at, --after, --every, --cron and --backoff. Without any of them the message is
+    delivered now. `light-scheduler preview` takes the same options and shows when a schedule fires.
 
     With --from-file, each line is a command in the JSON form, or a row whose columns are these options.
 

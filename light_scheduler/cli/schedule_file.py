@@ -54,8 +54,7 @@ def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) 
             _report(sender, lines, refused_path)
     except FileChangedError:
         raise click.UsageError(
-            f"{path} has other lines than those that were sent before: it has changed. Delete {path}{STATE_SUFFIX} to "
-            "send all of it"
+            f"{path} has changed since its first rows were sent. Delete {path}{STATE_SUFFIX} to send all of it"
         ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error

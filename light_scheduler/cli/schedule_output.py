@@ -28,13 +28,6 @@ R = TypeVar("R", bound="WorkerHttp")
 _ANY_WIDTH = 100_000
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 
-url_option = click.option(
-    "--url",
-    help="Address of any worker. Default: http://WEB_HOST:WEB_PORT, with https if web_ssl_certificate is set. With "
-    "https, --web-ssl-ca names the authority to trust.",
-)
-tenant_option = click.option("--tenant", default="default", show_default=True, help="Tenant of the schedules.")
-
 
 def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader], Awaitable[T]]) -> T:
     """Put a question to a worker. What it refuses is wrong use of the command."""

@@ -12,6 +12,8 @@ from light_scheduler.client import ManyOptions
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_labels
 
+from .suggestions import schedule_ids
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OF_ONE = {"key": "--key", "expected_version": "--expected-version"}
@@ -61,7 +63,7 @@ def selection(verb: str) -> Callable[[F], F]:
             click.option(
                 "--prefix", "id_prefix", metavar="PREFIX", help="Select all schedules whose id begins with PREFIX."
             ),
-            click.argument("id", required=False),
+            click.argument("id", required=False, shell_complete=schedule_ids),
         ):
             command = option(command)
         return command  # type: ignore[no-any-return]

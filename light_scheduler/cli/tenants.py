@@ -17,6 +17,7 @@ from .on_kafka import READ_TIMEOUT_S, caller, on_kafka
 from .options import json_option, settings_options
 from .schedule_output import print_whole, shown
 from .suggesting import SuggestingGroup
+from .suggestions import tenants
 
 if TYPE_CHECKING:
     from light_scheduler.model.tenant_rules import Tenant, TenantRules
@@ -32,6 +33,7 @@ _RULES = (
     "max_payload_bytes",
     "max_pending",
     "commands_per_second",
+    "over_rate",
     "firings_per_second",
     "weight",
 )
@@ -66,7 +68,7 @@ def list_tenants(settings: Settings, as_json: bool) -> None:
 
 
 @command.command("show", epilog=examples("tenants show shop"))
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenants)
 @json_option
 @settings_options(*_SETTINGS)
 def show(settings: Settings, tenant: str, as_json: bool) -> None:
@@ -85,7 +87,7 @@ def show(settings: Settings, tenant: str, as_json: bool) -> None:
         "tenants set shop --lift target",
     ),
 )
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenants)
 @click.option(
     "--target",
     "targets",
@@ -100,8 +102,17 @@ def show(settings: Settings, tenant: str, as_json: bool) -> None:
     help="Which partition of the target messages go to.",
 )
 @click.option("--max-payload-bytes", type=int, metavar="BYTES", help="Largest payload.")
-@click.option("--max-pending", type=int, metavar="N", help="Pending schedules; above it, new ones are rejected.")
-@click.option("--commands-per-second", type=float, metavar="RATE", help="Commands above this rate are rejected.")
+@click.option(
+    "--max-pending", type=int, metavar="N", help="Maximum number of pending schedules. New ones above it are rejected."
+)
+@click.option(
+    "--commands-per-second", type=float, metavar="RATE", help="Commands above this rate are rejected, or delayed."
+)
+@click.option(
+    "--over-rate",
+    type=click.Choice(["reject", "delay"]),
+    help="What happens to commands above --commands-per-second. By default they are rejected.",
+)
 @click.option("--firings-per-second", type=float, metavar="RATE", help="Firings above this rate wait.")
 @click.option("--weight", type=int, metavar="N", help="Share while several tenants have more due than can go out.")
 @click.option("--lift", multiple=True, type=click.Choice(_OPTIONS), help="Rule to remove. Can be repeated.")
@@ -111,7 +122,11 @@ def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], as_json: b
     """Change rules of TENANT. Rules that are not given stay as they are."""
     from msgspec.structs import replace
 
+    from light_scheduler.model.tenant_rules import OverRate
+
     changes = {name: value for name, value in given.items() if value not in (None, ())}
+    if "over_rate" in changes:
+        changes["over_rate"] = OverRate(changes["over_rate"])
     lifted = {name: None for name, option in zip(_RULES, _OPTIONS, strict=True) if option in lift}
     if twice := sorted(changes.keys() & lifted.keys()):
         raise click.UsageError(f"{', '.join(twice)}: give a rule or lift it, not both")
@@ -125,25 +140,25 @@ def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], as_json: b
 
 
 @command.command("pause", epilog=examples("tenants pause shop"))
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenants)
 @json_option
 @settings_options(*_SETTINGS)
 def pause(settings: Settings, tenant: str, as_json: bool) -> None:
-    """Pause TENANT: nothing of it fires until you resume it. Its commands are carried out."""
+    """Pause TENANT: its schedules do not fire until you resume it. Its commands still take effect."""
     _set_state(settings, tenant, "paused", as_json=as_json)
 
 
 @command.command("resume", epilog=examples("tenants resume shop"))
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenants)
 @json_option
 @settings_options(*_SETTINGS)
 def resume(settings: Settings, tenant: str, as_json: bool) -> None:
-    """Resume TENANT after a pause, or take its deletion back. Schedules that were removed stay removed."""
+    """Resume TENANT after a pause, or undo its deletion. Schedules that were removed stay removed."""
     _set_state(settings, tenant, "active", as_json=as_json)
 
 
 @command.command("delete", epilog=examples("tenants delete shop", "tenants delete shop --yes"))
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenants)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @settings_options(*_SETTINGS)

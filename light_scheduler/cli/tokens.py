@@ -33,7 +33,7 @@ _SETTINGS = ("app_id", "broker")
 
 @click.group("tokens", cls=SuggestingGroup)
 def command() -> None:
-    """Create, list, rotate or revoke the tokens of the HTTP API. With the first token, every request needs one."""
+    """Create, list, rotate or revoke the tokens of the HTTP API. Once there is a token, every request needs one."""
 
 
 @command.command(
@@ -97,11 +97,11 @@ def list_tokens(settings: Settings, as_json: bool) -> None:
 
 @command.command("rotate", epilog=examples("tokens rotate 1f0c29ab34de", "tokens rotate 1f0c29ab34de --keep 0"))
 @click.argument("id")
-@click.option("--keep", type=Duration(), default="1d", show_default=True, help="How long the text before stays valid.")
+@click.option("--keep", type=Duration(), default="1d", show_default=True, help="How long the old secret stays valid.")
 @json_option
 @settings_options(*_SETTINGS)
 def rotate(settings: Settings, id: str, keep: int, as_json: bool) -> None:
-    """Give the token ID a new text and print it. Name, role and tenants stay."""
+    """Give the token ID a new secret and print it. Name, role and tenants stay the same."""
     _print_new(_changed(settings, lambda store: store.rotate(id, keep=keep)), as_json=as_json)
 
 
@@ -110,7 +110,7 @@ def rotate(settings: Settings, id: str, keep: int, as_json: bool) -> None:
 @json_option
 @settings_options(*_SETTINGS)
 def revoke(settings: Settings, id: str, as_json: bool) -> None:
-    """End the token ID for good, on all workers within 2 seconds."""
+    """Revoke the token ID permanently. All workers refuse it within 2 seconds."""
     from light_scheduler.web.token_documents import TokenDocument
 
     async def revoked(store: TokenStore) -> TokenDocument:

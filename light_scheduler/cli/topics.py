@@ -82,10 +82,10 @@ def check(settings: Settings, as_json: bool) -> None:
 )
 @json_option
 def grow(settings: Settings, name: str | None, wait_ms: int, as_json: bool) -> None:
-    """Add partitions to a commands topic (--partitions: how many it is to have) while workers run.
+    """Add partitions to a commands topic (--partitions: the new total) while workers run.
 
-    Schedules whose key belongs to another partition move there by themselves. Shows how far they are; run it again to
-    go on watching. Exit code 1: they are not done after --wait.
+    Schedules whose key belongs to another partition move there by themselves. Shows their progress until all have
+    moved; run it again to continue watching. Exit code 1: not all have moved after --wait.
     """
     from .growing import grow, moved, topic_to_grow
 

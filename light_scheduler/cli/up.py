@@ -33,7 +33,15 @@ _DEFAULT = Settings()
 )
 @click.option("--workers", type=click.IntRange(1, 16), default=1, show_default=True, help="Number of workers.")
 @settings_options(
-    "app_id", "data_dir", "web_host", "web_port", "insecure", "partitions", "commands_topics", "log_level"
+    "app_id",
+    "data_dir",
+    "web_host",
+    "web_port",
+    "insecure",
+    "partitions",
+    "commands_topics",
+    "log_level",
+    in_context=False,
 )
 def command(settings: Settings, broker_port: int, workers: int) -> None:
     """Run Kafka, its topics and workers on this machine until Ctrl-C or SIGTERM. Print commands to try.

@@ -16,12 +16,13 @@ from .answers import CONNECT_TIMEOUT_S, quiet_kafka_client
 from .event_output import event_line
 from .examples import examples
 from .options import json_option, settings_options
+from .suggestions import tenants
 
 
 @click.command(
     "watch", epilog=examples("watch", "watch --from-beginning --event fired --id-prefix order- --limit 10 --json")
 )
-@click.option("--tenant", help="Only events of this tenant.")
+@click.option("--tenant", shell_complete=tenants, help="Only events of this tenant.")
 @click.option("--id-prefix", default="", metavar="TEXT", help="Only schedules whose id begins with this text.")
 @click.option(
     "--event",

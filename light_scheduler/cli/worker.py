@@ -24,13 +24,13 @@ from .options import settings_options
         "worker --processes auto --web-host node-1 --data-dir /var/lib/light-scheduler",
     ),
 )
-@settings_options(*(setting.name for setting in fields(Settings)))
+@settings_options(*(setting.name for setting in fields(Settings)), in_context=False)
 def command(settings: Settings) -> None:
     """Run a worker until SIGTERM or Ctrl-C.
 
     Workers with the same application id share the partitions of the commands topics. A worker uses one processor core:
-    `--processes auto` runs one worker process per core, all behind one web port, and starts again what ends. On SIGTERM
-    or Ctrl-C the processes end in order, or are killed after 25 s; a second signal kills them at once.
+    `--processes auto` runs one worker process per core, all behind one web port, and restarts those that end. On
+    SIGTERM or Ctrl-C the processes end in order, or are killed after 25 s; a second signal kills them at once.
 
     Give each node its own data folder, and on the same machine its own web ports.
     """

@@ -37,6 +37,7 @@ from .commands import (
     complete_command,
     control_command,
     control_many_command,
+    extend_command,
     new_id,
     refuse_unknown,
     reschedule_command,
@@ -344,6 +345,54 @@ class BlockingSchedulerClient:
         def make(reply_to: ReplyTo | None) -> CommandToSend:
             command = complete_command(
                 firing.tenant, firing.firing_id, firing.attempt, succeeded=succeeded, key=key, reply_to=reply_to
+            )
+            partition = firing.source_partition if key is None else None
+            return command._replace(topic=firing.source_topic, partition=partition)
+
+        return self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
+
+    @overload
+    def extend(
+        self,
+        firing: Firing,
+        ack_timeout: Span | None = None,
+        *,
+        key: Key | None = None,
+        wait: Literal[True] = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+    ) -> Result: ...
+
+    @overload
+    def extend(
+        self,
+        firing: Firing,
+        ack_timeout: Span | None = None,
+        *,
+        key: Key | None = None,
+        wait: Literal[False],
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Receipt: ...
+
+    def extend(
+        self,
+        firing: Firing,
+        ack_timeout: Span | None = None,
+        *,
+        key: Key | None = None,
+        wait: bool = True,
+        timeout: float = DEFAULT_TIMEOUT,
+        raise_on_refusal: bool = True,
+    ) -> Result | Receipt:
+        """Report that a firing is still being processed: it is delivered again `ack_timeout` from now, and no earlier.
+
+        Default: the schedule's own `ack_timeout`. The outcome is `updated`, `not_found`, or `conflict` if the time-out
+        was over, or a later attempt has been delivered in the meantime: then nothing changes.
+        """
+
+        def make(reply_to: ReplyTo | None) -> CommandToSend:
+            command = extend_command(
+                firing.tenant, firing.firing_id, firing.attempt, ack_timeout=ack_timeout, key=key, reply_to=reply_to
             )
             partition = firing.source_partition if key is None else None
             return command._replace(topic=firing.source_topic, partition=partition)

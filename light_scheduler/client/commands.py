@@ -132,13 +132,34 @@ def complete_command(
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
     """Make the record of a `complete`. Raises InvalidCommand, naming the header at fault."""
-    headers: Headers = [
+    completion = (header_name("completion"), b"success" if succeeded else b"failure")
+    headers = [*_firing(firing_id, attempt), completion]
+    return _checked("complete", tenant, _id_of(firing_id), headers, key=key, reply_to=reply_to)
+
+
+def extend_command(
+    tenant: str,
+    firing_id: str,
+    attempt: int,
+    *,
+    ack_timeout: Span | None = None,
+    key: Key | None = None,
+    reply_to: ReplyTo | None = None,
+) -> CommandToSend:
+    """Make the record of an `extend`. Raises InvalidCommand, naming the header at fault."""
+    headers = _firing(firing_id, attempt) + _asked({"ack_timeout": ack_timeout}, ["ack_timeout"])
+    return _checked("extend", tenant, _id_of(firing_id), headers, key=key, reply_to=reply_to)
+
+
+def _firing(firing_id: str, attempt: int) -> Headers:
+    return [
         (header_name("firing-id"), _bytes(firing_id, header_name("firing-id"))),
         (header_name("attempt"), str(attempt).encode()),
-        (header_name("completion"), b"success" if succeeded else b"failure"),
     ]
-    id = firing_id.rpartition("@")[0] or firing_id
-    return _checked("complete", tenant, id, headers, key=key, reply_to=reply_to)
+
+
+def _id_of(firing_id: str) -> str:
+    return firing_id.rpartition("@")[0] or firing_id
 
 
 def time_rule_headers(rule: TimeRule) -> Headers:

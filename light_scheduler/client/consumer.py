@@ -75,14 +75,15 @@ class FiringConsumer:
         longest: Span = "1h",
         attempts: int = 50,
         give_up: GiveUp | None = None,
+        heartbeat: Span | None = None,
     ) -> Callable[[Handler], Handler]:
         """Register a function for the messages of a topic; see `HandlingRules` for the arguments.
 
-        Raises InvalidCommand if the topic has a function already.
+        Raises InvalidCommand if the topic has a function already, or for a heartbeat without `completes`.
         """
         if topic in self._handlers:
             raise InvalidCommand("topic", f"{topic} has a function already")
-        rules = HandlingRules(completes, initial, factor, longest, attempts, give_up)
+        rules = HandlingRules(completes, initial, factor, longest, attempts, give_up, heartbeat)
 
         def register(handler: Handler) -> Handler:
             self._handlers[topic] = handler, rules

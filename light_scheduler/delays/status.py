@@ -24,7 +24,7 @@ class DelayLaneStatus(msgspec.Struct, kw_only=True):
     next_due: Annotated[int | None, Meta(description="When the next record is due, as far as one was read.")]
     forwarded: Annotated[int, Meta(description="Records forwarded.")]
     dead_letters: Annotated[int, Meta(description="Records that the target does not take.")]
-    expired: Annotated[int, Meta(description="Offsets that the source's retention took away before they were due.")]
+    expired: Annotated[int, Meta(description="Offsets that the source's retention deleted before they were due.")]
     transactions: int
     restarts: Annotated[int, Meta(description="Times it started again after a failure.")]
     lateness: Lateness

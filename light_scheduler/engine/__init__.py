@@ -7,9 +7,9 @@ from .bulk import check_bulk, concerns, decide_bulk, event_of, result_of
 from .commands import decide
 from .decision import Decision
 from .fairness import FairQueue
-from .firing import FiringRules, Skipped, Turn, next_try, take_turn
+from .firing import FiringRules, Skipped, Turn, is_plain_turn, next_try, take_turn
 from .limits import Limits
-from .plain import plain_entry
+from .plain import plain_id
 from .preview import due_times, first_due_times, preview
 from .tenants import CommandRates, check_tenant, distributed, refusal_of, share_of, shares_under, with_default_target
 from .throttle import ALL, Throttle
@@ -33,8 +33,9 @@ __all__ = [
     "due_times",
     "event_of",
     "first_due_times",
+    "is_plain_turn",
     "next_try",
-    "plain_entry",
+    "plain_id",
     "preview",
     "refusal_of",
     "result_of",

@@ -12,6 +12,7 @@ from light_scheduler.model import (
     CompleteCommand,
     Entry,
     EventType,
+    ExtendCommand,
     FixedDelay,
     Once,
     Outcome,
@@ -23,7 +24,7 @@ from light_scheduler.model import (
     home_key_of,
 )
 
-from .completion import acknowledgement_of, complete
+from .completion import acknowledgement_of, complete, extend
 from .decision import Decision
 from .limits import Limits
 from .progress import planned_for, standing
@@ -50,6 +51,8 @@ def decide(command: Command, current: Entry | None, now: int, limits: Limits) ->
         return Decision(Outcome.NOT_FOUND, None, reason="there is no pending schedule of this id")
     if isinstance(command, CompleteCommand):
         return complete(command, current, now)
+    if isinstance(command, ExtendCommand):
+        return extend(command, current, now)
     if isinstance(command, RescheduleCommand):
         return _reschedule(command, current, now)
     match command.name:

@@ -1,4 +1,7 @@
-"""What the consumer of a firing says of it does to its schedule."""
+"""What a consumer's report does to a schedule: a firing is done, has failed, or takes longer.
+
+A report that comes too late changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from light_scheduler.model import (
     CompleteCommand,
     Entry,
     EventType,
+    ExtendCommand,
     FixedDelay,
     Once,
     Outcome,
@@ -39,18 +43,11 @@ def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
 
     It is fenced by firing and attempt: one that comes late, after the firing was delivered again, changes nothing.
     """
+    firing = _named(command, current)
+    if isinstance(firing, Decision):
+        return firing
     schedule, progress = current.schedule, current.progress
-    firing = next((each for each in progress.awaited if each.due == command.firing_due), None)
-    latest = max((each.attempt for each in progress.awaited), default=0)
-    if firing is None and isinstance(schedule.trigger, Backoff) and command.attempt < latest:
-        return _overtaken(command, current, latest)
-    if firing is None:
-        return Decision(Outcome.NOT_FOUND, current, reason="no such firing of it waits for its completion")
-    if command.attempt != firing.attempt:
-        return _overtaken(command, current, firing.attempt)
-    subject = Entry(
-        schedule, replace(progress, due=firing.due, planned=None, sequence=firing.sequence, attempt=firing.attempt)
-    )
+    subject = _subject(current, firing)
     if command.succeeded:
         entry = _succeeded(schedule, progress, firing, command, now)
         reason = None
@@ -61,8 +58,56 @@ def complete(command: CompleteCommand, current: Entry, now: int) -> Decision:
     return Decision(Outcome.COMPLETED, entry, EventType.COMPLETED, subject, reason, finished)
 
 
-def _overtaken(command: CompleteCommand, current: Entry, latest: int) -> Decision:
-    reason = f"attempt {command.attempt} was completed; the latest one is {latest}"
+def extend(command: ExtendCommand, current: Entry, now: int) -> Decision:
+    """Decide at an instant (UTC epoch ms) that a firing is still being processed: its time-out begins anew.
+
+    It is fenced as a completion is, and never brings the end of the time-out nearer. What was recorded in time counts,
+    however late a worker reads it, unless the firing has been delivered again.
+    """
+    firing = _named(command, current)
+    if isinstance(firing, Decision):
+        return firing
+    schedule, progress = current.schedule, current.progress
+    waits = acknowledgement_of(schedule)
+    if waits is None:
+        reason = "the attempts of a backoff series have their own times: they cannot be extended"
+        return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
+    sent_at = min(command.recorded_at, now) if command.recorded_at > 0 else now
+    if sent_at >= firing.until:
+        reason = f"the time-out of attempt {firing.attempt} was over {sent_at - firing.until} ms before"
+        return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
+    until = max(firing.until, now + (waits.timeout if command.timeout is None else command.timeout))
+    if firing.until <= now:
+        progress = replace(progress, refusals=0, retry_at=None)  # what was refused may be its next delivery
+    awaited = tuple(replace(each, until=until) if each is firing else each for each in progress.awaited)
+    entry = standing(schedule, replace(progress, awaited=awaited))
+    reason = f"extended: attempt {firing.attempt} is still being processed"
+    return Decision(Outcome.UPDATED, entry, EventType.UPDATED, _subject(current, firing), reason)
+
+
+def _named(command: CompleteCommand | ExtendCommand, current: Entry) -> Awaited | Decision:
+    """Return the firing that a command names by its due time and attempt, or the answer if it does not wait."""
+    awaited = current.progress.awaited
+    firing = next((each for each in awaited if each.due == command.firing_due), None)
+    latest = max((each.attempt for each in awaited), default=0)
+    if firing is None and isinstance(current.schedule.trigger, Backoff) and command.attempt < latest:
+        return _overtaken(command, current, latest)
+    if firing is None:
+        return Decision(Outcome.NOT_FOUND, current, reason="no such firing of it waits for its completion")
+    if command.attempt != firing.attempt:
+        return _overtaken(command, current, firing.attempt)
+    return firing
+
+
+def _subject(current: Entry, firing: Awaited) -> Entry:
+    """Return a schedule as history sees it where it speaks of a firing."""
+    named = replace(current.progress, due=firing.due, planned=None, sequence=firing.sequence, attempt=firing.attempt)
+    return Entry(current.schedule, named)
+
+
+def _overtaken(command: CompleteCommand | ExtendCommand, current: Entry, latest: int) -> Decision:
+    done = "completed" if isinstance(command, CompleteCommand) else "extended"
+    reason = f"attempt {command.attempt} was {done}; the latest one is {latest}"
     return Decision(Outcome.CONFLICT, current, subject=current, reason=reason)
 
 

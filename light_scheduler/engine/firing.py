@@ -107,7 +107,7 @@ def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = 
     What is due first comes first. A firing past its time to live is dropped whatever else holds: nobody wants it.
     """
     schedule, progress = entry.schedule, entry.progress
-    if refusal is None and _is_plain(schedule, progress, now, rules):
+    if refusal is None and is_plain_turn(schedule, progress, now, rules):
         return Turn(entry)
     conditions = _Conditions(now, rules, refusal)
     if not progress.paused:
@@ -124,7 +124,7 @@ def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = 
     return Turn(entry, standing(schedule, progress), event=None)
 
 
-def _is_plain(schedule: Schedule, progress: Progress, now: int, rules: FiringRules) -> bool:
+def is_plain_turn(schedule: Schedule, progress: Progress, now: int, rules: FiringRules) -> bool:
     """Tell whether there is nothing to a firing but to deliver it and forget its schedule, as with most of them."""
     return (
         type(schedule.trigger) is Once

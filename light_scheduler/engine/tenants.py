@@ -99,14 +99,22 @@ class CommandRates:
         """Begin a transaction; what one before it took and did not commit has not been taken."""
         self._begun.clear()
 
-    def take(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
-        """Take one command of a tenant, unless that is too many; `rate` is the lane's part of its rule."""
+    def allows(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
+        """Tell whether one more command of a tenant may be taken; `rate` is the lane's part of its rule."""
         bucket, at = self._bucket(tenant, rate, min(recorded_at, now))
         self._begun[tenant] = bucket, at
-        if bucket.available(at) < 1:
+        return bucket.available(at) >= 1
+
+    def take(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
+        """Take one command of a tenant, unless that is too many."""
+        if not self.allows(tenant, rate, recorded_at, now):
             return False
-        bucket.spend(1)
+        self._begun[tenant][0].spend(1)
         return True
+
+    def ready_at(self, tenant: str) -> int:
+        """Return when commands of a tenant may be taken, of which one was just not allowed."""
+        return self._begun[tenant][0].ready_at()
 
     def commit(self) -> None:
         """Count what the transaction has taken."""

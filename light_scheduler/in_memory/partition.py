@@ -63,7 +63,7 @@ class MemoryPartition:
         overlay.apply(changelog_offset=self._broker.end(self._context.changelog), complete_at=now)
         after = Overlay(self._table)
         self._is_bulk_at_work = bool((has_commands or is_bulk_at_work) and after.bulk_parts())
-        self.next_due = after.due(-1, 0, 1).next_due
+        self.next_due = after.next_due()
 
     def _take_commands(self) -> list[CommandRecord]:
         """Return the next commands, the first of them last."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from light_scheduler.connection import Address, connection_to
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import Headers
 from light_scheduler.model.place import Place
 from light_scheduler.wire import partition_for
@@ -20,7 +20,10 @@ TIMEOUT_S = 10.0
 
 
 class NewRecord(NamedTuple):
-    """A record to write: to `partition`, of as many as there are; None: to that of `partition_key`, by murmur2."""
+    """A record to write: to `partition`, of as many as there are; None: to that of `partition_key`, by murmur2.
+
+    `is_exact`: it goes to no other partition where there is none of that number.
+    """
 
     topic: str
     key: bytes | None
@@ -28,10 +31,15 @@ class NewRecord(NamedTuple):
     headers: Headers
     partition_key: bytes = b""
     partition: int | None = None
+    is_exact: bool = False
 
     def partition_of(self, count: int) -> int:
-        """Return its partition in a topic of so many."""
-        return partition_for(self.partition_key, count) if self.partition is None else self.partition % count
+        """Return its partition in a topic of so many. Raises InvalidCommand if it has to be one that is not there."""
+        if self.partition is None:
+            return partition_for(self.partition_key, count)
+        if self.is_exact and self.partition >= count:
+            raise InvalidCommand("target.partition", f"topic {self.topic} has no partition {self.partition}")
+        return self.partition % count
 
 
 class AtomicWriter:
@@ -49,7 +57,7 @@ class AtomicWriter:
     async def __call__(self, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
         """Write all records or none, and return their places and offsets.
 
-        Raises BrokerError, and InvalidCommand if one is too large for its topic.
+        Raises BrokerError, and InvalidCommand if one is too large for its topic, or its partition is not there.
         """
         with broker_errors(f"cannot write to {', '.join(dict.fromkeys(record.topic for record in records))}"):
             async with asyncio.timeout(TIMEOUT_S), self._turn:

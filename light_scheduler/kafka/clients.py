@@ -115,4 +115,4 @@ def no_stray_cancellation() -> Iterator[None]:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        raise BrokerError("the Kafka client broke off what it was asked to do") from error
+        raise BrokerError("the Kafka client cancelled the request") from error

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from light_scheduler.connection import Address, connection_to
+from light_scheduler.connection import Address, Connection, connection_to
 from light_scheduler.errors import BrokerError
 
+from .broker_silence import patience
 from .connection import broker_errors, started_producer, stop_consumer, stop_producer
 
 WRITE_TIMEOUT_S = 10.0
+ANSWER_S = 2.0
+"""How long a broker may say nothing to the question where the topic ends: lanes that start wait for the answer."""
 
 
 class Entries(Protocol):
@@ -41,7 +44,7 @@ class CompactedTopic:
         self._made_again = asyncio.Event()
         self._moved = asyncio.Event()
         self.is_loaded = False
-        self._consumer: AIOKafkaConsumer | None = None
+        self._ends: LogEnds | None = None
 
     @property
     def entries(self) -> Mapping[bytes, bytes]:
@@ -62,20 +65,21 @@ class CompactedTopic:
         try:
             await consumer.start()
             consumer.assign([self._place])
-            self._consumer = consumer
-            while True:
-                await self._read(consumer, changed)
+            async with LogEnds(self._connection, self._place) as self._ends:
+                while True:
+                    await self._read(consumer, changed)
         finally:
-            self._consumer = None
+            self._ends = None
             await stop_consumer(consumer)
 
     async def catch_up(self) -> None:
         """Return when all that was written before the call is known, while somebody follows. Raises BrokerError."""
         with broker_errors(f"reading {self._place.topic}"):
             async with asyncio.timeout(WRITE_TIMEOUT_S):
-                while self._consumer is None or not self.is_loaded:
+                while self._ends is None or not self.is_loaded:
                     await self._next_move()
-                end = (await self._consumer.end_offsets([self._place]))[self._place]
+                end = await self._ends.now()
+                self._doubt(end, self._reached)
                 while self._reached < end:
                     await self._next_move()
 
@@ -116,15 +120,80 @@ class CompactedTopic:
                         sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
                 finally:
                     await stop_producer(producer)
-                if sent.offset < reached:  # a log does not go back: what was read is of another one
-                    self._reached = 0
-                    self._made_again.set()
+                self._doubt(sent.offset, reached)
                 while self._reached <= sent.offset:
                     await self._next_move()
+
+    def _doubt(self, following: int, reached: int) -> None:
+        """Begin anew if the log went on at an offset before what was read then: that is of another log."""
+        if following < reached:
+            self._reached = 0
+            self._made_again.set()
 
     async def _next_move(self) -> None:
         self._moved.clear()
         await self._moved.wait()
+
+
+class LogEnds:
+    """Tells where a partition ends, over a connection of its own, made with the first question.
+
+    A broker answers the questions of a connection one after the other, and a consumer's for more records only when
+    there are some, or after half a second.
+    """
+
+    def __init__(self, connection: Connection, place: TopicPartition) -> None:
+        self._connection = connection
+        self._place = place
+        self._consumer: AIOKafkaConsumer | None = None
+        self._connecting = asyncio.Lock()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        self._is_closed = True
+        async with self._connecting:
+            await self._let_go(self._consumer)
+
+    async def now(self) -> int:
+        """Return the offset behind the last record that is committed. Raises KafkaError.
+
+        A broker that says nothing is left, and asked again only if it still leads the partition.
+        """
+        while True:
+            consumer = None
+            try:
+                async with patience(ANSWER_S):
+                    consumer = await self._connected()
+                    return int((await consumer.end_offsets([self._place]))[self._place])
+            except TimeoutError:
+                await self._let_go(consumer)
+
+    async def _let_go(self, consumer: AIOKafkaConsumer | None) -> None:
+        if consumer is not None and consumer is self._consumer:
+            self._consumer = None
+            await stop_consumer(consumer)
+
+    async def _connected(self) -> AIOKafkaConsumer:
+        async with self._connecting:
+            if self._consumer is None:
+                self._consumer = await self._connect()
+        return self._consumer
+
+    async def _connect(self) -> AIOKafkaConsumer:
+        if self._is_closed:
+            raise BrokerError(f"{self._place.topic} is not followed any more")
+        consumer = AIOKafkaConsumer(
+            **self._connection.aiokafka(), isolation_level="read_committed", enable_auto_commit=False
+        )
+        try:
+            await consumer.start()
+        except BaseException:
+            await stop_consumer(consumer)
+            raise
+        return consumer
 
 
 @asynccontextmanager

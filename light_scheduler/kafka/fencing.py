@@ -57,7 +57,10 @@ class Fencing:
         if not fenced:
             raise LaneError(f"all transactional ids of {self._ids[0]} are stuck")
         if stuck:
-            log.warning("transactional ids are stuck until what they touched has leaders again: %s", ", ".join(stuck))
+            log.warning(
+                "transactional ids are stuck until the partitions of their transactions have leaders again: %s",
+                ", ".join(stuck),
+            )
             self._refencing = [asyncio.create_task(self._fence_later(each), name=f"fencing {each}") for each in stuck]
         return next(each for each in self._ids if each in fenced)
 

@@ -106,7 +106,11 @@ class Targets:
 
     def forget_all(self) -> None:
         """Ask again about every topic when it is needed next."""
-        self._known = {name: topic._replace(asked_at=-FRESH_S) for name, topic in self._known.items()}
+        self.forget(self._known)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Ask again about these topics when they are needed next."""
+        self._known |= {name: self._known[name]._replace(asked_at=-FRESH_S) for name in topics if name in self._known}
 
     def deny(self, topic: str, refusal: str, seconds: float) -> None:
         """Take a topic that is there for one that nothing can be written to, for a while.

@@ -73,12 +73,12 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
     history = "What happened to schedules: for watching and audit."
     results = "Answers to commands, unless their senders name a topic of their own."
     specs += [
-        _kept_for(settings, names.history, history, 7 * _DAY_MS, "A week of questions about what happened."),
+        _kept_for(settings, names.history, history, 7 * _DAY_MS, "A week to look into what happened."),
         _kept_for(settings, names.results, results, _DAY_MS, "A sender waits for its answer for seconds, not days."),
         _idempotency(settings, names.idempotency),
         _dead_letters(settings, command_bytes),
         _compacted(settings, names.forecast, "How many firings are due in which minute.", settings.partitions),
-        _compacted(settings, names.tenants, "Settings of tenants; every worker reads all of it.", 1),
+        _compacted(settings, names.tenants, "Rules of tenants, and tokens; every worker reads all of it.", 1),
         _compacted(settings, names.delays, "Delay rules; every worker reads all of it.", 1),
         _delay_positions(settings, names.delay_positions),
         _compacted(settings, names.loads, "Which rows `pipeline load` has sent: each task reads all of it.", 1),
@@ -87,7 +87,7 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
 
 
 def _commands(settings: Settings, name: str, partitions: int, largest: int) -> TopicSpec:
-    retention = _retention(30 * _DAY_MS, "Commands wait here while every worker is down; what expires unread is lost.")
+    retention = _retention(30 * _DAY_MS, "Commands wait here while every worker is down; expired ones are lost.")
     reason = "A payload over the limit still reaches the worker, which answers it with a rejection."
     return _spec(settings, name, "Commands.", partitions, "delete", retention, _largest(largest, reason))
 
@@ -108,9 +108,9 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
         TopicConfig(
             "segment.bytes", str(64 * MIB), "The newest segment is never compacted: a rebuild reads all of it."
         ),
-        TopicConfig("segment.ms", str(_HOUR_MS), "With little traffic, too, what is done with is cleaned away."),
-        TopicConfig("min.cleanable.dirty.ratio", "0.2", "A rebuild reads at most about a quarter more than there is."),
-        _largest(command_bytes + MIB, "What a command brought, and what the scheduler keeps beside it."),
+        TopicConfig("segment.ms", str(_HOUR_MS), "Old records are cleaned up even with little traffic."),
+        TopicConfig("min.cleanable.dirty.ratio", "0.2", "A rebuild reads about a quarter more than the live records."),
+        _largest(command_bytes + MIB, "The content of a command, and the state of its schedule."),
     )
 
 
@@ -151,9 +151,9 @@ def _delay_positions(settings: Settings, name: str) -> TopicSpec:
         1,
         "compact",
         TopicConfig("segment.bytes", str(4 * MIB), "The newest segment is never compacted, and a new owner reads all."),
-        TopicConfig("segment.ms", str(_HOUR_MS), "With little traffic, too, what is done with is cleaned away."),
-        TopicConfig("delete.retention.ms", "60000", "Nothing here is deleted; markers of transactions go with this."),
-        TopicConfig("min.cleanable.dirty.ratio", "0.1", "A new owner reads little more than there is."),
+        TopicConfig("segment.ms", str(_HOUR_MS), "Old records are cleaned up even with little traffic."),
+        TopicConfig("delete.retention.ms", "60000", "Nothing here is deleted; this removes markers of transactions."),
+        TopicConfig("min.cleanable.dirty.ratio", "0.1", "A new owner reads little more than the live records."),
     )
 
 

@@ -10,7 +10,7 @@ from light_scheduler.model import BulkTotal, ReplyTo, Result
 from light_scheduler.wire import encode_result, history_key, partition_for, result_headers
 
 from .context import Refusals, origin_key
-from .holding import Holding
+from .outages import Holding
 from .transaction import Transaction
 
 

@@ -174,6 +174,8 @@ def _status(lane: Lane, end: int | None) -> LaneStatus:
         dead_letters=events[EventType.REJECTED] + events[EventType.DEAD_LETTERED] + events[EventType.MISSED],
         throttled=counters.throttled,
         over_quota=counters.over_quota,
+        delayed=counters.delayed,
+        waiting=counters.waiting,
         lost_results=counters.lost_results,
         forwarded=counters.forwarded,
         partitions=None if placement is None else placement.partitions,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 
-from light_scheduler.engine import check_bulk, check_tenant, decide, distributed, plain_entry, with_default_target
+from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, distributed, with_default_target
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import (
-    DEFAULT_TENANT,
     BulkCommand,
     Command,
     Entry,
@@ -22,8 +23,7 @@ from light_scheduler.model import (
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import TargetMissing
-from light_scheduler.wire.dialect import Plain
-from light_scheduler.wire.relay import FORWARDED_FROM, Count, Origin, as_sent, mark_of
+from light_scheduler.wire.relay import Count, Origin, as_sent, mark_of
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
 
@@ -31,8 +31,10 @@ from .answers import Answers
 from .bulk import BulkCommands
 from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
+from .delayed_commands import Delaying
 from .forwarding import Forwarding
 from .moving import Moving
+from .plain_commands import PlainCommands
 from .quotas import Quotas
 from .rejection import reject, reject_silently
 from .settling import settle
@@ -46,10 +48,6 @@ WHILE_MOVING = (
 log = logging.getLogger(__name__)
 
 
-def _no_short_way(_: CommandRecord) -> Plain | None:
-    """Have every command be decided the general way."""
-
-
 class Commands:
     """Carries commands out, as part of a transaction."""
 
@@ -60,6 +58,8 @@ class Commands:
         answers: Answers,
         bulk: BulkCommands,
         moving: Moving,
+        delaying: Delaying,
+        quotas: Quotas,
         condemned: Condemned,
     ) -> None:
         context = transaction.context
@@ -68,20 +68,19 @@ class Commands:
         self._answers = answers
         self._bulk = bulk
         self._moving = moving
+        self._delaying = delaying
+        self._quotas = quotas
         self._condemned = condemned
         self._dialect = context.dialect
         self._limits = context.limits
         self._now = transaction.now
         self._overlay = transaction.overlay
         self._tenants = transaction.tenants
-        self._quotas = Quotas(transaction)
-        # What is called for every command is looked up once.
-        self._plain = _no_short_way if self._tenants.get(DEFAULT_TENANT) else context.dialect.plain
+        self._may_delay = bool(self._tenants or delaying.tenants)
+        self._plain = PlainCommands(transaction, forwarding, delaying)
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
-        self._store = transaction.store
         self._history = transaction.history
-        self._record = transaction.history.record
         self._secret = context.secret
 
     def take_all(self, records: list[CommandRecord]) -> None:
@@ -90,31 +89,50 @@ class Commands:
         Each is let go of while it is in the processor's cache. Raises WorkFailedError for one that raises what is no
         fault of the worker's state.
         """
-        offset = -1
-        with blaming(lambda: Work(Kind.COMMAND, offset)):
+        runs = self._plain.is_possible and not self._moving.is_active and not self._condemned
+        with blaming(lambda: Work(Kind.COMMAND, records[-1].offset)):
             while records:
-                record = records.pop()
-                offset = record.offset
-                reason = self._condemned.meet(Work(Kind.COMMAND, offset)) if self._condemned else None
+                if runs:
+                    self._plain.take_run(records)
+                    if not records:
+                        return
+                record = records[-1]
+                reason = self._condemned.meet(Work(Kind.COMMAND, record.offset)) if self._condemned else None
                 if reason is None:
                     self.take(record)
                 else:
                     self._refuse(record, reason)
+                records.pop()
 
-    def take(self, record: CommandRecord) -> None:
-        """Carry out one command record."""
+    def take_delayed(self, limit: int, fair: FairQueue) -> list[Work]:
+        """Carry out at most `limit` delayed commands, as far as rates allow; return them.
+
+        Raises WorkFailedError as `take_all` does.
+        """
+        works: list[Work] = []
+
+        def serve(tenant: str, most: float) -> float:
+            done = 0
+            while done < most and (record := self._delaying.next(tenant)) is not None:
+                works.append(Work(Kind.COMMAND, record.offset))
+                reason = self._condemned.meet(works[-1]) if self._condemned else None
+                if reason is None:
+                    self.take(record, has_waited=True)
+                else:
+                    self._refuse(record, reason)
+                done += 1
+            return done
+
+        with blaming(lambda: works[-1] if works else None):
+            fair.share({tenant: partial(serve, tenant) for tenant in self._delaying.tenants}, limit)
+        return works
+
+    def take(self, record: CommandRecord, *, has_waited: bool = False) -> None:
+        """Carry out one command record, or delay it, unless it `has_waited`."""
+        read = record
         origin: Origin | None = None
         command: Command | None = None
         try:
-            given = None if self._moving.is_active else self._plain(record)
-            if given is not None and (plain := plain_entry(record, given, self._now, self._limits)) is not None:
-                name, entry = plain
-                is_home = not self._forwards or self._forwarding.is_home(record.key or b"")
-                if is_home and self._overlay.get(name) is None:
-                    self._store(name, entry)
-                    self._transaction.outcomes[Outcome.SCHEDULED] += 1
-                    self._record(EventType.SCHEDULED, name, entry)
-                    return
             mark = mark_of(record) if self._forwards else None
             if isinstance(mark, Count):
                 self._bulk.add_count(mark)
@@ -126,11 +144,15 @@ class Commands:
                 self._moving.note_emptied(record, mark)
                 return
             if mark is not None:
-                if not self._forwarding.may_come_from(mark):
-                    raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
+                self._forwarding.require_passed_on(record, mark)
                 origin, record = mark, as_sent(record, mark)
+                if origin.is_elsewhere:
+                    self._moving.returned_for_nothing(record, origin)
+                    return
             self._history.requester = requester_of(record, self._secret())
             command = self._decoded(record)
+            if self._may_delay and not has_waited and self._delaying.takes(read, command, origin):
+                return
             if origin is not None:
                 self._moving.returned(identity(command.tenant, command.id), origin)
             if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
@@ -146,6 +168,8 @@ class Commands:
                 return
             if command is not None:  # else it is the dialect's own, which names fields as the sender does
                 error = InvalidCommand(self._dialect.spelled(record, error.field), error.reason)
+            elif origin is not None:
+                self._moving.returned_for_nothing(record, origin)
             reject(self._transaction, self._answers, record, origin, error)
             if origin is not None:
                 self._bulk.report_none(origin)
@@ -194,6 +218,8 @@ class Commands:
                 self._quotas.check_room(tenant)
         settle(self._transaction, name, current, decision)
         self._transaction.outcomes[decision.outcome] += 1
+        if origin is not None:
+            self._moving.tell_who_asked(record, command, origin)
         if command.reply_to is not None:
             subject, entry, sent = decision.subject, decision.entry, origin or record
             result = Result(
@@ -230,13 +256,25 @@ class Commands:
     def _refuse(self, record: CommandRecord, reason: str) -> None:
         """Reject a command that cannot be carried out. Should even that fail, its bytes are in the commands topic."""
         try:
-            mark = mark_of(record) if self._forwards else None
-            if isinstance(mark, Origin) and mark.asks:
-                self._moving.send_back(as_sent(record, mark), mark)
-                return
+            if (origin := self._origin_of(record)) is not None:
+                record = as_sent(record, origin)
+                if origin.asks:
+                    self._moving.send_back(record, origin)
+                    return
             error = InvalidCommand("record", f"the scheduler fails to carry it out: {reason}")
             reject_silently(self._transaction, record, None, error)
+            if origin is not None:
+                self._moving.returned_for_nothing(record, origin)
         except NO_FAULT_OF_WORK:
             raise
         except Exception:
             log.exception("a command at offset %d can be neither carried out nor rejected", record.offset)
+
+    def _origin_of(self, record: CommandRecord) -> Origin | None:
+        """Return where a record was passed on from, if a worker has done so."""
+        with suppress(InvalidCommand):
+            mark = mark_of(record) if self._forwards else None
+            if isinstance(mark, Origin):
+                self._forwarding.require_passed_on(record, mark)
+                return mark
+        return None

@@ -54,6 +54,9 @@ class LaneContext:
     """What this lane has carried out of commands that are limited."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
 
+    short_ways: bool = True
+    """Whether plain commands and firings go the short way, which comes to the same as the general one."""
+
     placements: Placements | None = None
     """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
 

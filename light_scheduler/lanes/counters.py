@@ -25,6 +25,8 @@ class LaneCounters:
     lost_results: int = 0
     throttled: int = 0
     over_quota: int = 0
+    delayed: int = 0
+    waiting: int = 0
     forwarded: int = 0
     relayed: int = 0
     moved: int = 0
@@ -36,6 +38,8 @@ class LaneCounters:
         self.lost_results += lost_results
         self.throttled += throttled
         self.over_quota += cycle.transaction.over_quota
+        self.delayed += cycle.transaction.delayed
+        self.waiting = cycle.delaying.waiting
         self.forwarded += cycle.forwarded
         relayed, moved, adopted = cycle.moves
         self.relayed += relayed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from light_scheduler.engine import FairQueue
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.model import Entry, EventType, Outcome, Result
 from light_scheduler.tables import DueScan, Overlay
@@ -21,10 +22,12 @@ from .caution import Kind, Work
 from .commands import Commands
 from .condemned import NOTHING_CONDEMNED, Condemned, blaming
 from .context import LaneContext, OriginKey, Refusals, origin_key
+from .delayed_commands import Delaying
 from .firings import Firings
 from .forwarding import Forwarding
-from .holding import Holding
 from .moving import Moving
+from .outages import Holding
+from .quotas import Quotas
 from .transaction import Transaction
 from .turns import Turns
 
@@ -45,8 +48,12 @@ class Cycle:
         self._answers = Answers(transaction)
         forwarding = Forwarding(transaction)
         self._bulk = BulkCommands(transaction, forwarding, self._answers)
-        self.moving = Moving(transaction, forwarding, self._bulk)
-        self._commands = Commands(transaction, forwarding, self._answers, self._bulk, self.moving, self._condemned)
+        quotas = Quotas(transaction)
+        self.delaying = delaying = Delaying(transaction, quotas)
+        self.moving = Moving(transaction, forwarding, self._bulk, delaying)
+        self._commands = Commands(
+            transaction, forwarding, self._answers, self._bulk, self.moving, delaying, quotas, self._condemned
+        )
         self.tried: set[OriginKey] = set()
         """What was to be delivered, if `fire_due` was asked to trace it."""
 
@@ -104,6 +111,10 @@ class Cycle:
     def take_all(self, records: list[CommandRecord]) -> None:
         """Carry out command records: see `Commands.take_all`."""
         self._commands.take_all(records)
+
+    def take_delayed(self, limit: int, fair: FairQueue) -> list[Work]:
+        """Carry out commands that were delayed: see `Commands.take_delayed`."""
+        return self._commands.take_delayed(limit, fair)
 
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""

@@ -67,6 +67,8 @@ class DeadLetters:
                 key=schedule.target.key,
                 value=schedule.payload,
                 headers=schedule.headers,
+                target_partition=schedule.target.partition,
+                target_partition_key=schedule.target.partition_key,
             )
         )
 

@@ -13,9 +13,15 @@ from .bulk import BulkCommands
 from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned
 from .context import OriginKey, Refusals, origin_key
+from .plain_firings import PlainFirings
 from .transaction import Transaction
 
 log = logging.getLogger(__name__)
+
+
+def _leave(_: Entry) -> bool:
+    """Have every firing go the general way."""
+    return False
 
 
 class Firings:
@@ -49,6 +55,9 @@ class Firings:
         self._record = transaction.history.record
         self._add = transaction.batches.add
         self._delivered = context.dialect.delivered
+        plain = PlainFirings(transaction)
+        is_short = plain.is_possible and not (traced or refusals or condemned or bulk.any_at_work)
+        self._fire_plain = plain.fire if is_short else _leave
         self.current: Entry | None = None
         """What is being carried out, or was last."""
         self.steps = 0
@@ -57,6 +66,8 @@ class Firings:
     def fire(self, entry: Entry) -> Entry | None:
         """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
         self.current = entry
+        if self._fire_plain(entry):
+            return None
         name = identity_of(entry)
         if self._bulk.any_at_work:
             current = self._bulk.catch_up(name, entry)

@@ -1,11 +1,25 @@
-"""What a cycle adds for other partitions of its commands topic: copies of commands, counts of bulk commands, moves."""
+"""What a cycle writes to other partitions of its commands topic.
+
+A command that came to the wrong partition is copied to that of its key, and a bulk command to all: `commands` and
+`moving` say when.
+"""
 
 from __future__ import annotations
 
+from light_scheduler.errors import InvalidCommand
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
-from light_scheduler.wire.relay import Count, Origin, count_headers, forwarded, relayed
+from light_scheduler.wire.relay import (
+    FORWARDED_FROM,
+    Count,
+    Grown,
+    Origin,
+    count_headers,
+    forwarded,
+    relayed,
+    require_relayed,
+)
 
 from .transaction import Transaction
 
@@ -34,22 +48,34 @@ class Forwarding:
         """Return the partition that a key belongs to."""
         return partition_for(key, self._partitions)
 
-    def may_come_from(self, origin: Origin) -> bool:
-        """Tell whether what was sent to that partition may have been passed on to this one.
+    def require_passed_on(self, record: CommandRecord, origin: Origin) -> None:
+        """Raise InvalidCommand unless what was sent to that partition may have been passed on to this one.
 
         In a topic that has grown that may be this one: what it has passed on comes back.
         """
-        has_grown = self.placement.former is not None or origin.partitions > 0
-        is_there = origin.partition < max(self._partitions, origin.partitions)
-        return is_there and (has_grown or origin.partition != self._partition)
+        if origin.partitions:
+            require_relayed(record, self._topic, self.placement.secret)
+        elif origin.partition >= self._partitions or (
+            self.placement.former is None and origin.partition == self._partition
+        ):
+            raise InvalidCommand(FORWARDED_FROM, "names a partition from which nothing is passed on")
 
     def copy(self, record: CommandRecord, partition: int, token: str = "") -> None:  # nosec B107 # none
         """Pass a command on; `token` is given if it is a bulk command. Raises RecordTooLargeError."""
         self._batches.add((self._topic, partition), record.key, record.value, forwarded(record, token))
 
-    def relay(self, record: CommandRecord, origin: Origin | None, partition: int, *, asks: bool) -> None:
+    def relay(
+        self,
+        record: CommandRecord,
+        origin: Origin | None,
+        partition: int,
+        *,
+        asks: bool = False,
+        is_elsewhere: bool = False,
+    ) -> None:
         """Pass a command, or a copy of one, on in a topic that has grown. Raises RecordTooLargeError."""
-        headers = relayed(record, origin, self._partitions, asks=asks)
+        grown = Grown(self._topic, self._partitions, self.placement.secret)
+        headers = relayed(record, origin, grown, asks=asks, is_elsewhere=is_elsewhere)
         self._batches.add((self._topic, partition), record.key, record.value, headers)
 
     def hand_over(self, key: bytes, value: bytes, partition: int) -> None:

@@ -8,9 +8,10 @@ Commands of the key arrive in both, so all of them go by way of the former parti
        many of each schedule are not back.
     2. The former one never carries out a command of a key that belongs elsewhere. If it has the schedule, it moves it
        now. Then it passes the command on (`=`), behind the schedule and in the same log.
-    3. What comes with `=` is carried out where it arrives.
-    4. Meanwhile the former one moves all others, slice by slice (`sweep`). When none is left, it says so in the logs of
-       all partitions, behind the last schedule (`Emptied`).
+    3. What comes with `=` is carried out where it arrives. If that is not the partition that has asked, since the
+       schedule has another key or is too large to be moved, that one is told (`.`).
+    4. Meanwhile the former one moves all others, slice by slice (`handover`). When none is left, and no delayed command
+       that it may have to pass on, it says so in the logs of all partitions, behind the last schedule (`Emptied`).
     5. From there on the partition that a key belongs to asks no more, but for schedules of which commands are not back.
 
 A lane that does not know yet that the topic has grown asks nobody, and passes on what it believes to belong elsewhere
@@ -24,9 +25,11 @@ import msgspec
 from light_scheduler.engine.transplant import transplanted
 from light_scheduler.errors import InvalidCommand, LaneError
 from light_scheduler.kafka.batches import RecordTooLargeError
-from light_scheduler.model import Command, Entry
+from light_scheduler.model import Command, Entry, EventType
 from light_scheduler.model.adoption import Emptied
+from light_scheduler.model.tenant_rules import TENANT_DELETED
 from light_scheduler.wire import CommandRecord, partition_for
+from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.handover import ADOPTED_FROM, adopted_entry, require_genuine
 from light_scheduler.wire.relay import Origin
 from light_scheduler.wire.state import (
@@ -35,11 +38,13 @@ from light_scheduler.wire.state import (
     encode_emptied,
     encode_entry,
     encode_lent,
+    identity,
     identity_of,
     lent_key,
 )
 
 from .bulk import BulkCommands
+from .delayed_commands import Delaying
 from .forwarding import Forwarding
 from .transaction import Transaction
 
@@ -49,12 +54,16 @@ replace = msgspec.structs.replace
 class Moving:
     """What a cycle moves and passes on. `is_active` while something is left to be moved, here or to here."""
 
-    def __init__(self, transaction: Transaction, forwarding: Forwarding, bulk: BulkCommands) -> None:
+    def __init__(
+        self, transaction: Transaction, forwarding: Forwarding, bulk: BulkCommands, delaying: Delaying
+    ) -> None:
         context = transaction.context
         self._transaction = transaction
         self._forwarding = forwarding
         self._bulk = bulk
+        self._delaying = delaying
         self._overlay = transaction.overlay
+        self._dialect = context.dialect
         self._partition = context.partition
         self.placement = placement = forwarding.placement
         self._has_grown = placement.former is not None and context.dialect.forwards
@@ -66,7 +75,10 @@ class Moving:
         name = identity_of(entry)
         if self._overlay.get(name) is not None:
             raise InvalidCommand(ADOPTED_FROM, "moves a schedule to where there is one of its id")
-        self._transaction.store(name, entry)
+        if entry.schedule.tenant in self._transaction.tenants.deleted:  # the removal may be over here
+            self._transaction.history.record(EventType.CANCELLED, name, entry, TENANT_DELETED)
+        else:
+            self._transaction.store(name, entry)
         self._transaction.adopted += 1
 
     def note_emptied(self, record: CommandRecord, emptied: Emptied) -> None:
@@ -74,16 +86,40 @@ class Moving:
         require_genuine(record, self.placement.secret)
         self._transaction.store_record(emptied_key(emptied.partitions, emptied.partition), encode_emptied())
 
-    def returned(self, name: bytes, origin: Origin | None) -> None:
+    def returned(self, name: bytes, origin: Origin) -> None:
         """3. Note that a command for a schedule is back, if it is one."""
-        if origin is None or origin.asks or not origin.partitions or origin.partition != self._partition:
-            return
-        if (count := self._lent(name)) > 0:
+        if self._is_back(origin) and (count := self._lent(name)) > 0:
             self._lend(name, count - 1)
+
+    def returned_for_nothing(self, record: CommandRecord, origin: Origin) -> None:
+        """3. Note that a command is back, if it is one, that cannot be read or carried out here."""
+        if not self._is_back(origin):
+            return
+        try:
+            command = self._dialect.decode(record)
+        except TargetMissing as error:
+            command = error.command
+        except InvalidCommand:
+            envelope = self._dialect.salvage(record)
+            if envelope.id is not None:
+                self.returned(identity(envelope.tenant, envelope.id), origin)
+            return
+        self.returned(identity(command.tenant, command.id), origin)
 
     def send_back(self, record: CommandRecord, origin: Origin) -> None:
         """2. Give a question back to who asked, who carries the command out, or rejects it."""
-        self._forwarding.relay(record, origin, origin.partition, asks=False)
+        self._forwarding.relay(record, origin, origin.partition)
+
+    def tell_who_asked(self, record: CommandRecord, command: Command, origin: Origin, place: int | None = None) -> None:
+        """3. Have the partition that asked, if one does, not wait for a command that is carried out in another place.
+
+        By default that is here. Raises RecordTooLargeError.
+        """
+        place = self._partition if place is None else place
+        if origin.asks and origin.partition not in (place, self._partition):
+            key = self._key_of(record, command, None)
+            if key is not None and self._home_of(key) == origin.partition:
+                self._forwarding.relay(record, origin, origin.partition, is_elsewhere=True)
 
     def pass_on(
         self, record: CommandRecord, command: Command, name: bytes, current: Entry | None, origin: Origin | None
@@ -104,7 +140,7 @@ class Moving:
         home, former = self._home_of(key), self._former_of(key)
         try:
             if home != self._partition:
-                return self._pass_home(record, name, current, origin, key)
+                return self._pass_home(record, command, current, origin, key)
             if origin is None and former != home and (not self._is_emptied(former) or self._lent(name) > 0):
                 self._forwarding.relay(record, None, former, asks=True)
                 self._lend(name, self._lent(name) + 1)
@@ -115,7 +151,7 @@ class Moving:
         return False
 
     def _pass_home(
-        self, record: CommandRecord, name: bytes, current: Entry | None, origin: Origin | None, key: bytes
+        self, record: CommandRecord, command: Command, current: Entry | None, origin: Origin | None, key: bytes
     ) -> bool:
         """2. Pass a command to the partition that its key belongs to, or else to the one that may have its schedule."""
         if origin is not None and not origin.asks and origin.partitions >= self.placement.partitions:
@@ -123,11 +159,13 @@ class Moving:
         home, former = self._home_of(key), self._former_of(key)
         asks = False
         if current is not None:
-            if not self.move(name, current, key):
+            if not self.move(identity_of(current), current, key):
                 return False
         elif former not in (self._partition, home) and not self._is_emptied(former):
             home, asks = former, True
         self._forwarding.relay(record, origin, home, asks=asks)
+        if origin is not None and not asks:
+            self.tell_who_asked(record, command, origin, home)
         self._transaction.relayed += 1
         return True
 
@@ -151,6 +189,10 @@ class Moving:
     def is_swept(self) -> bool:
         """Tell whether this partition has handed over everything."""
         return self._is_emptied(self._partition)
+
+    def may_finish(self) -> bool:
+        """4. Tell whether no command waits here that may be for a partition that has its schedule by now."""
+        return not self._delaying.tenants
 
     def finish(self) -> None:
         """4. Note, and tell all others, that this partition has handed over everything."""
@@ -190,6 +232,9 @@ class Moving:
         if former is None or partition >= former or not self.is_active:
             return True
         return self._overlay.kept(emptied_key(self.placement.partitions, partition)) is not None
+
+    def _is_back(self, origin: Origin) -> bool:
+        return not origin.asks and origin.partitions > 0 and origin.partition == self._partition
 
     def _lent(self, name: bytes) -> int:
         record = self._overlay.kept(lent_key(name))

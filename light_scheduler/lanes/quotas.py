@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from light_scheduler.engine import share_of
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import Command, CompleteCommand
-from light_scheduler.model.tenant_rules import QUOTA, Tenant
+from light_scheduler.model import Command, CompleteCommand, ExtendCommand
+from light_scheduler.model.tenant_rules import QUOTA, OverRate, Tenant
 
 from .transaction import Transaction
 
@@ -26,18 +26,39 @@ class Quotas:
         return context.targets[context.commands_topic].partitions
 
     def take(self, command: Command, tenant: Tenant) -> None:
-        """Count a command. Raises InvalidCommand if its tenant has sent too many; reports of completion are free."""
+        """Count a command. Raises InvalidCommand if its tenant has sent too many; reports on firings are free."""
         rate = tenant.rules.commands_per_second
-        if rate is None or isinstance(command, CompleteCommand):
+        if rate is None or isinstance(command, CompleteCommand | ExtendCommand):
             return
         share, now = rate / self._partitions, self._transaction.now
         if not self._rates.take(tenant.name, share, command.recorded_at, now):
-            self._transaction.over_quota += 1
-            raise InvalidCommand(
-                f"{QUOTA}commands_per_second",
+            raise self.over_rate(
                 f"tenant {tenant.name} sends more than {rate:g} commands a second, of which each partition takes an "
                 "equal part: send it again later",
             )
+
+    def over_rate(self, reason: str) -> InvalidCommand:
+        """Return the rejection of a command over its tenant's rate; it is counted."""
+        self._transaction.over_quota += 1
+        return InvalidCommand(f"{QUOTA}commands_per_second", reason)
+
+    def delays(self, command: Command, tenant: Tenant) -> bool:
+        """Tell whether a command is to be delayed: its tenant has sent too many, and the rule is to delay those."""
+        if tenant.rules.over_rate is not OverRate.DELAY:
+            return False
+        return self._is_over(tenant, command.recorded_at)
+
+    def goes_on_at(self, tenant: Tenant | None) -> int | None:
+        """Return when (UTC epoch ms) delayed commands of a tenant go on; None: now."""
+        if tenant is None or not self._is_over(tenant, self._transaction.now):
+            return None
+        return self._rates.ready_at(tenant.name)
+
+    def _is_over(self, tenant: Tenant, recorded_at: int) -> bool:
+        rate = tenant.rules.commands_per_second
+        if rate is None:
+            return False
+        return not self._rates.allows(tenant.name, rate / self._partitions, recorded_at, self._transaction.now)
 
     def check_room(self, tenant: Tenant) -> None:
         """Raise InvalidCommand if a tenant has as many pending schedules as it may have."""

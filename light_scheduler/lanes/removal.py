@@ -23,17 +23,18 @@ class Removal:
         self._reached: dict[str, bytes] = {}
         self._done: set[str] = set()
 
-    def advance(self, transaction: Transaction, limit: int) -> None:
-        """Cancel at most `limit` schedules of tenants that were deleted."""
+    def advance(self, transaction: Transaction, limit: int, max_bytes: int) -> None:
+        """Cancel schedules of tenants that were deleted: at most `limit`, or `max_bytes` of payload."""
         book = transaction.tenants
         if book is not self._book:
             self._book, self._reached, self._done = book, {}, set()
         for tenant in sorted(book.deleted - self._done):
-            limit -= self._advance(transaction, tenant, limit)
-            if limit <= 0:
+            removed, size = self._advance(transaction, tenant, limit, max_bytes)
+            limit, max_bytes = limit - removed, max_bytes - size
+            if limit <= 0 or max_bytes < 0:
                 return
 
-    def _advance(self, transaction: Transaction, tenant: str, limit: int) -> int:
+    def _advance(self, transaction: Transaction, tenant: str, limit: int, max_bytes: int) -> tuple[int, int]:
         prefix, overlay = identity(tenant, ""), transaction.overlay
         after = self._reached.get(tenant, b"")
         names = list(islice(overlay.stored(prefix, after), limit))
@@ -41,10 +42,14 @@ class Removal:
             names = list(islice(overlay.stored(prefix, b""), limit))
         if not names:
             self._done.add(tenant)
-            return 0
-        for name in names:
+            return 0, 0
+        size = 0
+        for removed, name in enumerate(names, 1):
+            self._reached[tenant] = name
             if (entry := overlay.get(name)) is not None:  # else a bulk command has cancelled it in this cycle
                 transaction.remove(name)
                 transaction.history.record(EventType.CANCELLED, name, entry, TENANT_DELETED)
-        self._reached[tenant] = names[-1]
-        return len(names)
+                size += len(entry.schedule.payload or b"")
+            if size > max_bytes:
+                return removed, size
+        return len(names), size

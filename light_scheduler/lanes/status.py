@@ -66,14 +66,16 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     oldest_due: Annotated[int | None, Meta(description="Due time of the next pending firing, UTC epoch ms.")] = None
     outcomes: Annotated[dict[str, int], Meta(description="Commands carried out, by outcome.")] = {}
     firings: Annotated[int, Meta(description="Firings delivered.")] = 0
-    expired: Annotated[int, Meta(description="Firings not delivered, for their time to live was over.")] = 0
-    dead_letters: Annotated[int, Meta(description="Commands and firings set aside as dead letters.")] = 0
+    expired: Annotated[int, Meta(description="Firings not delivered, because their time to live was over.")] = 0
+    dead_letters: Annotated[int, Meta(description="Commands and firings that became dead letters.")] = 0
     throttled: Annotated[int, Meta(description="Firings delivered that had waited for a rate cap.")] = 0
     over_quota: Annotated[int, Meta(description="Commands rejected for a quota of their tenant.")] = 0
+    delayed: Annotated[int, Meta(description="Commands delayed for the rate of their tenant.")] = 0
+    waiting: Annotated[int, Meta(description="Commands that are delayed and wait, as of the last transaction.")] = 0
     lost_results: Annotated[int, Meta(description="Answers whose reply topic could not take them.")] = 0
     forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0
     partitions: Annotated[
-        int | None, Meta(description="How many partitions keys are shared out over; null: not known yet.")
+        int | None, Meta(description="Number of partitions that keys are distributed over; null: not known yet.")
     ] = None
     settled: Annotated[
         bool, Meta(description="False while schedules move since partitions were added: from here, or to here.")
@@ -88,10 +90,10 @@ class LaneStatus(msgspec.Struct, kw_only=True):
         int | None,
         Meta(description="How far this worker's clock is ahead of the broker's at least, ms; null: not known."),
     ] = None
-    rebuilds: Annotated[int, Meta(description="Times its local copy was thrown away, to be built anew.")] = 0
+    rebuilds: Annotated[int, Meta(description="Times that its local copy was deleted and rebuilt.")] = 0
     restarts: Annotated[int, Meta(description="Times the lane started again after a failure.")] = 0
     jumps: Annotated[
-        int, Meta(description="Times commands were not read on where reading had stopped, since the log had changed.")
+        int, Meta(description="Times that reading could not continue at its position, because the log had changed.")
     ] = 0
     expired_commands: Annotated[
         int, Meta(description="Offsets of commands that were deleted before they were read.")

@@ -41,10 +41,13 @@ class Transaction:
         self.dead_letters = DeadLetters(context, batches, now)
         self.outcomes: Counter[Outcome] = Counter()
         self.tenants = context.tenants.book
-        overlay.count(self.tenants.counted)
+        if self.tenants.counted:
+            overlay.count_tenants()
         context.rates.begin()
         self.over_quota = 0
         """Commands rejected for a quota of their tenant."""
+        self.delayed = 0
+        """Commands delayed for a quota of their tenant."""
         self.delivered: list[Entry] = []
         self.forwarded = 0
         """Commands passed on to the partition of their key."""

@@ -46,7 +46,7 @@ class Turns:
 
     def take(self) -> None:
         """Carry the turns out."""
-        entries = self._due.entries
+        entries, waits, may_fire, fire = self._due.entries, self._waits, self._may_fire, self._fire
         for at, entry in enumerate(entries):
             if self._again:
                 self._take_again(layout.order_of(entry))
@@ -54,10 +54,10 @@ class Turns:
                 for left in entries[at:]:
                     self._leave(left)
                 return
-            if (self._waits is not None and self._waits(entry) is not None) or not self._may_fire(entry):
+            if (waits is not None and waits(entry) is not None) or (self._allowed and not may_fire(entry)):
                 self._leave(entry)
             else:
-                self._fire(entry)
+                fire(entry)
         self._take_again(None)
 
     def _take_again(self, until: Order | None) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
+from light_scheduler.engine import FairQueue
 from light_scheduler.errors import BrokerError, InputInDoubt, Overtaken, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
@@ -31,11 +32,12 @@ from .caution import Caution, Kind, Work, WorkFailedError
 from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
-from .holding import Holding
+from .handover import Slice, Sweep
 from .input_position import InputPosition
 from .intake import Intake
 from .isolation import Isolation
 from .markers import Markers
+from .outages import Holding
 from .placements import Stage
 from .readable import Readable
 from .removal import Removal
@@ -43,7 +45,6 @@ from .skew import ClockSkew
 from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
-from .sweep import Slice, Sweep
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
@@ -114,6 +115,7 @@ class LaneWork:
         self._holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
         self._budget = Budget(context, intake, self._isolation, self._waits)
         self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
+        self._delayed_turns = FairQueue()
         self._removal = Removal()
         self._sweep = Sweep()
         self._attempt = Attempt()
@@ -191,7 +193,8 @@ class LaneWork:
                 self._caution.rested()
                 return
             if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
-                await self._rest(made.now, self._budget.next_turn(made.due, made.now), table, producer)
+                turns = self._budget.next_turn(made.due, made.now), made.cycle.delaying.goes_on_at
+                await self._rest(made.now, min(filter(None, turns), default=None), table, producer)
                 return
         await self._commit(made, table, producer)
 
@@ -205,13 +208,15 @@ class LaneWork:
         cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
-        commands = self._take_commands(most) if Kind.COMMAND in kinds else []  # 1.
-        read, position = len(commands), commands[-1].offset + 1 if commands else None
+        delayed = self._take_delayed(cycle, most) if Kind.COMMAND in kinds else 0  # 1. and 2.
+        room = most - delayed if self._caution.is_active else most
+        commands = self._take_commands(room) if Kind.COMMAND in kinds else []  # 1.
+        read, position = delayed + len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
         cycle.take_all(commands)  # 2.
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
-            self._removal.advance(cycle.transaction, min(most, MAX_BULK))  # 2.
+            self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.
         turns = budget.turns(now, most)
         due = budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
         topics = {entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics
@@ -239,6 +244,12 @@ class LaneWork:
                 placements.tell(topic, partition, moving.placement.partitions, Stage.RUNNING)
             if moving.is_settled():
                 placements.tell(topic, partition, moving.placement.partitions, Stage.SETTLED)
+
+    def _take_delayed(self, cycle: Cycle, most: int) -> int:
+        works = cycle.take_delayed(most, self._delayed_turns)
+        if self._caution.is_active:
+            self._attempt.works += works
+        return len(works)
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._intake.take(self._readable.count(self._intake.waiting(), most))

@@ -8,6 +8,7 @@ from .command import (
     CompleteCommand,
     ControlCommand,
     ControlName,
+    ExtendCommand,
     OnConflict,
     ReplyTo,
     RescheduleCommand,
@@ -31,8 +32,10 @@ from .schedule import (
     Overlap,
     Progress,
     Schedule,
+    State,
     Target,
     home_key_of,
+    state_of,
 )
 from .tenant import EQUAL_SHARES, MAX_WEIGHT, OTHERS, TENANT_NAME, Shares
 from .topics import TopicNames
@@ -84,6 +87,7 @@ __all__ = [
     "DelayRule",
     "Entry",
     "EventType",
+    "ExtendCommand",
     "Firing",
     "FixedDelay",
     "FixedRate",
@@ -107,6 +111,7 @@ __all__ = [
     "Selection",
     "Series",
     "Shares",
+    "State",
     "Target",
     "Timing",
     "TopicNames",
@@ -114,4 +119,5 @@ __all__ = [
     "delivery_id",
     "firing_id",
     "home_key_of",
+    "state_of",
 ]

@@ -128,4 +128,27 @@ class CompleteCommand(msgspec.Struct, frozen=True, gc=False):
         return "complete"
 
 
-Command = ScheduleCommand | ControlCommand | RescheduleCommand | CompleteCommand
+class ExtendCommand(msgspec.Struct, frozen=True, gc=False):
+    """Say that a firing is still being processed: its time-out begins anew, with `timeout` ms if given.
+
+    `firing_due` (UTC epoch ms) and `attempt` name the firing.
+    """
+
+    tenant: str
+    id: str
+    key: bytes | None
+    firing_due: int
+    attempt: int
+    partition: int
+    offset: int
+    recorded_at: int
+    timeout: int | None = None
+    expected_version: int | None = None
+    reply_to: ReplyTo | None = None
+
+    @property
+    def name(self) -> str:
+        return "extend"
+
+
+Command = ScheduleCommand | ControlCommand | RescheduleCommand | CompleteCommand | ExtendCommand

@@ -112,7 +112,8 @@ class DeadLetterCause(StrEnum):
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """A command that was not accepted, or a firing that could not be delivered: its bytes are kept as they came.
 
-    `field` names the header or JSON field at fault; `due` is set for firings.
+    `field` names the header or JSON field at fault; `due` is set for firings. `target_partition` and
+    `target_partition_key` are those of a firing's target, if its sender chose one.
     """
 
     cause: DeadLetterCause
@@ -128,3 +129,5 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None
     value: bytes | None
     headers: Headers
+    target_partition: int | None = None
+    target_partition_key: bytes | None = None

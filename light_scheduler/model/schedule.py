@@ -35,6 +35,9 @@ class Target(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     partition_key: bytes | None = None
 
 
+State = Literal["pending", "paused", "awaiting"]
+"""`pending`: a firing is to come. `paused`: not before it is resumed. `awaiting`: a firing is not completed."""
+
 Misfire = Literal["coalesce", "skip", "all"]
 Overlap = Literal["allow", "skip", "queue"]
 
@@ -123,6 +126,13 @@ def home_key_of(key: bytes | None, id: str, target: Target) -> bytes | int:
     return HomeKey.TARGET_KEY if key == target.key else key
 
 
+def state_of(paused: bool, is_awaited: bool, due: int) -> State:
+    """Return the state of a schedule; `is_awaited`: a firing of it is not completed."""
+    if paused:
+        return "paused"
+    return "awaiting" if is_awaited and due == NEVER else "pending"
+
+
 class Awaited(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A firing that was delivered and is not completed. `until` is when it is delivered again."""
 
@@ -169,6 +179,11 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     def wakes_at(self) -> int:
         """When the schedule is to be looked at."""
         return self.due if self.wake is None else self.wake
+
+    @property
+    def state(self) -> State:
+        """What the schedule does until it wakes."""
+        return state_of(self.paused, bool(self.awaited), self.due)
 
     @property
     def next_due(self) -> int | None:

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from light_scheduler.errors import SchedulerError
+from light_scheduler.errors import FieldError
 
 from .tenant import MAX_WEIGHT, TENANT_NAME
 
@@ -31,13 +31,8 @@ TENANT_DELETED = "its tenant was deleted"
 """Why a schedule was cancelled that no command speaks of, as its history has it."""
 
 
-class TenantRulesError(SchedulerError):
-    """Rules cannot be as asked; `field` names what is wrong."""
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
+class TenantRulesError(FieldError):
+    """Rules cannot be as asked."""
 
 
 class TenantState(StrEnum):
@@ -46,6 +41,13 @@ class TenantState(StrEnum):
     ACTIVE = "active"
     PAUSED = "paused"
     DELETED = "deleted"
+
+
+class OverRate(StrEnum):
+    """What happens to commands over the rate of their tenant. DELAY: they are carried out when their turn comes."""
+
+    REJECT = "reject"
+    DELAY = "delay"
 
 
 class Distribution(NamedTuple):
@@ -70,7 +72,12 @@ class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     max_payload_bytes: Annotated[int | None, Meta(description="Largest payload, in bytes.")] = None
     max_pending: Annotated[int | None, Meta(description="Pending schedules of each commands topic.")] = None
     commands_per_second: Annotated[
-        float | None, Meta(description="Commands above this rate are rejected, except reports of completion.")
+        float | None,
+        Meta(description="Commands above this rate are rejected, or delayed; reports of completion are free."),
+    ] = None
+    over_rate: Annotated[
+        OverRate | None,
+        Meta(description="What happens to commands above commands_per_second: reject (by default) or delay."),
     ] = None
     firings_per_second: Annotated[float | None, Meta(description="Firings above this rate wait.")] = None
     weight: Annotated[int | None, Meta(description="Share while several tenants have more due than can go out.")] = None
@@ -169,7 +176,7 @@ def parse_distribution(text: str | None) -> Distribution:
         return Distribution(partition=int(value))
     if kind == "header" and 1 <= len(value) <= MOST_HEADER_NAME:
         return Distribution(header=value)
-    raise TenantRulesError("distribution", f"{text!r} is none of key, round-robin, partition:N and header:NAME")
+    raise TenantRulesError("distribution", f"{text!r} must be key, round-robin, partition:N or header:NAME")
 
 
 def _check_range(field: str, value: float | None, least: float, most: float) -> None:

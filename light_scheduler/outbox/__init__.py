@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from .booking import Outbox
     from .errors import DatabaseBehind, OutboxError, OutboxInDoubt
     from .relay import BlockingOutboxRelay, OutboxRelay, RelayOptions
+    from .takeover import AjendaTakeover, TakenOver
 
 __all__ = [
+    "AjendaTakeover",
     "BlockingOutboxRelay",
     "DatabaseBehind",
     "Outbox",
@@ -21,6 +23,7 @@ __all__ = [
     "OutboxInDoubt",
     "OutboxRelay",
     "RelayOptions",
+    "TakenOver",
 ]
 
 __getattr__ = lazy_names(
@@ -29,5 +32,6 @@ __getattr__ = lazy_names(
         "booking": ("Outbox",),
         "errors": ("DatabaseBehind", "OutboxError", "OutboxInDoubt"),
         "relay": ("BlockingOutboxRelay", "OutboxRelay", "RelayOptions"),
+        "takeover": ("AjendaTakeover", "TakenOver"),
     },
 )

@@ -19,7 +19,8 @@ from light_scheduler.model import DEFAULT_TENANT
 from .tables import DEFAULT_NAME, define, shard_of
 
 Transaction = Any
-"""An SQLAlchemy Session, AsyncSession, scoped_session or Connection."""
+"""An SQLAlchemy Session, AsyncSession, scoped_session or Connection, or an object with `add`, which is given a row: its
+attributes are the columns of `Outbox.tables.commands` that have a value."""
 
 
 class Outbox:
@@ -87,7 +88,8 @@ class Outbox:
                 self._wake(session)
         else:
             raise InvalidCommand(
-                "session", f"must be an SQLAlchemy Session, AsyncSession or Connection, not {type(session).__name__}"
+                "session",
+                f"must be a Session, AsyncSession or Connection of SQLAlchemy, not {type(session).__name__}",
             )
         return command.id
 

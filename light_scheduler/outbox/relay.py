@@ -22,7 +22,6 @@ from light_scheduler.errors import ConfigurationError, SchedulerError
 from light_scheduler.model import TopicNames
 
 from .database import Database
-from .errors import OutboxError
 from .ledger import Ledger, make_shard
 from .shard import Route, ShardRelay, Step
 from .tables import DEFAULT_NAME, SHARDS, OutboxTables, define
@@ -158,7 +157,7 @@ class OutboxRelay:
         for shard in sorted(waiting.intersection(self._owned), key=lambda shard: (shard - self._turn) % SHARDS):
             try:
                 sent += await self._shard(shard).cycle()
-            except OutboxError as error:  # of this shard: the others go on
+            except _FAILURES as error:  # may be of this shard alone: the others go on
                 failures.append(error)
             self._turn = shard + 1
             if self._is_stopping or self._must_attend:

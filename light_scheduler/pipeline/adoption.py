@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,8 +11,33 @@ from light_scheduler.engine.limits import Limits
 from light_scheduler.engine.transplant import transplanted
 from light_scheduler.errors import InvalidCommand, JobError
 from light_scheduler.model import Entry, Once, ScheduleCommand
+from light_scheduler.wire import partition_for
 
 replace = msgspec.structs.replace
+
+
+class Destination(NamedTuple):
+    """Where schedules of a commands topic go: a changelog, of a commands topic with so many partitions."""
+
+    changelog: str
+    partitions: int
+
+
+def place_in(destination: Destination, entry: Entry, partition: int, of: int) -> int:
+    """Return the partition that a schedule goes to which was in number `partition` of so many.
+
+    Among another number it is that of its key, as when partitions are added. Raises InvalidCommand if that is unknown.
+    """
+    if destination.partitions == of:
+        return partition
+    key = entry.schedule.key
+    if key is None:
+        raise InvalidCommand(
+            "partition",
+            f"an earlier version stored the schedule without its key, so its partition of {destination.partitions} is "
+            f"not known: import into topics with {of}",
+        )
+    return partition_for(key, destination.partitions)
 
 
 def adopted(entry: Entry, topics: Mapping[str, str]) -> Entry:

@@ -13,23 +13,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.engine.limits import Limits
-from light_scheduler.errors import FormatError, JobError
+from light_scheduler.errors import FormatError, InvalidCommand, JobError
 from light_scheduler.wire.state import decode_entry
 
-from .adoption import adopted, refusal_of
+from .adoption import Destination, adopted, place_in, refusal_of
 from .schemas import arrow_schema
 
 _CHECKED = "source string, changelog string, partition int, name string, target string, refusal string"
 
 
 def require_fitting(
-    table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[str, str], limits: Limits
+    table: DataFrame, destinations: Mapping[str, Destination], topics: Mapping[str, str], limits: Limits
 ) -> set[str]:
     """Return the topics that firings will go to. Raises JobError if a schedule is over a limit, or two have one place.
 
-    `changelogs` has the changelog for each commands topic of the table; `topics` maps topics to their new names.
+    `destinations` has that of each commands topic of the table; `topics` maps topics to their new names.
     """
-    checked = _checked(table, changelogs, topics, limits).persist()
+    checked = _checked(table, destinations, topics, limits).persist()
     try:
         _require_no_refusal(checked)
         _require_places_of_their_own(checked)
@@ -38,7 +38,9 @@ def require_fitting(
         checked.unpersist()
 
 
-def _checked(table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[str, str], limits: Limits) -> DataFrame:
+def _checked(
+    table: DataFrame, destinations: Mapping[str, Destination], topics: Mapping[str, str], limits: Limits
+) -> DataFrame:
     schema = arrow_schema(_CHECKED)
 
     def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -46,15 +48,19 @@ def _checked(table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[st
             yield pa.RecordBatch.from_pylist([checked_row(row) for row in batch.to_pylist()], schema=schema)
 
     def checked_row(row: dict[str, Any]) -> dict[str, Any]:
-        source = row["commands_topic"]
-        checked = {"source": source, "changelog": changelogs[source], "partition": row["partition"]}
+        source, partition, partitions = row["commands_topic"], row["partition"], row["partitions"]
+        checked = {"source": source, "changelog": destinations[source].changelog, "partition": partition}
         try:
             entry = adopted(decode_entry(row["record"]), topics)
         except FormatError as error:
             return checked | {"name": f"{row['tenant']}/{row['id']}", "target": "", "refusal": str(error)}
         refusal = refusal_of(entry, limits)
-        if not 0 <= row["partition"] < row["partitions"]:
-            refusal = f"partition: {row['partition']} is none of {row['partitions']}"
+        if not 0 <= partition < partitions:
+            refusal = f"partition: {partition} is none of {partitions}"
+        try:
+            checked["partition"] = place_in(destinations[source], entry, partition, partitions)
+        except InvalidCommand as error:
+            refusal = str(error)
         name = f"{entry.schedule.tenant}/{entry.schedule.id}"
         return checked | {"name": name, "target": entry.schedule.target.topic, "refusal": refusal}
 

@@ -26,7 +26,7 @@ from light_scheduler.errors import JobError
 from light_scheduler.model import TopicNames
 from light_scheduler.wire.state import SCHEDULE_KIND, decode_entry, encode_entry, identity_of
 
-from .adoption import adopted, adopting_topics
+from .adoption import Destination, adopted, adopting_topics, place_in
 from .changelog import bulk_commands_at_work, last_records
 from .exclusion import members, only_import
 from .fitness import require_fitting
@@ -47,9 +47,10 @@ class ImportOptions:
     """Where schedules come from and where they go.
 
     `topics` maps topics of the table to those of the target: commands topics, and topics that firings go to. A commands
-    topic may be left out if there is only one on either side. `limits` are those of commands: a schedule that exceeds
-    them is not imported, nor is any other. With `replace`, schedules that are there stay, or are replaced if the table
-    has their id.
+    topic may be left out if there is only one on either side. Those in `keyed_topics` may have another number of
+    partitions than the table's: by their dialect, keys decide the partition. `limits` are those of commands: a schedule
+    that exceeds them is not imported, nor is any other. With `replace`, schedules that are there stay, or are replaced
+    if the table has their id.
     """
 
     table: str
@@ -59,6 +60,7 @@ class ImportOptions:
     limits: Limits = NO_LIMITS
     format: str = "parquet"
     topics: Mapping[str, str] = field(default_factory=dict)
+    keyed_topics: frozenset[str] = frozenset()
     replace: bool = False
 
 
@@ -87,14 +89,14 @@ def main(spark: SparkSession, options: ImportOptions, progress: Progress = SILEN
         if "record" not in table.columns:
             raise JobError(f"{options.table} was not written by export: it has no column record")
         with progress.phase("Checking the table and its topics"):
-            changelogs = _changelogs(table, options)
-            _require_no_bulk_commands(spark, options, set(changelogs.values()))
-            targets = require_fitting(table, changelogs, options.topics, options.limits)
+            destinations = _destinations(table, options)
+            changelogs = {destination.changelog for destination in destinations.values()}
+            _require_no_bulk_commands(spark, options, changelogs)
+            targets = require_fitting(table, destinations, options.topics, options.limits)
             _require_targets(targets, options)
-        records = _records(table, changelogs, options.topics)
+        records = _records(table, destinations, options.topics)
         wanted = {
-            changelog: records.where(F.col("changelog") == changelog).drop("changelog")
-            for changelog in set(changelogs.values())
+            changelog: records.where(F.col("changelog") == changelog).drop("changelog") for changelog in changelogs
         }
         if not wanted:  # an empty table
             return ImportSummary(0, 0)
@@ -121,20 +123,23 @@ def _require_no_workers(options: ImportOptions) -> None:
         raise JobError(f"workers of {options.app_id} run ({workers}): stop them, import, and start them again")
 
 
-def _changelogs(table: DataFrame, options: ImportOptions) -> dict[str, str]:
-    """Return the changelog that the schedules of each commands topic of the table go to."""
+def _destinations(table: DataFrame, options: ImportOptions) -> dict[str, Destination]:
+    """Return where the schedules of each commands topic of the table go to."""
     names = TopicNames(options.app_id)
     partitions: dict[str, int] = dict(table.select("commands_topic", "partitions").distinct().collect())
-    changelogs: dict[str, str] = {}
+    destinations: dict[str, Destination] = {}
     for source, target in adopting_topics(partitions, options.commands_topics, options.topics).items():
         changelog = names.changelog(target)
-        if require_topic(options.cluster, changelog) != partitions[source]:
+        count, kept = require_topic(options.cluster, target), require_topic(options.cluster, changelog)
+        if kept < count:
+            raise JobError(f"{changelog} has {kept} partitions, and {target} has {count}: `topics grow` adds them")
+        if count != partitions[source] and target not in options.keyed_topics:
             raise JobError(
-                f"{source} had {partitions[source]} partitions, and {changelog} has another number: a key's partition "
-                f"depends on it, so make the topics of {options.app_id} with {partitions[source]}"
+                f"{source} had {partitions[source]} partitions, and {target} has {count}: producers of its dialect "
+                f"choose partitions in their own way, so make the topics of {options.app_id} with {partitions[source]}"
             )
-        changelogs[source] = changelog
-    return changelogs
+        destinations[source] = Destination(changelog, count)
+    return destinations
 
 
 def _require_no_bulk_commands(spark: SparkSession, options: ImportOptions, changelogs: set[str]) -> None:
@@ -152,22 +157,25 @@ def _require_targets(targets: set[str], options: ImportOptions) -> None:
         raise JobError(f"target topics are missing: create {', '.join(missing)}, or map them with --map-topic")
 
 
-def _records(table: DataFrame, changelogs: Mapping[str, str], topics: Mapping[str, str]) -> DataFrame:
+def _records(table: DataFrame, destinations: Mapping[str, Destination], topics: Mapping[str, str]) -> DataFrame:
     """Return the changelog records that schedules of a table become."""
     schema = arrow_schema(_RECORDS)
 
     def records(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             entries = [adopted(decode_entry(record), topics) for record in batch.column("record").to_pylist()]
+            to = [destinations[source] for source in batch.column("commands_topic").to_pylist()]
+            was = zip(batch.column("partition").to_pylist(), batch.column("partitions").to_pylist(), strict=True)
+            places = [place_in(*each, *place) for each, place in zip(zip(to, entries, strict=True), was, strict=True)]
             columns = [
-                pa.array([changelogs[source] for source in batch.column("commands_topic").to_pylist()]),
-                batch.column("partition"),
+                pa.array([destination.changelog for destination in to]),
+                pa.array(places, pa.int32()),
                 pa.array([SCHEDULE_KIND + identity_of(entry) for entry in entries]),
                 pa.array(map(encode_entry, entries), pa.binary()),
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return table.select("commands_topic", "partition", "record").mapInArrow(records, _RECORDS)
+    return table.select("commands_topic", "partition", "partitions", "record").mapInArrow(records, _RECORDS)
 
 
 def _there(spark: SparkSession, cluster: Cluster, changelog: str) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from light_scheduler.errors import JobError
 
 Format = Literal["parquet", "csv", "json", "delta"]
-FORMATS: tuple[str, ...] = get_args(Format)
 
 _READING: dict[str, dict[str, str]] = {
     # As RFC 4180 has it: quotes are doubled, and what is quoted may hold line breaks. Nothing at all is null, and "" is

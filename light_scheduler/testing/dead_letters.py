@@ -11,14 +11,15 @@ from multidict import MultiDict
 from light_scheduler.client.questions import Question
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
+from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.model import HistoryEvent
 from light_scheduler.tables.views import QueryError
 from light_scheduler.web.dead_letter_documents import DeadLetterPage, FoundLetter, RedriveDocument
 from light_scheduler.web.dead_letters import DeadLetterParameters
 from light_scheduler.web.parameters import checked, read_parameters
-from light_scheduler.wire import decode_history, history_key, parse_instant, partition_for
+from light_scheduler.wire import decode_history, history_key, parse_instant
 from light_scheduler.wire.native import NATIVE
-from light_scheduler.wire.redrive import redriven_firing, refused_command_headers
+from light_scheduler.wire.redrive import deciding_key, redriven_firing, refused_command_headers
 
 
 def page_of(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
@@ -54,8 +55,10 @@ def redriven(question: Question[Any], scheduler: MemoryScheduler) -> bytes | Non
         topic = letter.target_topic or ""
         told = _told(found, scheduler)
         value, headers = redriven_firing(letter, found.source_topic, NATIVE, found.name, told, now)
-        key = (letter.id or "").encode() if letter.key is None else letter.key
-        partition = partition_for(key, scheduler.broker[topic].partitions)
+        sent = NewRecord(
+            topic, letter.key, value, headers, deciding_key(letter), letter.target_partition, is_exact=True
+        )
+        partition = sent.partition_of(scheduler.broker[topic].partitions)
         offset = scheduler.broker.append((topic, partition), letter.key, value, headers, now)
     return msgspec.json.encode(
         RedriveDocument(

@@ -23,6 +23,9 @@ from .idempotency import MOST_KEYS, KeyReusedError, StillRunningError, TooManyKe
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+ABOUT_FIRINGS = ("complete", "extend")
+"""Commands that name a firing, and no version of a schedule."""
+
 KEYS_RETRY_AFTER_S = 60
 
 _JSON = "application/json"
@@ -50,14 +53,18 @@ def sent_response(receipt: Receipt) -> web.Response:
 
 def result_response(result: Result) -> web.Response:
     """Answer with a result. Raises ProblemError if the scheduler refused the command or found nothing."""
-    if result.outcome in _REFUSED:
-        raise _refused(result)
+    status = result_status(result)
     headers = {} if result.version is None else {"ETag": etag(result.version)}
-    status = HTTPStatus.OK
-    if result.outcome is Outcome.SCHEDULED and result.id is not None:
-        status = HTTPStatus.CREATED
+    if status is HTTPStatus.CREATED and result.id is not None:
         headers |= {"Location": schedule_path(result.tenant, result.id)}
     return web.Response(status=status, body=msgspec.json.encode(result), headers=headers, content_type=_JSON)
+
+
+def result_status(result: Result) -> HTTPStatus:
+    """Return the status of a result. Raises ProblemError if the scheduler refused the command or found nothing."""
+    if result.outcome in _REFUSED:
+        raise _refused(result)
+    return HTTPStatus.CREATED if result.outcome is Outcome.SCHEDULED else HTTPStatus.OK
 
 
 def _refused(result: Result) -> ProblemError:
@@ -66,7 +73,7 @@ def _refused(result: Result) -> ProblemError:
     return ProblemError(
         HTTPStatus.TOO_MANY_REQUESTS if is_over_quota else _REFUSED[result.outcome],
         f"Tenant {result.tenant} has no pending schedule {result.id!r}."
-        if result.outcome is Outcome.NOT_FOUND and result.command != "complete"
+        if result.outcome is Outcome.NOT_FOUND and result.command not in ABOUT_FIRINGS
         else reason
         if result.field is None
         else f"{json_name(result.field)}: {reason}",

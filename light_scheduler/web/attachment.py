@@ -115,8 +115,8 @@ def install(application: web.Application, worker: Worker) -> None:
     """Add routes, middlewares and the client for requests to other workers to an aiohttp application."""
     settings = worker.settings
     answered = known_hosts(worker.peers, (settings.web_host, *settings.web_allowed_hosts))
-    bodies = Bodies(largest_body(settings))
     handlers = Handlers(worker)
+    bodies = Bodies(largest_body(settings), handlers.streaming())
     admitted = guarded(worker.access, worker.peers, worker.clock, handlers.rights())
     application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, admitted, bodies.read))
     application.add_routes(handlers.routes())

@@ -1,13 +1,13 @@
 """Bodies of requests: how many bytes of them a worker holds, and for how long it waits for them.
 
-A body is read before its handler runs. Its bytes are reserved before that, until the answer is there, so bodies that
-never end cost no more than `MOST_BYTES`.
+A body is read before its handler runs, unless that reads it piece by piece. Its bytes are reserved before that, until
+the answer is there, so bodies that never end cost no more than `MOST_BYTES`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
@@ -25,11 +25,16 @@ LEAST_BYTES_PER_S = 256 << 10
 """A body may take ten seconds, and as long as its size takes at this rate."""
 
 
-class Bodies:
-    """Its `read` is a middleware."""
+STREAM_BYTES = 4 << 20
+"""What is reserved for a body that its handler reads piece by piece."""
 
-    def __init__(self, largest: int) -> None:
+
+class Bodies:
+    """Its `read` is a middleware. Handlers in `streaming` read by themselves, and hold `STREAM_BYTES` of a body."""
+
+    def __init__(self, largest: int, streaming: Collection[Handler] = ()) -> None:
         self._most = max(MOST_BYTES, 2 * largest)
+        self._streaming = frozenset(streaming)
         self._reserved = 0
 
     @web.middleware
@@ -37,6 +42,9 @@ class Bodies:
         """Read the body, which `request.read()` then returns at once. Raises ProblemError."""
         if not request.can_read_body:
             return await handler(request)
+        if request.match_info.handler in self._streaming:
+            with self._holding(STREAM_BYTES):
+                return await handler(request)
         size = _most_bytes(request)
         with self._holding(size):
             await _read(request, TIMEOUT_S + size / LEAST_BYTES_PER_S)
@@ -68,11 +76,20 @@ def _most_bytes(request: web.Request) -> int:
 
 
 async def _read(request: web.Request, timeout_s: float) -> None:
+    with unreadable_as_problems():
+        try:
+            async with asyncio.timeout(timeout_s):
+                await request.read()
+        except TimeoutError:
+            detail = f"The body did not arrive within {timeout_s:.0f} s."
+            raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, detail) from None
+
+
+@contextmanager
+def unreadable_as_problems() -> Iterator[None]:
+    """Raise what can go wrong with reading a body as ProblemError."""
     try:
-        async with asyncio.timeout(timeout_s):
-            await request.read()
-    except TimeoutError:
-        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, f"The body did not arrive within {timeout_s:.0f} s.") from None
+        yield
     except OSError:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "The connection ended before the body did.") from None
     except (web.RequestPayloadError, HttpProcessingError) as error:

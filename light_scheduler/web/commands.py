@@ -15,11 +15,11 @@ from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .answers import IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
+from .answers import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
 from .dispatch import Dispatch
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
-from .negotiation import expected_version, negotiated, send_parameters
+from .negotiation import expected_version, negotiated, only_if_absent, send_parameters
 from .parameters import checked
 from .requested import Requested, requested
 from .requesters import naming
@@ -49,7 +49,8 @@ class CommandHandlers:
         with failures_as_problems():
             named = naming(request, self._access)
             ruled = self._tenants.book.get(tenant)
-            submission = Submission.of(tenant, await request.read(), new_id(self._clock), named, ruled)
+            new, conditions = new_id(self._clock), only_if_absent(request)
+            submission = Submission.of(tenant, await request.read(), new, named, ruled, conditions)
             refuse_reserved(request, submission.wanted.target_topic, self._reserved_topics)
             if key is not None:
                 return await self._submissions.once(request, submission, key, parameters)
@@ -60,7 +61,7 @@ class CommandHandlers:
     @negotiated
     async def put_schedule(self, request: web.Request) -> web.Response:
         with failures_as_problems():
-            told = {"command": "schedule", **_identity(request), **expected_version(request)}
+            told = {"command": "schedule", **_identity(request), **expected_version(request), **only_if_absent(request)}
             body, ruled = await request.read(), self._tenants.book.get(told["tenant"])
             wanted = requested(body, told, naming(request, self._access), ruled=ruled)
             refuse_reserved(request, wanted.target_topic, self._reserved_topics)
@@ -83,7 +84,7 @@ class CommandHandlers:
     async def _act(self, request: web.Request, command: str) -> web.Response:
         parameters = send_parameters(SendParameters, request)
         told = {"command": command, **_identity(request)}
-        if command != "complete":  # which is about a firing
+        if command not in ABOUT_FIRINGS:
             told |= expected_version(request)
         return await self._control(request, parameters, await request.read(), told)
 
@@ -92,6 +93,7 @@ class CommandHandlers:
     trigger_schedule = partialmethod(_act, command="trigger")
     reschedule_schedule = partialmethod(_act, command="reschedule")
     complete_schedule = partialmethod(_act, command="complete")
+    extend_schedule = partialmethod(_act, command="extend")
 
     @negotiated
     async def _act_on_many(self, request: web.Request, command: str) -> web.Response:

@@ -20,7 +20,8 @@ class DeadLetterSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     letter: Annotated[str, Meta(description="Names the dead letter: its partition and offset, such as 2-15.")]
     kind: Annotated[
-        Literal["command", "firing"], Meta(description="A command that was rejected, or a firing that was set aside.")
+        Literal["command", "firing"],
+        Meta(description="A command that was rejected, or a firing that could not be delivered."),
     ]
     cause: DeadLetterCause
     reason: str

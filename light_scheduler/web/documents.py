@@ -24,11 +24,11 @@ from light_scheduler.model import (
     FixedRate,
     Once,
     Schedule,
+    State,
     Trigger,
     firing_id,
 )
 from light_scheduler.tables.status import StandbyStatus
-from light_scheduler.tables.views import State, state_of
 
 
 class Content(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,7 +57,8 @@ class BackoffView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     max: Annotated[int, Meta(description="The longest interval, ms.")] | UnsetType = UNSET
     attempts: Annotated[int, Meta(description="Maximum number of attempts; absent: no limit.")] | UnsetType = UNSET
     jitter: (
-        Annotated[float, Meta(description="Maximum part of an interval by which it is longer, at random.")] | UnsetType
+        Annotated[float, Meta(description="Maximum random extension of each interval, as a part of it: 0.1 is 10 %.")]
+        | UnsetType
     ) = UNSET
 
 
@@ -172,7 +173,7 @@ def summary(entry: Entry, topic: str) -> ScheduleSummary:
         tenant=schedule.tenant,
         id=schedule.id,
         version=schedule.version,
-        state=state_of(entry),
+        state=progress.state,
         due=progress.next_due,
         sequence=progress.sequence,
         attempt=progress.attempt,

@@ -38,13 +38,16 @@ class DryRunParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a dry run."""
 
     accepted: (
-        Annotated[str, Meta(description="When all would be accepted: UTC epoch ms, or RFC 3339; default: now.")]
+        Annotated[
+            str, Meta(description="Instant at which all commands arrive: UTC epoch ms, or RFC 3339. Default: now.")
+        ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")
     until: (
-        Annotated[str, Meta(description="Up to when messages are delivered; default: a day after `from`.")] | UnsetType
+        Annotated[str, Meta(description="Show messages that are due up to this instant. Default: a day after `from`.")]
+        | UnsetType
     ) = UNSET
-    limit: Annotated[int, Meta(ge=1, le=1_000, description="Most messages in the answer.")] = 100
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="Maximum number of messages in the answer.")] = 100
 
 
 class DryRunHandlers:
@@ -93,6 +96,7 @@ class DryRunHandlers:
         if len(document.answers) < sum(1 for line in lines if line.strip()):
             raise ProblemError(
                 HTTPStatus.BAD_REQUEST,
-                "These commands take a worker too long; send fewer, or run `light-scheduler dry-run`, which asks none.",
+                "These commands take a worker too long. Send fewer, or run `light-scheduler dry-run`, which needs no "
+                "worker.",
             )
         return document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
 from aiohttp import web
@@ -24,6 +24,9 @@ from .sessions import LOGIN_PATH, cookie_of
 IDENTITY = web.RequestKey("identity", Identity)
 """Who asks, of every request that needs a right."""
 
+STILL_ADMITTED = web.RequestKey[Callable[[], Awaitable[Identity]]]("still admitted")
+"""Judges a request again that takes long. Raises ProblemError."""
+
 _NO_SUCH_PATH = Right(Role.METRICS)
 """Whoever has any token may learn which paths there are."""
 
@@ -40,14 +43,19 @@ def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler,
         match = request.match_info
         right = rights.get(match.handler, _UNLISTED if match.http_exception is None else _NO_SUCH_PATH)
         if right.role is not None:
-            try:
+
+            async def identified() -> Identity:
                 identity = await _identified(request, access, peers, clock)
+                _judge(identity, right, match.get("tenant"))
+                return identity
+
+            try:
+                request[IDENTITY] = await identified()
             except ProblemError as error:
                 if error.problem.status == HTTPStatus.UNAUTHORIZED and _is_of_browser(request):
                     return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": LOGIN_PATH})
                 raise
-            _judge(identity, right, match.get("tenant"))
-            request[IDENTITY] = identity
+            request[STILL_ADMITTED] = identified
         return await handler(request)
 
     return admitted
@@ -74,7 +82,7 @@ async def _identified(request: web.Request, access: Access, peers: Peers, clock:
     if not access.is_loaded:
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "This worker has not read from Kafka yet who may ask. Try again later.",
+            "This worker has not read the tokens from Kafka yet. Try again later.",
             retry_after_s=RETRY_AFTER_S,
         )
     book, now = access.book, clock.now()

@@ -16,6 +16,7 @@ from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .answers import etag, schedule_path
+from .batch import BatchHandlers
 from .caught_up import caught_up
 from .cluster_document import IdentityDocument
 from .cluster_state import ClusterHandlers
@@ -33,9 +34,10 @@ from .history import HistoryHandlers
 from .idempotency import Idempotency
 from .login import LoginHandlers
 from .metrics import registry_of
+from .negotiation import is_known
 from .node import Node
 from .openapi import openapi_document
-from .operations import JSON_MEDIA_TYPE, OPERATIONS, Operation
+from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandLines, Operation
 from .own import OwnMatches, OwnPage, own_matches, own_page
 from .parameters import checked, list_query
 from .peer_client import PEER_CLIENT
@@ -49,6 +51,7 @@ from .sessions import LOG_OUT_PATH, LOGIN_PATH
 from .tenants import TenantHandlers
 from .tokens import TokenHandlers
 from .turns import Turns
+from .upcoming import UpcomingHandlers
 from .worker import Worker
 
 VERSION = metadata.version("light-scheduler")
@@ -65,6 +68,10 @@ WORK_WAITING = 32
 SEARCHES = 2
 SEARCHES_WAITING = 8
 """Searches in topics, for the history of an id, at a time; and those that wait for one of them to end."""
+
+BATCHES = 4
+BATCHES_WAITING = 8
+"""Batches that are carried out at a time; and those that wait for one of them to end."""
 
 PATIENCE_S = 2.0
 """How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
@@ -83,14 +90,21 @@ class Handlers:
         self._etf1 = Etf1Handlers(worker, self._lists, self._work)
         self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
         dashboard = DashboardHandlers()
+        dispatch = Dispatch(worker.commands, self._find)
         self._parts = (
             self,
             self._etf1,
-            CommandHandlers(Dispatch(worker.commands, self._find), self._idempotency, worker),
+            CommandHandlers(dispatch, self._idempotency, worker),
+            BatchHandlers(
+                dispatch,
+                worker,
+                Turns("batches", at_work=BATCHES, waiting=BATCHES_WAITING, patience_s=PATIENCE_S),
+            ),
             HistoryHandlers(worker.logs, worker.settings.topics.history, searches, worker.clock),
             DeadLetterHandlers(
                 worker.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
             ),
+            UpcomingHandlers(worker.lanes, self._scatter, self._work, worker.clock),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers),
@@ -124,6 +138,15 @@ class Handlers:
             handler: RIGHTS[name] for _, _, name, handler in self._pages
         }
 
+    def streaming(self) -> frozenset[Handler]:
+        """Return the handlers that read a body while it arrives."""
+        bodies = {operation.name: operation.body for operation in self._operations}
+        return frozenset(
+            handler
+            for name, handler in self._handlers.items()
+            if isinstance(body := bodies[name], CommandLines) and body.is_streamed
+        )
+
     async def close(self, application: web.Application) -> None:
         """Let go of what requests have opened."""
         del application
@@ -153,7 +176,10 @@ class Handlers:
         found = await self._scatter(request).find(own, request.rel_url.raw_path)
         if found is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"Tenant {tenant} has no pending schedule {id!r}.")
-        return _json(found, {"ETag": etag(found.version)})
+        headers = {"ETag": (tag := etag(found.version))}
+        if is_known(request, tag):
+            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return _json(found, headers)
 
     async def openapi(self, request: web.Request) -> web.Response:
         del request

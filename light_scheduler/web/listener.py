@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import select
 import socket
 import ssl
 from collections.abc import Sequence
@@ -35,6 +36,12 @@ CLOSE_NOTIFY_S = 2.0
 IDLE_LEAST_S = 1.0
 """Where there is no room, the connection that has been idle for the longest gives way, if it has been for this long."""
 
+LEAVE_S = 0.1
+"""How long a full process leaves a connection at a shared socket to others; then they are taken to be full, too."""
+
+OTHERS_FULL_S = 0.5
+"""How long they are."""
+
 _AT_ONCE = 8
 _REFUSAL_PAUSE_S = 0.005
 _RETRY_S = 0.5
@@ -55,13 +62,21 @@ def most_connections() -> int:
 class Listener:
     """Listens on `sockets`, and holds up to `most` connections of `server`. With `tls`, they are over TLS.
 
-    `close` it in the end.
+    Other processes listen on those that are `shared`, too: while this one is full, they come first. `close` it in the
+    end.
     """
 
     def __init__(
-        self, sockets: Sequence[socket.socket], server: web.Server, most: int, tls: ssl.SSLContext | None = None
+        self,
+        sockets: Sequence[socket.socket],
+        server: web.Server,
+        most: int,
+        tls: ssl.SSLContext | None = None,
+        shared: Sequence[socket.socket] = (),
     ) -> None:
         self.sockets = sockets
+        self._shared = shared
+        self._others_full_until = 0.0
         self._server = server
         self._most = most
         self._tls = tls
@@ -93,8 +108,28 @@ class Listener:
             self._timers["resume"].cancel()
         self._timers["resume"] = self._loop.call_later(seconds, self._resume)
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._server.connections) + len(self._opening) >= self._most
+
+    def _leave(self, listening: socket.socket) -> None:
+        """Have other processes take what waits at a shared socket, if one has room."""
+        self._loop.remove_reader(listening)
+
+        def come_back() -> None:
+            waiting = select.poll()
+            waiting.register(listening, select.POLLIN)
+            if waiting.poll(0):
+                self._others_full_until = self._loop.time() + OTHERS_FULL_S
+            self._loop.add_reader(listening, self._take, listening)
+
+        self._timers[f"left {listening.fileno()}"] = self._loop.call_later(LEAVE_S, come_back)
+
     def _take(self, listening: socket.socket) -> None:
         for _ in range(_AT_ONCE):
+            if listening in self._shared and self._is_full and self._loop.time() >= self._others_full_until:
+                self._leave(listening)
+                return
             try:
                 accepted, _address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -105,7 +140,7 @@ class Listener:
                 self._pause(_RETRY_S)
                 return
             accepted.setblocking(False)
-            if len(self._server.connections) + len(self._opening) >= self._most and not self._make_room():
+            if self._is_full and not self._make_room():
                 self._warn(f"{self._most} HTTP connections are open: no more are taken")
                 if self._tls is None:
                     _refuse(accepted)
@@ -182,7 +217,7 @@ class LimitedSite(web.BaseSite):
         sockets = [*listening_on(found), *self._shared]
         server = self._runner.server
         assert server is not None
-        listener: Any = Listener(sockets, server, most_connections(), self._ssl_context)
+        listener: Any = Listener(sockets, server, most_connections(), self._ssl_context, self._shared)
         self._server = listener  # its runner needs no more of a server than `sockets` and `close`
 
 

@@ -50,16 +50,18 @@ _GAUGES: Gauges[LaneStatus] = (
         "How far the worker's clock is ahead of the broker's at least; negative: behind.",
         lambda lane: None if lane.clock_skew is None else lane.clock_skew / 1_000,
     ),
+    ("commands_waiting", "Commands that are delayed and wait.", lambda lane: lane.waiting),
     ("settled", "0 while schedules move since partitions were added, else 1.", lambda lane: int(lane.settled)),
     ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
 )
 
 _COUNTERS: Counters[LaneStatus] = (
     ("firings", "Firings delivered.", lambda lane: lane.firings),
-    ("firings_expired", "Firings not delivered, for their time to live was over.", lambda lane: lane.expired),
+    ("firings_expired", "Firings not delivered, because their time to live was over.", lambda lane: lane.expired),
     ("firings_throttled", "Firings delivered that had waited for a rate cap.", lambda lane: lane.throttled),
     ("commands_over_quota", "Commands rejected for a quota of their tenant.", lambda lane: lane.over_quota),
-    ("dead_letters", "Commands and firings set aside as dead letters.", lambda lane: lane.dead_letters),
+    ("commands_delayed", "Commands delayed for the rate of their tenant.", lambda lane: lane.delayed),
+    ("dead_letters", "Commands and firings that became dead letters.", lambda lane: lane.dead_letters),
     ("lost_results", "Answers whose reply topic could not take them.", lambda lane: lane.lost_results),
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),
     ("schedules_moved", "Schedules handed over to partitions that were added.", lambda lane: lane.moved),
@@ -71,7 +73,7 @@ _COUNTERS: Counters[LaneStatus] = (
     ("state_rebuilds", "Times a local copy was thrown away, to be built anew.", lambda lane: lane.rebuilds),
     (
         "input_jumps",
-        "Times commands were not read on where reading had stopped, since the log had changed.",
+        "Times that reading could not continue at its position, because the log had changed.",
         lambda lane: lane.jumps,
     ),
     (

@@ -51,11 +51,9 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
     """Turn every error into a problem document; an unexpected one is logged and tells nothing to the client."""
     try:
         return await handler(request)
-    except ProblemError as error:
-        return problem_response(error.problem, error.headers)
-    except QueryError as error:
-        refused = ProblemError(HTTPStatus.BAD_REQUEST, str(error), parameter=error.field)
-        return problem_response(refused.problem)
+    except (ProblemError, QueryError) as error:
+        refused = refusal_of(error)
+        return problem_response(refused.problem, refused.headers)
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:
             raise
@@ -64,8 +62,19 @@ async def errors_as_problems(request: web.Request, handler: Handler) -> web.Stre
         return problem_response(Problem(title=error.reason, status=error.status, detail=detail), allow)
     except Exception:
         log.exception("%s %s failed", request.method, request.rel_url)
-        failed = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "The worker failed. Its log has the error.")
-        return problem_response(failed.problem)
+        return problem_response(failure().problem)
+
+
+def refusal_of(error: ProblemError | QueryError) -> ProblemError:
+    """Return what a client is told of an error that is its own."""
+    if isinstance(error, ProblemError):
+        return error
+    return ProblemError(HTTPStatus.BAD_REQUEST, str(error), parameter=error.field)
+
+
+def failure() -> ProblemError:
+    """Return what a client is told of an error that nobody expected."""
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "The worker failed. Its log has the error.")
 
 
 @web.middleware

@@ -1,7 +1,8 @@
 """What request headers ask of a command: that a version is the one that the client knows, and how long to wait.
 
-`If-Match` has the version as an ETag; another version is 412. `Prefer: wait=5` waits that long and then answers 202 in
-place of 504, `Prefer: respond-async` waits for nothing (RFC 9110, RFC 7240).
+`If-Match` has the version as an ETag; another version is 412. So is a schedule that is there with `If-None-Match: *`;
+with an ETag, a GET is answered with 304 if the version is still that one. `Prefer: wait=5` waits that long and then
+answers 202 in place of 504, `Prefer: respond-async` waits for nothing (RFC 9110, RFC 7240).
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from .problems import ProblemError, ProblemType
 from .send_parameters import LONGEST_WAIT_S, SendParameters
 
 IF_MATCH = "If-Match"
+IF_NONE_MATCH = "If-None-Match"
 PREFER = "Prefer"
 
 P = TypeVar("P", bound=SendParameters)
 Handle = Callable[..., Awaitable[web.Response]]
 
 _VERSION = re.compile(r'"(\d{1,18})"', re.ASCII)
+_ETAG = re.compile(r'(?:W/)?("[^"]*")')
 _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?', re.ASCII | re.IGNORECASE)
 
 
@@ -42,6 +45,24 @@ def expected_version(request: web.Request) -> dict[str, str]:
     if len(given) > 1 or match is None:
         raise QueryError(IF_MATCH, 'must be one ETag of the schedule, which is its version: "4"')
     return {"expected_version": match[1]}
+
+
+def only_if_absent(request: web.Request) -> dict[str, str]:
+    """Return what `If-None-Match` tells of a command that creates. Raises QueryError for anything but `*`."""
+    given = request.headers.getall(IF_NONE_MATCH, [])
+    if not given:
+        return {}
+    if [each.strip() for each in given] != ["*"]:
+        raise QueryError(IF_NONE_MATCH, "must be * here: only if no schedule of this id is pending")
+    if IF_MATCH in request.headers:
+        raise QueryError(IF_NONE_MATCH, f"is given together with {IF_MATCH}: a schedule is there, or it is not")
+    return {"on_conflict": "fail"}
+
+
+def is_known(request: web.Request, tag: str) -> bool:
+    """Tell whether `If-None-Match` names the ETag of what a GET would show."""
+    given = ",".join(request.headers.getall(IF_NONE_MATCH, []))
+    return given.strip() == "*" or tag in _ETAG.findall(given)
 
 
 def send_parameters(kind: type[P], request: web.Request) -> P:
@@ -78,7 +99,8 @@ def negotiated(handle: Handle) -> Handle:
             response = await handle(self, request, *args, **options)
         except ProblemError as error:
             problem = error.problem
-            if problem.status == HTTPStatus.CONFLICT and problem.result is not UNSET and IF_MATCH in request.headers:
+            is_conditional = IF_MATCH in request.headers or IF_NONE_MATCH in request.headers
+            if problem.status == HTTPStatus.CONFLICT and problem.result is not UNSET and is_conditional:
                 raise ProblemError(
                     HTTPStatus.PRECONDITION_FAILED,
                     problem.detail,

@@ -14,7 +14,8 @@ from light_scheduler.delays import DelayView
 from light_scheduler.model import Result
 from light_scheduler.model.tenant_rules import TenantRules
 
-from .answers import IDEMPOTENCY_KEY
+from .answers import ABOUT_FIRINGS, IDEMPOTENCY_KEY
+from .batch_document import BatchAnswer
 from .cluster_document import ClusterDocument, IdentityDocument
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
 from .dead_letters import DeadLetterParameters
@@ -32,19 +33,20 @@ from .dry_run import DryRunParameters
 from .dry_run_document import DryRunDocument
 from .history import HistoryParameters
 from .history_page import HistoryPage
-from .negotiation import IF_MATCH, PREFER
+from .negotiation import IF_MATCH, IF_NONE_MATCH, PREFER
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
 from .tenant_documents import TenantDocument, TenantList
 from .token_documents import NewTokenDocument, RotateParameters, TokenBody, TokenDocument, TokenList
+from .upcoming_document import UpcomingDocument, UpcomingParameters
 
 JSON_MEDIA_TYPE = "application/json"
 LINES_MEDIA_TYPE = "application/x-ndjson"
 
 
 class CommandBody(NamedTuple):
-    """A JSON body that is a command in the JSON form, less what the path tells of it. It may be left out, or not."""
+    """A JSON body: a command in the JSON form, without the fields that are in the path. Some requests can omit it."""
 
     command: str
     told: tuple[str, ...] = ("command", "tenant", "id")
@@ -53,7 +55,12 @@ class CommandBody(NamedTuple):
 
 
 class CommandLines(NamedTuple):
-    """A body of JSON Lines: commands in the JSON form, one a line; `command` defaults to `schedule`."""
+    """A body of JSON Lines: commands in the JSON form, one a line; `command` defaults to `schedule`.
+
+    `is_streamed`: the handler reads it while it arrives, so it can be of any length.
+    """
+
+    is_streamed: bool = False
 
 
 class Operation(NamedTuple):
@@ -86,10 +93,11 @@ _SENDING = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""The problems that every command can meet."""
+"""The problems that every command can cause."""
 
 
 _IF_MATCH = {IF_MATCH: 'ETag that the schedule must have: its version, such as "4". Otherwise the answer is 412.'}
+_IF_ABSENT = {IF_NONE_MATCH: "`*`: only if no schedule of this id is pending. Otherwise the answer is 412."}
 _PREFER = {PREFER: "`wait=5`: wait 5 seconds for the answer, then respond with 202. `respond-async`: do not wait."}
 
 
@@ -102,13 +110,13 @@ def _action(command: str, summary: str, *, body_required: bool = False) -> Opera
         problems=(
             *_SENDING,
             HTTPStatus.NOT_FOUND,
-            *(() if command == "complete" else (HTTPStatus.PRECONDITION_FAILED,)),
+            *(() if command in ABOUT_FIRINGS else (HTTPStatus.PRECONDITION_FAILED,)),
         ),
         parameters=SendParameters,
         method="post",
         body=CommandBody(command, required=body_required),
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
-        headers=_PREFER if command == "complete" else _IF_MATCH | _PREFER,
+        headers=_PREFER if command in ABOUT_FIRINGS else _IF_MATCH | _PREFER,
     )
 
 
@@ -136,6 +144,14 @@ OPERATIONS = (
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=ListParameters,
     ),
+    Operation(
+        "/api/v1/tenants/{tenant}/upcoming",
+        "upcoming",
+        "Count the pending schedules of a tenant by due time, target topic and state, in the whole cluster.",
+        UpcomingDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
+        parameters=UpcomingParameters,
+    ),
     # Before the path of the id, which takes all of the rest.
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}/history",
@@ -151,19 +167,32 @@ OPERATIONS = (
         "Show one pending schedule.",
         ScheduleDetail,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+        statuses=(HTTPStatus.OK, HTTPStatus.NOT_MODIFIED),
+        headers={IF_NONE_MATCH: "ETag of the version that is known. If it is still that one, the answer is 304."},
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules",
         "submit_schedule",
         "Schedule a message. The body is a command in the JSON form. Without an id, the schedule gets a new one.",
         Result,
-        problems=(*_SENDING, HTTPStatus.UNPROCESSABLE_ENTITY),
+        problems=(*_SENDING, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.UNPROCESSABLE_ENTITY),
         parameters=SendParameters,
         method="post",
         body=CommandBody("schedule", told=("command", "tenant")),
         statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
-        headers={IDEMPOTENCY_KEY: "A request that is sent again with the same key within an hour is carried out once."}
-        | _PREFER,
+        headers={IDEMPOTENCY_KEY: "Requests with the same key take effect once within an hour."} | _IF_ABSENT | _PREFER,
+    ),
+    Operation(
+        "/api/v1/tenants/{tenant}/schedules:batch",
+        "submit_schedules",
+        "Schedule many messages. The body has one command in the JSON form a line, the response one answer a line, in "
+        "the order of the lines, as soon as they are known.",
+        BatchAnswer,
+        media_type=LINES_MEDIA_TYPE,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
+        parameters=SendParameters,
+        method="post",
+        body=CommandLines(is_streamed=True),
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
@@ -175,7 +204,7 @@ OPERATIONS = (
         method="put",
         body=CommandBody("schedule"),
         statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
-        headers=_IF_MATCH | _PREFER,
+        headers=_IF_MATCH | _IF_ABSENT | _PREFER,
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",
@@ -193,6 +222,7 @@ OPERATIONS = (
     _action("trigger", "Fire a schedule now. A one-shot then does not fire at its own time; a series still does."),
     _action("reschedule", "Change when a schedule fires. Everything else stays as it is.", body_required=True),
     _action("complete", "Report a firing as completed or failed.", body_required=True),
+    _action("extend", "Report that a firing is still being processed: its time-out begins anew.", body_required=True),
     _action_on_many(
         "cancel", "Cancel all schedules that an id ending in * and labels select. The answer has their number."
     ),
@@ -203,7 +233,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/dead-letters",
         "list_dead_letters",
-        "List rejected commands and firings that were set aside, the newest first.",
+        "List rejected commands and firings that could not be delivered, the newest first.",
         DeadLetterPage,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=DeadLetterParameters,
@@ -255,7 +285,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/dry-run",
         "dry_run",
-        "Tell what commands would deliver and when, and which would be refused; nothing is sent.",
+        "Show what commands would deliver and when, and which would be refused. Nothing is sent.",
         DryRunDocument,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
         parameters=DryRunParameters,
@@ -278,7 +308,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/delays/{name}",
         "put_delay",
-        "Add a delay rule, or replace the one with this name. The rule is in force when the response arrives.",
+        "Add a delay rule, or replace the one with this name. The rule is active when the response arrives.",
         DelayView,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE),
         method="put",
@@ -305,7 +335,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/tenants/{tenant}",
         "put_tenant",
-        "Set the rules of a tenant, in place of those before. Its state stays.",
+        "Replace the rules of a tenant. Its state stays the same.",
         TenantDocument,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
         method="put",
@@ -321,8 +351,11 @@ OPERATIONS = (
             method="post",
         )
         for verb, summary in (
-            ("pause", "Pause a tenant: nothing of it fires until it is resumed. Commands are carried out."),
-            ("resume", "Resume a tenant that is paused, or take its deletion back. What was removed stays removed."),
+            ("pause", "Pause a tenant: its schedules do not fire until you resume it. Its commands still take effect."),
+            (
+                "resume",
+                "Resume a tenant that is paused, or undo its deletion. Schedules that were removed stay removed.",
+            ),
         )
     ),
     Operation(
@@ -333,11 +366,11 @@ OPERATIONS = (
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
         method="delete",
     ),
-    Operation("/api/v1/tokens", "list_tokens", "List the tokens of this API, without their texts.", TokenList),
+    Operation("/api/v1/tokens", "list_tokens", "List the tokens of this API, without their secrets.", TokenList),
     Operation(
         "/api/v1/tokens",
         "create_token",
-        "Create a token. Its text is in this answer only.",
+        "Create a token. Its secret is in this answer only.",
         NewTokenDocument,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
         method="post",
@@ -347,7 +380,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/tokens/{token}/rotate",
         "rotate_token",
-        "Give a token a new text. The one before stays valid for a time.",
+        "Give a token a new secret. The old one stays valid for a time.",
         NewTokenDocument,
         problems=(
             HTTPStatus.BAD_REQUEST,
@@ -361,7 +394,7 @@ OPERATIONS = (
     Operation(
         "/api/v1/tokens/{token}",
         "revoke_token",
-        "End a token for good.",
+        "Revoke a token permanently.",
         TokenDocument,
         problems=(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
         method="delete",

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from multidict import MultiMapping
 
-from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Query, QueryError, Sort, State
+from light_scheduler.model import State
+from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Query, QueryError, Sort
 from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, parse_topic
 from light_scheduler.wire.instants import parse_instant
 
@@ -49,11 +50,11 @@ def list_query(tenant: str, given: MultiMapping[str]) -> Query:
     return Query(
         tenant=checked("tenant", parse_tenant, tenant),
         id_prefix=parameters.id_prefix,
-        target_topic=_optional("target_topic", parse_topic, parameters.target_topic),
+        target_topic=optional("target_topic", parse_topic, parameters.target_topic),
         state=None if parameters.state is UNSET else parameters.state,
         labels=checked("label", parse_labels, ",".join(filter(None, parameters.label))),
-        due_from=_optional("due_from", parse_instant, parameters.due_from),
-        due_to=_optional("due_to", parse_instant, parameters.due_to),
+        due_from=optional("due_from", parse_instant, parameters.due_from),
+        due_to=optional("due_to", parse_instant, parameters.due_to),
         sort=parameters.sort,
         limit=parameters.limit,
         cursor=None if parameters.cursor is UNSET else parameters.cursor,
@@ -68,7 +69,8 @@ def checked(name: str, parse: Callable[[str], T], text: str) -> T:
         raise QueryError(name, str(error)) from None
 
 
-def _optional(name: str, parse: Callable[[str], T], text: str | UnsetType) -> T | None:
+def optional(name: str, parse: Callable[[str], T], text: str | UnsetType) -> T | None:
+    """Return a parsed parameter, or None if it was not given. Raises QueryError naming it."""
     return None if text is UNSET else checked(name, parse, text)
 
 

@@ -145,8 +145,16 @@ def problem_response(problem: Problem, headers: Mapping[str, str] | None = None)
     """Answer with a problem document. One whose type is open has that of its status."""
     from aiohttp import web  # of servers: clients read problems, too, and need not wait for its import
 
-    if problem.type == ABOUT_BLANK and problem.status in _OF_STATUS:
-        problem = msgspec.structs.replace(problem, type=_OF_STATUS[HTTPStatus(problem.status)])
     return web.Response(
-        status=problem.status, body=msgspec.json.encode(problem), content_type=PROBLEM_MEDIA_TYPE, headers=headers
+        status=problem.status,
+        body=msgspec.json.encode(typed(problem)),
+        content_type=PROBLEM_MEDIA_TYPE,
+        headers=headers,
     )
+
+
+def typed(problem: Problem) -> Problem:
+    """Return a problem that has the type of its status if its own is open."""
+    if problem.type == ABOUT_BLANK and problem.status in _OF_STATUS:
+        return msgspec.structs.replace(problem, type=_OF_STATUS[HTTPStatus(problem.status)])
+    return problem

@@ -16,7 +16,7 @@ from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
 from light_scheduler.model.place import Place
 from light_scheduler.wire import CommandRecord, UnsentRecord, decode_history, dialect_named, encode_history, history_key
 from light_scheduler.wire.json_form import is_json_record
-from light_scheduler.wire.redrive import REDRIVEN, redriven_firing, refused_command_headers
+from light_scheduler.wire.redrive import REDRIVEN, deciding_key, redriven_firing, refused_command_headers
 
 from .answers import failures_as_problems
 from .dead_letter_documents import FoundLetter, RedriveDocument
@@ -105,11 +105,12 @@ class Redrive:
             value, headers = redriven_firing(letter, found.source_topic, dialect, found.name, told, now)
         except ValueError as error:
             raise _impossible(f"Dead letter {found.name}: {error}") from None
-        key = (letter.id or "").encode() if letter.key is None else letter.key
         event = _event(request, found, told, now)
         ((place, offset), _) = await worker.write_together(
             [
-                NewRecord(target, letter.key, value, headers, key),
+                NewRecord(
+                    target, letter.key, value, headers, deciding_key(letter), letter.target_partition, is_exact=True
+                ),
                 NewRecord(
                     worker.settings.topics.history,
                     history_key(letter.tenant, letter.id),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from aiohttp import web
@@ -31,16 +33,29 @@ class Submission:
     is_new: bool
     more_headers: MakeHeaders
     ruled: Tenant | None
+    conditions: Mapping[str, str]
 
     @classmethod
-    def of(cls, tenant: str, body: bytes, id: str, more_headers: MakeHeaders, ruled: Tenant | None) -> Self:
-        """Read a body; `id` is for one that has none, `ruled` the rules of the tenant. Raises InvalidCommand."""
-        wanted = requested(body, {"command": "schedule", "tenant": tenant}, more_headers, {"id": id}, ruled)
-        return cls(tenant, body, wanted, wanted.id == id, more_headers, ruled)
+    def of(
+        cls,
+        tenant: str,
+        body: bytes,
+        id: str,
+        more_headers: MakeHeaders,
+        ruled: Tenant | None,
+        conditions: Mapping[str, str] = MappingProxyType({}),
+    ) -> Self:
+        """Read a body; `id` is for one that has none, `ruled` the rules of the tenant, `conditions` what headers tell.
+
+        Raises InvalidCommand.
+        """
+        told = {"command": "schedule", "tenant": tenant, **conditions}
+        wanted = requested(body, told, more_headers, {"id": id}, ruled)
+        return cls(tenant, body, wanted, wanted.id == id, more_headers, ruled, conditions)
 
     def under(self, id: str) -> Requested:
         """Return what it asks for, under another id."""
-        return self.of(self.tenant, self.body, id, self.more_headers, self.ruled).wanted
+        return self.of(self.tenant, self.body, id, self.more_headers, self.ruled, self.conditions).wanted
 
 
 class Submissions:

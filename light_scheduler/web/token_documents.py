@@ -32,7 +32,7 @@ class TokenBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class RotateParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a rotation."""
 
-    keep: Annotated[str, Meta(description="How long the text before stays valid: 0, 12h, 1d.")] = "1d"
+    keep: Annotated[str, Meta(description="How long the old secret stays valid: 0, 12h, 1d.")] = "1d"
 
     @property
     def keep_ms(self) -> int:
@@ -55,7 +55,7 @@ class TokenDocument(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     expires_at: Annotated[int | None, Meta(description="UTC epoch ms; null: it does not expire.")]
     last_used_at: Annotated[int | None, Meta(description="UTC epoch ms, up to five minutes late; null: never.")]
-    texts: Annotated[int, Meta(description="Texts that are valid: 2 while a rotation is under way.")]
+    texts: Annotated[int, Meta(description="Number of valid secrets: 2 while a rotation is under way.")]
 
     @classmethod
     def of(cls, token: Token, book: AccessBook, now: int) -> TokenDocument:
@@ -78,7 +78,7 @@ class TokenDocument(msgspec.Struct, frozen=True, kw_only=True):
 class NewTokenDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A token and its text."""
 
-    token: Annotated[str, Meta(description="The text to send. It is shown only here: it is not stored.")]
+    token: Annotated[str, Meta(description="The secret to send. It is shown only here: it is not stored.")]
     about: TokenDocument
 
     @classmethod

@@ -12,6 +12,7 @@ from light_scheduler.model import (
     Command,
     CompleteCommand,
     ControlCommand,
+    ExtendCommand,
     Headers,
     ReplyTo,
     RescheduleCommand,
@@ -37,7 +38,8 @@ TIME_RULE = tuple(field for field in RULES if field in TIME_RULE_FIELDS or field
 _COMMON = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "reply-partition", "correlation-id"})
 _REPLY_PARTITION = RULES["reply-partition"].parse
 _OF_MANY = _COMMON | {"labels"}
-_OF_COMPLETION = frozenset({"firing-id", "attempt", "completion"})
+_OF_FIRING = frozenset({"firing-id", "attempt"})
+_OF_COMPLETION = _OF_FIRING | {"completion"}
 FIELDS_OF = {
     "schedule": frozenset(RULES) - _OF_COMPLETION,
     "cancel": _OF_MANY,
@@ -46,6 +48,7 @@ FIELDS_OF = {
     "trigger": _OF_MANY,
     "reschedule": _OF_MANY | TIME_RULE_FIELDS | {"on-past"},
     "complete": _COMMON | _OF_COMPLETION,
+    "extend": _COMMON | _OF_FIRING | {"ack-timeout"},
 }
 """The fields that each command may have."""
 
@@ -148,8 +151,8 @@ def _control(
 ) -> Command:
     if not given.keys() <= FIELDS_OF[name]:
         raise _misplaced(given, given.keys() - FIELDS_OF[name], name, spell)
-    if name == "complete":
-        return _complete(given, record, key, reply_to, spell)
+    if name in ("complete", "extend"):
+        return _about_firing(name, given, record, key, reply_to, spell)
     tenant = given.get("tenant", DEFAULT_TENANT)
     version = given.get("expected-version")
     source = (record.partition, record.offset, record.timestamp)
@@ -175,28 +178,25 @@ def _control(
     return ControlCommand(name, tenant, id, key, *source, version, reply_to, selection)  # type: ignore[arg-type]
 
 
-def _complete(
-    given: dict[str, Any], record: CommandRecord, key: bytes | None, reply_to: ReplyTo | None, spell: Spelling
-) -> CompleteCommand:
+def _about_firing(
+    name: str,
+    given: dict[str, Any],
+    record: CommandRecord,
+    key: bytes | None,
+    reply_to: ReplyTo | None,
+    spell: Spelling,
+) -> CompleteCommand | ExtendCommand:
     for field in ("firing-id", "attempt"):
         if field not in given:
             raise InvalidCommand(spell(field), "is required: copy it from the message")
     id, due = given["firing-id"]
     if given.get("id", id) != id:
         raise InvalidCommand(spell("firing-id"), f"is not a firing of schedule {given['id']}")
-    return CompleteCommand(
-        given.get("tenant", DEFAULT_TENANT),
-        id,
-        key,
-        due,
-        given["attempt"],
-        given.get("completion", "success") == "success",
-        record.partition,
-        record.offset,
-        record.timestamp,
-        given.get("expected-version"),
-        reply_to,
-    )
+    named = (given.get("tenant", DEFAULT_TENANT), id, key, due, given["attempt"])
+    source, version = (record.partition, record.offset, record.timestamp), given.get("expected-version")
+    if name == "extend":
+        return ExtendCommand(*named, *source, given.get("ack-timeout"), version, reply_to)
+    return CompleteCommand(*named, given.get("completion", "success") == "success", *source, version, reply_to)
 
 
 def _selection(given: dict[str, Any], spell: Spelling) -> Selection | None:
@@ -216,7 +216,8 @@ def _selection(given: dict[str, Any], spell: Spelling) -> Selection | None:
 def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, spell: Spelling) -> InvalidCommand:
     field = next(field for field in given if field in fields)
     why = "" if "command" in given or command == "schedule" else ", which a null value without a trigger is"
-    return InvalidCommand(spell(field), f"has no meaning for a {command}{why}")
+    article = "an" if command.startswith("e") else "a"
+    return InvalidCommand(spell(field), f"has no meaning for {article} {command}{why}")
 
 
 def _id_of_one(given: dict[str, Any], spell: Spelling) -> str:

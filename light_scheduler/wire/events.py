@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 CORRELATION_ID = "schedule-correlation-id"
 DEAD_LETTER_PREFIX = "dead-letter-"
+_PARTITION_KEY = f"{DEAD_LETTER_PREFIX}target-partition-key"
 
 _ENCODER = msgspec.json.Encoder()
 _RESULT = msgspec.json.Decoder(Result)
@@ -72,8 +73,8 @@ def history_key_of(identity: bytes) -> bytes:
 def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | None, bytes | None, Headers]:
     """Return key, value and headers of a dead letter's record.
 
-    `cause`, `reason`, `tenant`, `at` and the source are always there; `field`, `id`, `due`, `target-topic` and
-    `firing-id` where they are known.
+    `cause`, `reason`, `tenant`, `at` and the source are always there; `field`, `id`, `due`, `target-topic`,
+    `firing-id`, `target-partition` and `target-partition-key` where they are known.
     """
     firing = None if letter.id is None or letter.due is None else firing_id(letter.id, letter.due)
     told = (
@@ -89,8 +90,11 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
         ("source-partition", letter.source_partition),
         ("source-offset", letter.source_offset),
         ("firing-id", firing),
+        ("target-partition", letter.target_partition),
     )
     ours: Headers = [(DEAD_LETTER_PREFIX + name, str(value).encode()) for name, value in told if value is not None]
+    if letter.target_partition_key is not None:
+        ours.append((_PARTITION_KEY, letter.target_partition_key))
     return letter.key, letter.value, [*letter.headers, *ours]
 
 
@@ -102,7 +106,10 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
         # The last `dead-letter-cause` begins what was told of this record: a message that has been a dead letter before
         # brings the older headers with it.
         start = max(place for place, (name, _) in enumerate(headers) if name == DEAD_LETTER_PREFIX + "cause")
-        for name, value in headers[start:]:
+        ours = headers[start:]
+        for name, value in ours:
+            if name == _PARTITION_KEY:
+                continue  # any bytes
             told[name.removeprefix(DEAD_LETTER_PREFIX)] = (value or b"").decode()
         letter = DeadLetter(
             cause=DeadLetterCause(told["cause"]),
@@ -118,6 +125,8 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
             key=record.key,
             value=record.value,
             headers=headers[:start],
+            target_partition=int(told["target-partition"]) if "target-partition" in told else None,
+            target_partition_key=dict(ours).get(_PARTITION_KEY),
         )
         return letter, told["source-topic"]
     except (KeyError, ValueError) as error:

@@ -194,7 +194,7 @@ class FieldRule(NamedTuple):
     summary: str
 
 
-COMMANDS = ("schedule", "cancel", "pause", "resume", "trigger", "reschedule", "complete")
+COMMANDS = ("schedule", "cancel", "pause", "resume", "trigger", "reschedule", "complete", "extend")
 
 _STRING = ("string",)
 _NUMBER = ("integer", "string")
@@ -314,10 +314,10 @@ RULES: dict[str, FieldRule] = {
         "If a firing is due before the last one is completed: allow (default), skip, or queue it.",
     ),
     "firing-id": FieldRule(
-        parse_firing_id, "firing_id", _STRING, "Firing to complete: schedule-firing-id of the message."
+        parse_firing_id, "firing_id", _STRING, "Firing to complete or extend: schedule-firing-id of the message."
     ),
     "attempt": FieldRule(
-        _integer(1, 2**31 - 1), "attempt", _NUMBER, "Attempt to complete: schedule-attempt of the message."
+        _integer(1, 2**31 - 1), "attempt", _NUMBER, "Attempt to complete or extend: schedule-attempt of the message."
     ),
     "completion": FieldRule(
         _choice("success", "failure"),

@@ -32,12 +32,12 @@ _FORMS = {
 
 def adoption_headers(partition: int, value: bytes, secret: bytes) -> Headers:
     """Return the headers of a schedule that a partition hands over; the record's value is the schedule's."""
-    return [_signed(ADOPTED_FROM, str(partition), value, secret)]
+    return [signed(ADOPTED_FROM, str(partition), value, secret)]
 
 
 def emptied_headers(emptied: Emptied, secret: bytes) -> Headers:
     """Return the headers of a record that says that a partition has handed over everything."""
-    return [_signed(EMPTIED, f"{emptied.partition}:{emptied.partitions}", b"", secret)]
+    return [signed(EMPTIED, f"{emptied.partition}:{emptied.partitions}", b"", secret)]
 
 
 def handed_over(name: str, value: bytes | None) -> Adoption | Emptied:
@@ -53,11 +53,8 @@ def handed_over(name: str, value: bytes | None) -> Adoption | Emptied:
 def require_genuine(record: CommandRecord, secret: bytes) -> None:
     """Raise InvalidCommand for a record that no worker has written."""
     for name, value in record.headers:
-        if name in _FORMS:
-            said, _, signature = (value or b"").decode(errors="replace").rpartition(":")
-            right = _signature(name, said, record.value or b"", secret)
-            if not hmac.compare_digest(signature.encode(), right.encode()):
-                raise _not_ours(name)
+        if name in _FORMS and not is_signed(name, value, record.value or b"", secret):
+            raise _not_ours(name)
 
 
 def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
@@ -71,12 +68,19 @@ def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
         raise InvalidCommand(ADOPTED_FROM, f"is on a record whose value is no schedule: {error}") from error
 
 
-def _signed(name: str, said: str, value: bytes, secret: bytes) -> tuple[str, bytes]:
-    return name, f"{said}:{_signature(name, said, value, secret)}".encode()
+def signed(name: str, said: str, content: bytes, secret: bytes) -> tuple[str, bytes]:
+    """Return a header that says something of a record's content, with the signature of both at its end."""
+    return name, f"{said}:{_signature(name, said, content, secret)}".encode()
 
 
-def _signature(name: str, said: str, value: bytes, secret: bytes) -> str:
-    return hmac.new(secret, f"{name}:{said}\n".encode() + value, sha256).hexdigest()
+def is_signed(name: str, value: bytes | None, content: bytes, secret: bytes) -> bool:
+    """Tell whether a worker has signed a header. Without a secret nothing can be signed."""
+    said, _, signature = (value or b"").decode(errors="replace").rpartition(":")
+    return bool(secret) and hmac.compare_digest(signature.encode(), _signature(name, said, content, secret).encode())
+
+
+def _signature(name: str, said: str, content: bytes, secret: bytes) -> str:
+    return hmac.new(secret, f"{name}:{said}\n".encode() + content, sha256).hexdigest()
 
 
 def _not_ours(name: str) -> InvalidCommand:

@@ -29,6 +29,12 @@ def refused_command_headers(letter: DeadLetter) -> Headers:
     return [header for header in letter.headers if header[0] != REQUESTED_BY]
 
 
+def deciding_key(letter: DeadLetter) -> bytes:
+    """Return the key that decides the partition of a firing that was set aside, if its sender did not name that."""
+    key = letter.key if letter.target_partition_key is None else letter.target_partition_key
+    return (letter.id or "").encode() if key is None else key
+
+
 def redriven_firing(
     letter: DeadLetter, source_topic: str, dialect: Dialect, place: str, told: HistoryEvent | None, now: int
 ) -> tuple[bytes | None, Headers]:

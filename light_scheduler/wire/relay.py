@@ -2,37 +2,46 @@
 
     schedule-forwarded-from    partition:offset:timestamp of the record that was sent: this one is a copy of it in
                                another partition, for a schedule that may be there; with a :token, a bulk one; with
-                               :?partitions or :=partitions, one that was passed on since the topic has grown
+                               :?partitions:signature, :=partitions:signature or :.partitions:signature, one that was
+                               passed on since the topic has grown
     schedule-bulk-count        offset:partition:count:token: so many schedules of a partition have been changed by the
                                bulk command whose record has that offset here; key and value are null
 
 The headers are taken off before a dialect reads a record, whatever dialect that is. A copy is never passed on again,
 unless the topic has grown (see `lanes.moving`): `?` asks the partition that the key belonged to before, which passes
-it to the one that the key belongs to, with `=` and, ahead of it, the schedule if it has it (see `handover`).
-Its delays count from when the command was sent, its answer names the record that was, and so does an id that is made
-from the record's place.
+it to the one that the key belongs to, with `=` and, ahead of it, the schedule if it has it (see `handover`). With `.`
+the partition that asked is told that its command is carried out elsewhere.
+
+The delays of a copy count from when the command was sent, its answer names the record that was, and so does an id that
+is made from the record's place.
 
 The token is 128 random bits, made for each bulk command by the lane that copies it. A count without it is refused,
-so only those who can read the commands topic can forge one.
+so only those who can read the commands topic can forge one. The signature is as in `handover`, of the topic and of all
+that was sent: a question from one who knows of more partitions makes a lane start again.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from secrets import token_hex
 from typing import NamedTuple
+
+import msgspec
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers
 from light_scheduler.model.adoption import Adoption, Emptied
 
-from .handover import ADOPTED_FROM, EMPTIED, handed_over
+from .handover import ADOPTED_FROM, EMPTIED, handed_over, is_signed, signed
 from .record import CommandRecord, Copy
 
 FORWARDED_FROM = "schedule-forwarded-from"
 BULK_COUNT = "schedule-bulk-count"
 
-_ORIGIN = re.compile(r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=])(\d{1,10})))?", re.ASCII)
+_ORIGIN = re.compile(
+    r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=.])(\d{1,10}):[0-9a-f]{64}))?", re.ASCII
+)
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
 
 
@@ -40,7 +49,7 @@ class Origin(NamedTuple):
     """The record that was sent: where it is, and its timestamp (UTC epoch ms); `token` only if it is a bulk command.
 
     `partitions` is how many the one that passed it on knew of, if the topic had grown, else 0; with `asks` it wants to
-    know whether the schedule is here.
+    know whether the schedule is here. If it `is_elsewhere`, the command is not to be carried out here.
     """
 
     partition: int
@@ -49,6 +58,7 @@ class Origin(NamedTuple):
     token: str = ""
     asks: bool = False
     partitions: int = 0
+    is_elsewhere: bool = False
 
 
 class Count(NamedTuple):
@@ -58,6 +68,14 @@ class Count(NamedTuple):
     partition: int
     changed: int
     token: str
+
+
+class Grown(NamedTuple):
+    """A topic that has grown: how many partitions it has, and the secret of its workers."""
+
+    topic: str
+    partitions: int
+    secret: bytes
 
 
 def new_token() -> str:
@@ -74,14 +92,21 @@ def forwarded(record: CommandRecord, token: str = "") -> Headers:  # nosec B107 
     return [*record.headers, (FORWARDED_FROM, origin.encode())]
 
 
-def relayed(record: CommandRecord, origin: Origin | None, partitions: int, *, asks: bool) -> Headers:
-    """Return the headers of the copy of a record, or of a copy of one (`origin`), in a topic that has grown.
+def relayed(
+    record: CommandRecord, origin: Origin | None, to: Grown, *, asks: bool = False, is_elsewhere: bool = False
+) -> Headers:
+    """Return the headers of the copy of a record, or of a copy of one (`origin`), in a topic that has grown."""
+    sent, way = origin or record, "?" if asks else "." if is_elsewhere else "="
+    mark = f"{sent.partition}:{sent.offset}:{sent.timestamp}:{way}{to.partitions}"
+    content = _content(to.topic, record, record.headers)
+    return [*record.headers, signed(FORWARDED_FROM, mark, content, to.secret)]
 
-    `partitions` is how many it has.
-    """
-    sent = origin or record
-    mark = f"{sent.partition}:{sent.offset}:{sent.timestamp}:{'?' if asks else '='}{partitions}"
-    return [*record.headers, (FORWARDED_FROM, mark.encode())]
+
+def require_relayed(copy: CommandRecord, topic: str, secret: bytes) -> None:
+    """Raise InvalidCommand unless a worker has passed a record on in a topic that has grown."""
+    (_, mark), *others = [header for header in copy.headers if header[0] == FORWARDED_FROM]
+    if others or not is_signed(FORWARDED_FROM, mark, _content(topic, copy, _without_mark(copy)), secret):
+        raise _not_ours(FORWARDED_FROM)
 
 
 def count_headers(count: Count) -> Headers:
@@ -94,7 +119,8 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | None
     for name, value in record.headers:
         if name == FORWARDED_FROM:
             partition, offset, timestamp, token, way, partitions = _parts(_ORIGIN, name, value)
-            return Origin(int(partition), int(offset), int(timestamp), token, way == "?", int(partitions or 0))
+            place = int(partition), int(offset), int(timestamp)
+            return Origin(*place, token, way == "?", int(partitions or 0), way == ".")
         if name in (ADOPTED_FROM, EMPTIED):
             return handed_over(name, value)
         if name == BULK_COUNT:
@@ -105,13 +131,24 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | None
 
 def as_sent(copy: CommandRecord, origin: Origin) -> Copy:
     """Return a copy without what passing it on has added."""
-    headers = [header for header in copy.headers if header[0] != FORWARDED_FROM]
     sent = origin.partition, origin.offset
-    return Copy(copy.key, copy.value, headers, copy.partition, copy.offset, origin.timestamp, sent)
+    return Copy(copy.key, copy.value, _without_mark(copy), copy.partition, copy.offset, origin.timestamp, sent)
+
+
+def _without_mark(copy: CommandRecord) -> Headers:
+    return [header for header in copy.headers if header[0] != FORWARDED_FROM]
+
+
+def _content(topic: str, record: CommandRecord, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    return msgspec.msgpack.encode((topic, record.key, record.value, list(headers)))
 
 
 def _parts(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[str, ...]:
     match = form.fullmatch((value or b"").decode(errors="replace"))
     if match is None:
-        raise InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")
+        raise _not_ours(name)
     return match.groups("")
+
+
+def _not_ours(name: str) -> InvalidCommand:
+    return InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")

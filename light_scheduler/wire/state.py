@@ -8,23 +8,26 @@ Changelog key     kind u8 | rest
     0x04  the total of one that was sent here  rest: offset u64 big-endian, of its record
     0x05  a partition that has handed over     rest: number of partitions u32 big-endian | partition u32 big-endian
     0x06  commands that are not back yet       rest: tenant | 0x00 | id
+    0x07  the delayed commands of a tenant     rest: tenant
+    0x08  one of them                          rest: tenant | 0x00 | number u64 big-endian
 
 Changelog value   version u8 | body
-    position   version 1 to 4: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
+    position   version 1 to 5: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
                a record of an older version may end after the offset)
-    schedule   version 1 to 4: MessagePack of [schedule, progress], each an array of its fields in the model's order
+    schedule   version 1 to 5: MessagePack of [schedule, progress], each an array of its fields in the model's order
                (4: a schedule has its `home_key`)
-    progress   version 1 to 4: MessagePack of an array of its fields in the model's order
-    part       version 1 to 4: MessagePack of an array of its fields in the model's order; its command is a map
+    progress   version 1 to 5: MessagePack of an array of its fields in the model's order
+    part       version 1 to 5: MessagePack of an array of its fields in the model's order; its command is a map
                (2: `reply_to` may have a partition; 3: who asked for it)
     total      version 1: the same
-    emptied    version 4: nothing else
-    lent       version 4: how many u32 big-endian
+    emptied    version 4 and 5: nothing else
+    lent       version 4 and 5: how many u32 big-endian
+    delayed    version 5: see `delayed_state`
 
-RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version, `FORMAT_VERSION`. A
-new field, kind or meaning takes a new one, and `tables.table.CHECKPOINT_VERSION` with it: an older worker refuses what
-it does not know, for it would drop it when it writes the record again. Fields are only appended, with defaults, so
-records of any age decode.
+RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version,
+`state_format.FORMAT_VERSION`. A new field, kind or meaning takes a new one, and `tables.table.CHECKPOINT_VERSION` with
+it: an older worker refuses what it does not know, for it would drop it when it writes the record again. Fields are only
+appended, with defaults, so records of any age decode.
 A null changelog value removes what the key names. Progress counts for the schedule record before it in the log; without
 one, as compaction may leave it, it means nothing.
 """
@@ -32,15 +35,15 @@ one, as compaction may leave it, it means nothing.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule
+from light_scheduler.errors import FormatError
+from light_scheduler.model import DEFAULT_PRIORITY, BulkPart, BulkTotal, Entry, Progress, Schedule, State, state_of
 
-FORMAT_VERSION = 4
+from .state_format import FORMAT_VERSION, READABLE, VERSION, decoded, wrong_version
+
 POSITION_KEY = b"\x00"
 SCHEDULE_KIND = b"\x01"
 PROGRESS_KIND = b"\x02"
@@ -49,8 +52,6 @@ BULK_TOTAL_KIND = b"\x04"
 EMPTIED_KIND = b"\x05"
 LENT_KIND = b"\x06"
 
-_VERSION = bytes([FORMAT_VERSION])
-_READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
 _POSITION = struct.Struct(">BQ")
 _OFFSET = struct.Struct(">Q")
 _EMPTIED = struct.Struct(">II")
@@ -61,13 +62,22 @@ _decode_progress = msgspec.msgpack.Decoder(Progress).decode
 _decode_bulk_part = msgspec.msgpack.Decoder(BulkPart).decode
 _decode_bulk_total = msgspec.msgpack.Decoder(BulkTotal).decode
 
-T = TypeVar("T")
-
 _BEFORE_PRIORITY = Schedule.__struct_fields__[: Schedule.__struct_fields__.index("priority")]
-_Order: Any = msgspec.defstruct(  # a schedule of which everything but its priority is skipped
+_NOTHING = msgspec.Raw(b"\xc0")
+_NONE_AWAITED = b"\x90"
+
+
+class _Aim(msgspec.Struct, array_like=True, gc=False):
+    """What `Target` begins with."""
+
+    topic: str
+
+
+_Order: Any = msgspec.defstruct(  # a schedule of which everything but its target's topic and its priority is skipped
     "_Order",
     [
-        *((name, msgspec.Raw, msgspec.Raw(b"\xc0")) for name in _BEFORE_PRIORITY),
+        *((name, _Aim if name == "target" else msgspec.Raw) for name in _BEFORE_PRIORITY[:5]),
+        *((name, msgspec.Raw, _NOTHING) for name in _BEFORE_PRIORITY[5:]),
         ("priority", int, DEFAULT_PRIORITY),
     ],
     array_like=True,
@@ -76,16 +86,24 @@ _Order: Any = msgspec.defstruct(  # a schedule of which everything but its prior
 
 
 class _Waking(msgspec.Struct, array_like=True, gc=False):
-    """The fields that `Progress` begins with, up to the one that decides when it wakes."""
+    """The fields that `Progress` begins with, up to the last one that decides when it wakes and in which state."""
 
     due: int
     arrival: int
     sequence: int = 1
     attempt: int = 1
     wake: int | None = None
+    planned: msgspec.Raw = _NOTHING
+    first_due: msgspec.Raw = _NOTHING
+    refusals: int = 0
+    retry_at: msgspec.Raw = _NOTHING
+    paused: bool = False
+    triggered: msgspec.Raw = _NOTHING
+    queued: msgspec.Raw = _NOTHING
+    awaited: msgspec.Raw = msgspec.Raw(_NONE_AWAITED)
 
 
-_decode_place = msgspec.msgpack.Decoder(tuple[_Order, _Waking]).decode
+_decode_standing = msgspec.msgpack.Decoder(tuple[_Order, _Waking]).decode
 
 
 def identity(tenant: str, id: str) -> bytes:
@@ -105,13 +123,13 @@ def identity_of(entry: Entry) -> bytes:
 
 def encode_entry(entry: Entry) -> bytes:
     """Encode a pending schedule."""
-    return _VERSION + _encode(entry)
+    return VERSION + _encode(entry)
 
 
 def decode_entry(value: bytes) -> Entry:
     """Decode a pending schedule. Raises FormatTooNew or FormatError."""
-    if value[:1] not in _READABLE:
-        raise _wrong_version(value)
+    if value[:1] not in READABLE:
+        raise wrong_version(value)
     try:
         return _decode(value[1:])  # a copy costs less than a view, up to some 10 KB
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -122,25 +140,35 @@ IndexPlace = tuple[int, int, int]
 """Where a schedule stands in the order of waking: when (UTC epoch ms), then priority, then arrival."""
 
 
-def decode_place(value: bytes) -> IndexPlace:
-    """Decode no more of a pending schedule than where it stands. Raises FormatTooNew or FormatError."""
-    if value[:1] not in _READABLE:
-        raise _wrong_version(value)
+class Standing(NamedTuple):
+    """Where a schedule stands, and what it is counted by besides its tenant."""
+
+    place: IndexPlace
+    topic: str
+    state: State
+
+
+def decode_standing(value: bytes) -> Standing:
+    """Decode no more of a pending schedule than how it stands. Raises FormatTooNew or FormatError."""
+    if value[:1] not in READABLE:
+        raise wrong_version(value)
     try:
-        order, waking = _decode_place(value[1:])
+        order, waking = _decode_standing(value[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"a schedule record cannot be read: {error}") from error
-    return waking.due if waking.wake is None else waking.wake, order.priority, waking.arrival
+    place = waking.due if waking.wake is None else waking.wake, order.priority, waking.arrival
+    is_awaited = bytes(waking.awaited) != _NONE_AWAITED
+    return Standing(place, order.target.topic, state_of(waking.paused, is_awaited, waking.due))
 
 
 def encode_progress(progress: Progress) -> bytes:
     """Encode how far a schedule has come."""
-    return _VERSION + _encode(progress)
+    return VERSION + _encode(progress)
 
 
 def decode_progress(value: bytes) -> Progress:
     """Decode how far a schedule has come. Raises FormatTooNew or FormatError."""
-    return _decoded(_decode_progress, value, "a progress record")
+    return decoded(_decode_progress, value, "a progress record")
 
 
 def bulk_part_key(offset: int) -> bytes:
@@ -150,12 +178,12 @@ def bulk_part_key(offset: int) -> bytes:
 
 def encode_bulk_part(part: BulkPart) -> bytes:
     """Encode a bulk command at work."""
-    return _VERSION + _encode(part)
+    return VERSION + _encode(part)
 
 
 def decode_bulk_part(value: bytes) -> BulkPart:
     """Decode a bulk command at work. Raises FormatTooNew or FormatError."""
-    return _decoded(_decode_bulk_part, value, "a record of a bulk command")
+    return decoded(_decode_bulk_part, value, "a record of a bulk command")
 
 
 def bulk_total_key(offset: int) -> bytes:
@@ -165,12 +193,12 @@ def bulk_total_key(offset: int) -> bytes:
 
 def encode_bulk_total(total: BulkTotal) -> bytes:
     """Encode a total."""
-    return _VERSION + _encode(total)
+    return VERSION + _encode(total)
 
 
 def decode_bulk_total(value: bytes) -> BulkTotal:
     """Decode a total. Raises FormatTooNew or FormatError."""
-    return _decoded(_decode_bulk_total, value, "a total")
+    return decoded(_decode_bulk_total, value, "a total")
 
 
 def emptied_key(partitions: int, partition: int) -> bytes:
@@ -180,13 +208,13 @@ def emptied_key(partitions: int, partition: int) -> bytes:
 
 def encode_emptied() -> bytes:
     """Encode that a partition has handed over everything: the key says it all."""
-    return _VERSION
+    return VERSION
 
 
 def decode_emptied(value: bytes) -> None:
     """Check the value of a record with an `emptied_key`. Raises FormatTooNew or FormatError."""
-    if value[:1] not in _READABLE:
-        raise _wrong_version(value)
+    if value[:1] not in READABLE:
+        raise wrong_version(value)
 
 
 def lent_key(identity: bytes) -> bytes:
@@ -196,13 +224,13 @@ def lent_key(identity: bytes) -> bytes:
 
 def encode_lent(count: int) -> bytes:
     """Encode how many commands have been passed to another partition and are not back."""
-    return _VERSION + _LENT.pack(count)
+    return VERSION + _LENT.pack(count)
 
 
 def decode_lent(value: bytes) -> int:
     """Decode how many commands are not back. Raises FormatTooNew or FormatError."""
-    if value[:1] not in _READABLE:
-        raise _wrong_version(value)
+    if value[:1] not in READABLE:
+        raise wrong_version(value)
     if len(value) != 1 + _LENT.size:
         raise FormatError("a record of commands that are with another partition has the wrong length")
     count: int = _LENT.unpack_from(value, 1)[0]
@@ -228,8 +256,8 @@ def encode_position(offset: int, log: CommandsLog | None = None) -> bytes:
 
 def decode_position(value: bytes) -> int:
     """Decode the offset of the next command to read. Raises FormatTooNew or FormatError."""
-    if value[:1] not in _READABLE:
-        raise _wrong_version(value)
+    if value[:1] not in READABLE:
+        raise wrong_version(value)
     if len(value) < _POSITION.size:
         raise FormatError("a position record is too short")
     decode_commands_log(value)
@@ -248,21 +276,3 @@ def decode_commands_log(value: bytes) -> CommandsLog | None:
     if not (app_id and topic):
         raise FormatError("a position record names no log")
     return CommandsLog(topic_id, app_id, topic)
-
-
-def _decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
-    if value[:1] not in _READABLE:
-        raise _wrong_version(value)
-    try:
-        return decode(memoryview(value)[1:])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"{what} cannot be read: {error}") from error
-
-
-def _wrong_version(value: bytes) -> FormatError:
-    if value and value[0] > FORMAT_VERSION:
-        return FormatTooNew(
-            f"state was written in format {value[0]}, and this version reads formats up to {FORMAT_VERSION}: run the "
-            "newer version that wrote it. Nothing was changed"
-        )
-    return FormatError("a state record does not start with a known format version")

@@ -87,6 +87,9 @@ def tenant_book(entries: Mapping[bytes, bytes]) -> TenantBook:
             found = decode_tenant_record(key, value)
         except FormatError as error:
             name = (_place_of(key) or ("", ""))[0]
+            if not TENANT_NAME.fullmatch(name):
+                log.warning("skipping a record of the tenants: %s", error)
+                continue
             log.warning("nothing of tenant %s fires: %s", name, error)
             tenants[name] = msgspec.structs.replace(tenants.get(name, Tenant(name=name)), is_readable=False)
             continue

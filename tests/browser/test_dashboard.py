@@ -111,6 +111,33 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
     await expect(page.get_by_role("region", name="History")).to_contain_text("scheduled")
 
 
+async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: Dashboard, page: Page) -> None:
+    due = 2_000_000_040_000  # 2033-05-18 03:34 UTC
+    for number in range(3):
+        await dashboard.put("ahead", f"at-once-{number}", trigger={"at": due + number})
+    await dashboard.put("ahead", "later", trigger={"at": due + 3_600_000})
+    await page.goto(f"/#/upcoming?tenant=ahead&by=day&from={due - 86_400_000}")
+    await page.get_by_label("Times").select_option("utc")
+    await expect(page.get_by_text("4 schedules due from 2033-05-17 00:00 UTC")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text=dashboard.application.target)).to_contain_text("4")
+    await assert_accessible(page)
+    await page.get_by_role("link", name="2033-05-18 00:00 UTC: 4 schedules").press("Enter")
+    bars = page.get_by_role("group", name="Schedules ahead").get_by_role("link")
+    await expect(bars).to_have_count(2)
+    await bars.first.press("Enter")
+    await expect(bars).to_have_count(1)
+    await expect(bars).to_have_attribute("aria-label", "2033-05-18 03:34 UTC: 3 schedules")
+    await bars.press("Enter")
+    await expect(page.get_by_role("row")).to_have_count(4)
+    assert "due_from=2000000040000&due_to=2000000100000" in page.url
+    await page.go_back()
+    await page.get_by_role("link", name="Later").click()
+    await expect(page.get_by_text("1 schedule due")).to_be_visible()
+    await page.goto("/#/upcoming?tenant=nobody")
+    await expect(page.get_by_text("Nothing is due in this time.")).to_be_visible()
+    await assert_accessible(page)
+
+
 async def test_what_users_write_stays_text(dashboard: Dashboard, page: Page) -> None:
     await dashboard.put(
         "shop",
@@ -243,7 +270,7 @@ async def test_a_phone_has_everything_within_its_width(dashboard: Dashboard, pag
     await dashboard.put("phone", "x" * 200, labels={"team": "y" * 100})
     await page.set_viewport_size({"width": 375, "height": 700})
     schedules = ("schedules?tenant=phone", f"schedule?tenant=phone&id={'x' * 200}", "new")
-    for view in ("overview", "partitions", *schedules, "dead-letters", "health"):
+    for view in ("overview", "upcoming?tenant=phone&by=day", "partitions", *schedules, "dead-letters", "health"):
         await page.goto(f"/#/{view}")
         await expect(page.locator(".loading")).to_have_count(0)
         assert await page.evaluate("document.documentElement.scrollWidth") <= 375, view
@@ -265,7 +292,9 @@ async def test_a_writer_logs_in_changes_a_schedule_and_logs_out(dashboard: Dashb
     await confirm(page, "Pause", "Pause")
     await expect(page.locator(".notice")).to_contain_text("Paused: guarded")
     await expect(page.get_by_role("region", name="History")).to_contain_text("clerk")
-    await expect(page.get_by_role("navigation").get_by_role("link")).to_have_text(["Schedules", "Dead letters"])
+    await expect(page.get_by_role("navigation").get_by_role("link")).to_have_text(
+        ["Schedules", "Upcoming", "Dead letters"]
+    )
     await page.get_by_role("button", name="Log out").click()
     await expect(page.get_by_label("Token")).to_be_visible()
     assert await is_asked_for_a_token()

@@ -13,16 +13,18 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.counting import check_counts
 
 from light_scheduler.errors import FormatError, FormatTooNew
-from light_scheduler.model import Entry, Once, Progress, Schedule, Target
+from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import BulkLoad, MemoryStore, Overlay, ScheduleTable, Store, layout, loading
+from light_scheduler.tables.counts import CHANGES, GROUPS
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.wire.state import (
     POSITION_KEY,
     PROGRESS_KIND,
     SCHEDULE_KIND,
-    decode_place,
+    decode_standing,
     encode_entry,
     encode_position,
     encode_progress,
@@ -67,7 +69,12 @@ def load(table: ScheduleTable, records: Sequence[Record]) -> None:
 
 
 def rows(store: Store) -> dict[bytes, bytes]:
-    return {key: value for key, value in store.scan(b"", b"\xff") if key != layout.CHECKPOINT_KEY}
+    """Return what a store has besides its checkpoint and its counts; groups may be numbered in any order."""
+    found = dict(store.scan(b"", b"\xff"))
+    for key, row in found.items():
+        if key.startswith(layout.PRIMARY):
+            found[key] = row[layout.CELL_BYTES :]
+    return {key: row for key, row in found.items() if key != layout.CHECKPOINT_KEY and key[:1] not in (GROUPS, CHANGES)}
 
 
 ids = st.sampled_from(["a", "a/b", "b", "ö", "zzz"])
@@ -100,6 +107,8 @@ def test_a_loaded_table_is_what_replaying_record_by_record_makes(
         load(table, numbered(log))
 
         assert rows(table.store) == rows(replayed.store)
+        check_counts(table)
+        check_counts(replayed)
         assert table.checkpoint == msgspec.structs.replace(replayed.checkpoint, complete_at=0)
         table.close()
 
@@ -109,14 +118,25 @@ def test_a_loaded_table_is_what_replaying_record_by_record_makes(
 @pytest.mark.parametrize("labels", [None, {"team": "a"}])
 def test_a_place_is_what_the_whole_record_says(wake: int | None, priority: int, labels: dict[str, str] | None) -> None:
     each = entry("a", AT + 1, priority=priority, wake=wake, labels=labels)
-    place = decode_place(encode_entry(each))
+    standing = decode_standing(encode_entry(each))
+    place = standing.place
+    assert (standing.topic, standing.state) == (each.schedule.target.topic, each.progress.state)
     assert place == (each.progress.wakes_at, priority, 7)
     assert layout.index_key_of(place, identity_of(each)) == layout.index_key(each, identity_of(each))
 
 
 def test_a_record_from_before_there_were_priorities_stands_in_the_middle() -> None:
     head = list(msgspec.to_builtins(entry("a").schedule, builtin_types=(bytes,)))[:10]
-    assert decode_place(b"\x01" + msgspec.msgpack.encode([head, [AT, 3]])) == (AT, 100, 3)
+    standing = decode_standing(b"\x01" + msgspec.msgpack.encode([head, [AT, 3]]))
+    assert standing == ((AT, 100, 3), entry("a").schedule.target.topic, "pending")
+
+
+@pytest.mark.parametrize("due", [AT, NEVER])
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize("awaited", [(), (Awaited(AT, 1, 1, AT + 1, AT),)])
+def test_the_state_of_a_record_is_that_of_its_progress(due: int, paused: bool, awaited: tuple[Awaited, ...]) -> None:
+    progress = Progress(due, 3, wake=AT + 1, paused=paused, awaited=awaited)
+    assert decode_standing(encode_entry(Entry(entry("a").schedule, progress))).state == progress.state
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ ROOMS = [ROOT / "light_scheduler", ROOT / "agents", ROOT / "tables"]
 NAMED = {field for fields in PRIVATE_FIELDS.values() for field in fields}
 NOT_THEIRS = {
     "_replace": "of every NamedTuple",
+    "_mapping": "documented of rows of SQLAlchemy",
     "_exit": "of os",
     "_PARTITION_EOF": "documented codes of confluent_kafka.KafkaError",
     "_TIMED_OUT": "",

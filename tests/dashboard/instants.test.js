@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseInstant } from "../../light_scheduler/web/static/instants.js";
-import { previewOf } from "../../light_scheduler/web/static/upcoming.js";
+import { previewOf } from "../../light_scheduler/web/static/next_firings.js";
 
 const NOW = Date.UTC(2030, 0, 31, 12);
 

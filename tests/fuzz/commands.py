@@ -91,7 +91,9 @@ controls = st.one_of(
 marks = st.one_of(
     _header(
         "schedule-forwarded-from",
-        st.builds("{}:{}:{}".format, *(st.sampled_from(("0", "1", "2", "7", *ODD_NUMBERS)),) * 3) | texts,
+        st.builds("{}:{}:{}".format, *(st.sampled_from(("0", "1", "2", "7", *ODD_NUMBERS)),) * 3)
+        | st.builds("{0}:{0}:{0}:{1}{0}:{2}".format, st.sampled_from("0179"), st.sampled_from("?="), st.just("f" * 64))
+        | texts,
     ),
     _header(
         "schedule-bulk-count",

@@ -107,6 +107,7 @@ JSON_COMMANDS = [
         {"trigger": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}, "target": {"topic": "t"}, "payload": None},
         {"trigger": {"backoff": {"initial": 5, "factor": 2}}, "target": {"topic": "t"}, "payload": {"base64": "eA=="}},
         {"command": "complete", "firing_id": "a@1767225600000", "attempt": 1, "completion": "success"},
+        {"command": "extend", "firing_id": "a@1767225600000", "attempt": 1, "ack_timeout": "5m"},
         {
             "trigger": {"every": "1s"},
             "target": {"topic": "t", "key": None},
@@ -242,7 +243,7 @@ def _setting(name: str) -> Callable[[str], object]:
 
 TOLD = [
     {"command": "schedule", "tenant": "acme"},
-    *({"command": name, "tenant": "acme", "id": "a"} for name in ("pause", "reschedule", "complete")),
+    *({"command": name, "tenant": "acme", "id": "a"} for name in ("pause", "reschedule", "complete", "extend")),
 ]
 BODIES = [
     b'{"key": "k", "expected_version": 1}',

@@ -22,7 +22,7 @@ from support.api_cases import cases, check_answer, operations
 from support.application import Application, WorkerProcess, port_with_room
 from support.authority import Authority
 from support.planted import OF_HTTP, found_in
-from support.reading import read_all
+from support.reading import header, read_all, read_until
 from support.waiting import eventually
 
 from light_scheduler.access.book import access_book
@@ -41,6 +41,9 @@ pytestmark = pytest.mark.integration
 PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
 LIST = "/api/v1/tenants/shop/schedules"
 TOKENS = "/api/v1/tokens"
+LATE_MS = 5_000
+"""What counts as late here: other tests may take most of the machine."""
+
 IN_FORCE_S = 2.0
 """How soon a change of tokens is in force on every worker."""
 
@@ -194,6 +197,20 @@ async def test_the_command_line_asks_over_mutual_tls(node: SecuredNode) -> None:
     assert "If it speaks TLS, use https://" in answer.stderr
 
 
+async def test_a_batch_goes_through_mutual_tls_and_keeps_to_the_token(node: SecuredNode) -> None:
+    body = {"trigger": {"after": "1h"}, "target": {"topic": node.application.target}, "labels": {"of": "batch"}}
+    rows = [json.dumps({**body, "id": f"batch-{number}"}) for number in range(1_000)]
+    rows[500] = json.dumps({**body, "tenant": "another"})
+    async with node.session(node.ops) as session:
+        async with session.post(f"{node.worker.url}{LIST}:batch", data="\n".join(rows)) as response:
+            assert response.status == 200, await response.text()
+            answers = [json.loads(line) async for line in response.content]
+        async with session.get(f"{node.worker.url}{LIST}?label=of=batch&limit=1000") as response:
+            assert len((await response.json())["schedules"]) == 999
+    assert [each["line"] for each in answers] == list(range(1, 1_001))
+    assert {each["line"]: each["status"] for each in answers if each["status"] != 201} == {501: 400}
+
+
 BOUND_TO_SHOP = ("read", "write", "admin")
 
 
@@ -234,6 +251,58 @@ def token_over_http(node: SecuredNode, session: requests.Session, role: str) -> 
     answer = session.post(node.worker.url + TOKENS, json=body, headers=headers)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["token"])
+
+
+async def test_certificates_are_renewed_while_requests_and_firings_go_on_and_none_fails_or_is_late(
+    node: SecuredNode,
+) -> None:
+    count, step_ms, renewals = 500, 20, 5
+    shown, answers, asking = set[int](), Counter[int](), True
+
+    async def ask() -> None:
+        while asking:  # each time over a connection of its own
+            async with node.session(node.ops) as session, session.get(node.worker.url + LIST) as response:
+                transport = response.connection and response.connection.transport
+                assert transport is not None
+                certificate = transport.get_extra_info("ssl_object").getpeercert()
+                shown.add(int(certificate["serialNumber"], 16))
+                await response.read()
+                answers[response.status] += 1
+
+    async with node.application.client() as client:
+        await client.schedule_many(
+            {"id": f"renewed-{number}", "topic": node.application.target, "after": 1_000 + number * step_ms}
+            for number in range(count)
+        )
+
+    async def until_shown(number: int) -> None:
+        async def is_shown() -> bool:
+            return len(shown) >= number or any(asker.done() for asker in askers)
+
+        await eventually(is_shown)
+
+    askers = [asyncio.create_task(ask()) for _ in range(3)]
+    for _ in range(renewals):
+        for name, password in (("node", OF_HTTP["web_ssl_key_password"]), ("client", None)):
+            node.authority.sign(name, password=password)
+        await until_shown(len(shown) + 1)
+
+    def ours(records: list[Any]) -> list[Any]:
+        return [record for record in records if (header(record, "schedule-id") or "").startswith("renewed-")]
+
+    records = await read_until(
+        node.application.bootstrap_servers, [node.application.target], lambda records: len(ours(records)) >= count
+    )
+    asking = False
+    await asyncio.gather(*askers)
+    assert set(answers) == {200}, answers
+    assert len(shown) >= renewals
+    lateness = [
+        int(header(record, "schedule-fired-at") or 0) - int(header(record, "schedule-due") or 0)
+        for record in ours(records)
+    ]
+    assert len(lateness) == count
+    assert max(lateness) < LATE_MS
 
 
 async def test_no_secret_is_in_anything_that_was_written(node: SecuredNode) -> None:

@@ -186,8 +186,11 @@ async def test_a_firing_is_completed_once(subject: Subject) -> None:
     await client.schedule(id, b"job", topic=subject.topic, after=0, ack_timeout="10m", max_attempts=3)
     (record,) = await subject.delivered(id)
     firing = parse_firing(record)
+    assert (await client.extend(firing)).outcome is Outcome.UPDATED
+    assert (await client.extend(firing, "2h")).outcome is Outcome.UPDATED
     assert (await client.complete(firing)).outcome is Outcome.COMPLETED
     assert (await client.complete(firing)).outcome is Outcome.NOT_FOUND
+    assert (await client.extend(firing)).outcome is Outcome.NOT_FOUND
 
 
 async def test_a_pending_schedule_is_shown_with_its_payload_and_headers(subject: Subject) -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from support.slow_broker import hanging
 from support.waiting import eventually
 
+from light_scheduler.connection import Connection
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.compacted import CompactedTopic, LogEnds
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
@@ -18,22 +24,10 @@ pytestmark = pytest.mark.integration
 async def test_what_is_written_to_a_topic_that_was_made_again_is_read_back_and_the_rest_is_forgotten(
     kafka: Kafka,
 ) -> None:
-    name = "settings-made-again"
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    await admin.start()
-    topic = CompactedTopic(kafka.bootstrap_servers, name)
-    await admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
-    following = asyncio.create_task(topic.follow(lambda: None))
-    try:
-        await eventually(lambda: topic.is_loaded)
+    async with followed_topic(kafka, "settings-made-again") as (topic, admin):
         await topic.write_all((b"%d" % number, b"before") for number in range(20))
         assert len(topic.entries) == 20
-        await admin.delete_topics([name])
-
-        async def is_made_again() -> bool:
-            return (await admin.create_topics([NewTopic(name, 1, 1)])).topic_errors[0][1] in (0, 36)
-
-        await eventually(is_made_again)
+        await made_again(admin, "settings-made-again")
 
         async def is_written() -> bool:
             try:
@@ -44,7 +38,64 @@ async def test_what_is_written_to_a_topic_that_was_made_again_is_read_back_and_t
 
         await eventually(is_written, within=60)
         assert topic.entries == {b"a": b"after"}
+
+
+async def test_who_catches_up_with_a_topic_that_was_made_again_knows_nothing_of_the_one_before(kafka: Kafka) -> None:
+    async with followed_topic(kafka, "settings-caught-up") as (topic, admin):
+        await topic.write_all((b"%d" % number, b"before") for number in range(20))
+        await topic.catch_up()
+        async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as other:
+            await other.send_and_wait("settings-caught-up", b"before", key=b"z")
+            await made_again(admin, "settings-caught-up")
+            await other.send_and_wait("settings-caught-up", b"after", key=b"a")
+
+            await topic.catch_up()
+
+        assert topic.entries == {b"a": b"after"}
+
+
+async def test_who_catches_up_does_not_wait_for_the_next_record(kafka: Kafka) -> None:
+    async with followed_topic(kafka, "settings-at-rest") as (topic, _):
+        await topic.write(b"a", b"1")
+        await topic.catch_up()
+        took = []
+        for _ in range(10):
+            await asyncio.sleep(0.01)  # the consumer's question for more records is on its way
+            began = time.monotonic()
+            await topic.catch_up()
+            took.append(time.monotonic() - began)
+        assert min(took) < 0.1
+
+
+async def test_where_a_topic_ends_is_learned_although_a_broker_hangs(kafka: Kafka) -> None:
+    async with followed_topic(kafka, "settings-asked-for") as (topic, _), hanging() as silent:
+        await topic.write(b"a", b"1")
+        connection = Connection(f"{silent},{kafka.bootstrap_servers}")
+        for _ in range(4):  # either may be asked first
+            async with asyncio.timeout(30), LogEnds(connection, TopicPartition("settings-asked-for", 0)) as ends:
+                assert await ends.now() == 1
+
+
+@asynccontextmanager
+async def followed_topic(kafka: Kafka, name: str) -> AsyncIterator[tuple[CompactedTopic, AIOKafkaAdminClient]]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    await admin.start()
+    await admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    topic = CompactedTopic(kafka.bootstrap_servers, name)
+    following = asyncio.create_task(topic.follow(lambda: None))
+    try:
+        await eventually(lambda: topic.is_loaded)
+        yield topic, admin
     finally:
         following.cancel()
         await asyncio.wait([following])
         await admin.close()
+
+
+async def made_again(admin: AIOKafkaAdminClient, name: str) -> None:
+    await admin.delete_topics([name])
+
+    async def is_made_again() -> bool:
+        return (await admin.create_topics([NewTopic(name, 1, 1)])).topic_errors[0][1] in (0, 36)
+
+    await eventually(is_made_again)

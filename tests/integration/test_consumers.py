@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from typing import Annotated
 
 import pytest
@@ -62,6 +63,28 @@ async def _consumed(consumer: FiringConsumer, is_enough: Callable[[], bool]) -> 
     await eventually(lambda: running.done() or is_enough(), what="enough messages")
     consumer.stop()
     await running
+
+
+async def test_a_firing_is_extended_while_its_function_runs(served: Application) -> None:
+    await served.create_topic(topic := f"{served.target}-extended")
+    seen: list[int] = []
+    extended = 0
+    async with served.client() as scheduler, aclosing(scheduler.watch(id_prefix=topic, from_beginning=True)) as events:
+        consumer = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic)
+
+        @consumer.on_firing(topic, completes=True, heartbeat="100ms")
+        async def work(firing: Firing) -> None:
+            nonlocal extended
+            seen.append(firing.attempt)
+            async for event in events:
+                extended += event.event is EventType.UPDATED
+                if extended == 3:
+                    return
+
+        await scheduler.schedule(topic, topic=topic, ack_timeout="1h")
+        await _consumed(consumer, lambda: bool(seen) and extended == 3)
+        event = await anext(event async for event in events if event.event is not EventType.UPDATED)
+        assert (event.event, seen) == (EventType.COMPLETED, [1])
 
 
 async def test_a_message_that_is_given_up_stops_its_consumer_and_comes_again(served: Application) -> None:

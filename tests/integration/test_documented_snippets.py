@@ -52,6 +52,7 @@ MADE_UP = (
     "light-scheduler dead-letters show ",
     "light-scheduler dead-letters redrive ",
     "curl -X POST $S/again/complete",
+    "curl -X POST $S/again/extend",
     "curl -X POST 'http://127.0.0.1:6066/api/v1/dead-letters/",
 )
 """Their firing is one that nobody has delivered, and their dead letter is none."""
@@ -111,6 +112,7 @@ def shell(served: Application, placed: Callable[[str], str], tmp_path: Path, mon
     (tmp_path / "kafka-password").write_text("secret")
     Authority(tmp_path, "ca")
     CliRunner().invoke(cli, ["cancel", "--all", "--yes"], catch_exceptions=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "contexts"))
     return Shell(placed, dict(os.environ))
 
 

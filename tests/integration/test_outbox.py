@@ -28,7 +28,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.outbox import BlockingOutboxRelay, DatabaseBehind, Outbox, OutboxInDoubt, OutboxRelay, RelayOptions
-from light_scheduler.outbox.shard import Step
+from light_scheduler.outbox.shard import ShardRelay, Step
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.testing import Kafka
 
@@ -173,6 +173,30 @@ async def test_relays_share_the_work(postgres: str, settings: Settings) -> None:
         relay.stop()
     await asyncio.gather(*running)
     assert sorted(await shop.sent()) == sorted(shop.booked)
+
+
+class Troubled(OutboxRelay):
+    """A relay that can send nothing of the first shard that it comes to."""
+
+    troubled: int | None = None
+
+    def _shard(self, shard: int) -> ShardRelay:
+        if self.troubled is None:
+            self.troubled = shard
+        if shard == self.troubled:
+            raise BrokerError("its transactional id is stuck")
+        return super()._shard(shard)
+
+
+async def test_a_shard_that_cannot_be_sent_does_not_hold_up_the_others(settings: Settings, tmp_path: Path) -> None:
+    shop = Shop(settings, f"sqlite:///{tmp_path}/shop.db")
+    shop.book(2_000, ids=40)
+    relay = Troubled(shop.url, shop.kafka, shop.options)
+    with pytest.raises(BrokerError, match="stuck"):
+        await relay.drain()
+    commands = shop.outbox.tables.commands
+    with shop.engine.connect() as connection:
+        assert list(connection.scalars(select(commands.c.shard).distinct())) == [relay.troubled]
 
 
 @pytest.mark.parametrize("driver", ["postgresql+psycopg", "postgresql+asyncpg", "postgresql+psycopg_async"])

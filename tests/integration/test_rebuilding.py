@@ -26,6 +26,7 @@ from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.topic_admin import topic_id
 from light_scheduler.tables import ScheduleTable, layout, rebuilding
 from light_scheduler.tables.changelog import PartitionLogs, length, reading
+from light_scheduler.tables.counts import CHANGES, Counts, Group
 from light_scheduler.tables.rebuilding import Rebuilding
 from light_scheduler.tables.recovery import ChangelogFacts, Restoration, open_table
 from light_scheduler.tables.rocks import RocksStore
@@ -137,6 +138,15 @@ async def test_what_a_process_leaves_is_what_the_lane_had_and_what_it_did_not_fi
     has.close()
 
 
-def rows(store: RocksStore) -> dict[bytes, bytes]:
-    """Return all that a store holds but its checkpoint, which says when it was made."""
-    return {key: value for key, value in store.scan(b"", b"\xff") if key != layout.CHECKPOINT_KEY}
+def rows(store: RocksStore) -> tuple[dict[bytes, bytes], dict[Group, int], dict[int, int]]:
+    """Return all that a store holds, and what it counts.
+
+    The checkpoint is left out, which says when it was made, and so are the rows of counts: writes divide them.
+    """
+    counts = Counts(store)
+    held = {
+        key: value
+        for key, value in store.scan(b"", b"\xff")
+        if key != layout.CHECKPOINT_KEY and not key.startswith(CHANGES)
+    }
+    return held, counts.totals(), counts.by_day()

@@ -22,6 +22,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from support.acls import grant, revoke
 from support.application import Application
+from support.least_rights import consumer_rights, producer_rights, worker_rights
 from support.reading import header, read_until
 from support.rotation import rotating
 from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
@@ -33,7 +34,7 @@ from light_scheduler.connection.diagnosis import fault_of, require_access
 from light_scheduler.connection.principal import principal_of
 from light_scheduler.errors import BrokerError, BrokerRefused
 from light_scheduler.host.ports import free_port
-from light_scheduler.kafka.rights import Right, consumer_rights, producer_rights, worker_rights
+from light_scheduler.kafka.rights import Right
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 

@@ -86,6 +86,14 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
     await served.workers[-1].shows(lambda info: sum(lane["over_quota"] for lane in info["lanes"]) == 1)
     await changed(served, "set", "shop", "--lift", "max-pending")
 
+    await changed(served, "set", "shop", "--commands-per-second", "4", "--over-rate", "delay")
+    async with asyncio.TaskGroup() as group:
+        delayed = [group.create_task(put(served, f"delayed-{number}", **later)) for number in range(12)]
+    assert {task.result()[0] for task in delayed} == {201}
+    await served.workers[-1].shows(lambda info: sum(lane["delayed"] for lane in info["lanes"]) > 0)
+    await served.workers[-1].shows(lambda info: sum(lane["waiting"] for lane in info["lanes"]) == 0)
+    await changed(served, "set", "shop", "--lift", "commands-per-second", "--lift", "over-rate")
+
     for number in range(3):
         assert (await put(served, f"{number}", **later))[0] == 201
     await changed(served, "delete", "shop", "--yes")
@@ -93,7 +101,7 @@ async def test_rules_hold_live_a_paused_tenant_waits_over_a_restart_and_a_delete
     status, problem = await put(served, "more", **later)
     assert (status, problem["result"]["reason"]) == (400, "tenant shop was deleted")
     removed = [event for event in await served.history() if event.reason == "its tenant was deleted"]
-    assert sorted(str(event.id) for event in removed) == ["0", "1", "2"]
+    assert sorted(str(event.id) for event in removed) == sorted(["0", "1", "2", *(f"delayed-{n}" for n in range(12))])
 
 
 async def is_empty(application: Application) -> bool:

@@ -7,7 +7,8 @@ from aiokafka import AIOKafkaProducer
 from support.application import Application
 from support.reading import read_all
 
-from light_scheduler.wire.state import FORMAT_VERSION, POSITION_KEY
+from light_scheduler.wire.state import POSITION_KEY
+from light_scheduler.wire.state_format import FORMAT_VERSION
 
 pytestmark = pytest.mark.integration
 

@@ -312,7 +312,7 @@ async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes
         assert await load(1) == {"lines": 7, "sent": 4, "refused": 3}
         assert await pending() == {**first, "added": 1}
         write(rows[1:])
-        assert "it has changed" in await load(2)
+        assert "has changed since its first rows were sent" in await load(2)
 
         table = tmp_path / "rows.csv"
         table.write_text(

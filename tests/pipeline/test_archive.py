@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -221,6 +222,28 @@ class TestATopicThatWasCreatedAgain:
         kept = read_archive(spark, str(tmp_path / "lake")).select("value").collect()
         assert sorted(bytes(row.value) for row in kept) == [b"a", b"b", b"c", b"d", b"e"]
         assert archived(spark, kafka, tmp_path / "lake", [prefix]).records == 0
+
+
+def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gone_on_without_them(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = ordered_producer(kafka.bootstrap_servers)
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    lake = tmp_path / "lake"
+    for values in (b"ab", b"cde"):
+        for value in values:
+            producer.produce(prefix, bytes([value]))
+        assert producer.flush(15) == 0
+        if values == b"ab":
+            assert archived(spark, kafka, lake, [prefix]).records == 2
+    (deleted,) = admin.delete_records([TopicPartition(prefix, 0, 4)]).values()
+    deleted.result(15)
+    with pytest.raises(StreamingQueryException, match="--allow-data-loss"):
+        archived(spark, kafka, lake, [prefix])
+    assert archived(spark, kafka, lake, [prefix], allow_data_loss=True).records == 1
+    assert archived(spark, kafka, lake, [prefix]).records == 0
+    assert sorted(bytes(row.value) for row in read_archive(spark, str(lake)).collect()) == [b"a", b"b", b"e"]
 
 
 def test_a_relative_path_is_that_of_the_working_directory(

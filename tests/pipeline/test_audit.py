@@ -14,14 +14,17 @@ import pytest
 from pyspark.sql import SparkSession
 from support.application import Application
 from support.ledger import Ledger, Record
-from support.reading import marks_passed
+from support.reading import marks_passed, read_until
 
+from light_scheduler.cli.growing import grow, moved
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SettableClock, SystemClock
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.model import TopicNames
-from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
+from light_scheduler.pipeline import export
+from light_scheduler.pipeline.adoption import adopted
+from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, Imported, main
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.testing import Kafka
 
@@ -179,6 +182,32 @@ def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, a
     assert {fault.kind for fault in told} == {"unexpected"}
 
 
+def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_was_imported(
+    ledger: Ledger, audit: Audit, spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    old = Ledger(f"{prefix}-old", partitions=ledger.partitions)
+    for number in range(10):
+        old.send(f"s-{number}", M, ("at", M + (1 + number % 2) * HOUR))
+    old.send("rate", M, ("every", "10m"), ("end", M + 2 * HOUR))
+    old.run(M)
+    old.run_until(M + HOUR)
+    old.produce(kafka.bootstrap_servers)
+    table, names = str(tmp_path / "schedules.parquet"), old.names
+    cluster, topics = Cluster(kafka.bootstrap_servers), (names.commands,)
+    options = export.ExportOptions(table=table, cluster=cluster, app_id=names.app_id, commands_topics=topics)
+    assert export.main(spark, options).schedules == 6
+    ledger.adopt(adopted(entry, {old.target: ledger.target}) for entry in old.pending())
+    ledger.send("s-1", M + HOUR + MINUTE, ("command", "cancel"), value=None)
+    ledger.run(M + HOUR + MINUTE)
+    ledger.run_until(M + 2 * HOUR)
+
+    assert set(audit(ledger).fault_counts) == {"unexpected"}, "what nobody asked for"
+    summary = audit(ledger, imported=Imported(table, topics={old.target: ledger.target}))
+
+    assert (list(summary.faults), summary.unjudged, summary.schedules) == ([], 0, 6)
+    assert summary.firings == len(ledger.of(ledger.target)) == 4 + 6
+
+
 def test_a_wrong_application_id_is_told(spark: SparkSession, kafka: Kafka, prefix: str) -> None:
     with pytest.raises(JobError, match=f"there is no topic {prefix}-commands"):
         main(spark, options_for(kafka, TopicNames(prefix)))
@@ -187,6 +216,38 @@ def test_a_wrong_application_id_is_told(spark: SparkSession, kafka: Kafka, prefi
 SECONDS_EACH = 1 / 5_000
 """At which schedules of a long run are due, and SENDING_EACH is how long sending one takes at most."""
 SENDING_EACH = 1 / 10_000
+
+
+async def test_schedules_that_moved_to_partitions_that_were_added_are_no_faults(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions="2")
+    settings, names, count = application.settings, application.settings.topics, 40
+    start = SystemClock().now()
+    try:
+        worker = await application.start_worker()
+        async with application.client() as client:
+            requests: list[ScheduleRequest] = [
+                {"id": f"s-{number}", "payload": b"x", "topic": application.target, "at": start + 3_600_000}
+                for number in range(count)
+            ]
+            await client.schedule_many(requests, wait=True)
+            await asyncio.to_thread(grow, settings, names.commands, 5)
+            assert await asyncio.to_thread(moved, settings, names.commands, 5, 60.0, lambda _: None)
+            for number in range(0, count, 4):
+                await client.cancel(f"s-{number}", wait=True)
+            fired = [f"s-{number}" for number in range(count) if number % 4]
+            for id in fired:
+                await client.reschedule(id, at=SystemClock().now(), wait=True)
+        await read_until(kafka.bootstrap_servers, [application.target], lambda records: len(records) == len(fired))
+        has_moved = sum(lane["moved"] for lane in (await worker.get("/info"))["lanes"])
+        assert await worker.end() == 0
+        options: dict[str, Any] = {"end": SystemClock().now(), "clock": SystemClock(), "patience": HOUR}
+        summary = main(spark, options_for(kafka, names, **options))
+    finally:
+        application.close()
+    assert (list(summary.faults), summary.unjudged, summary.waiting) == ([], 0, 0)
+    assert summary.moved >= has_moved > 0
 
 
 @pytest.mark.chaos

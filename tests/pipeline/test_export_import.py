@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -23,14 +24,14 @@ from light_scheduler.engine.commands import decide
 from light_scheduler.engine.limits import NO_LIMITS, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic, create_topics
-from light_scheduler.model import Awaited, Entry
+from light_scheduler.model import Awaited, Entry, HomeKey, Outcome
 from light_scheduler.pipeline import export, importing
 from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.exclusion import only_import
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.settings import Settings
 from light_scheduler.testing import Kafka
-from light_scheduler.wire import UnsentRecord
+from light_scheduler.wire import UnsentRecord, partition_for
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import (
     POSITION_KEY,
@@ -46,7 +47,7 @@ from light_scheduler.wire.state import (
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
-PARTITIONS = 2
+PARTITIONS, MORE = 2, 5
 NOW = 1_900_000_000_000
 TARGET = "target-of-exports"
 
@@ -158,6 +159,7 @@ def options_of(settings: Settings, table: Path, format: str = "parquet") -> impo
         commands_topics=(settings.topics.commands,),
         limits=Limits(1_000_000, 512, settings.internal_topics),
         format=format,
+        keyed_topics=frozenset({settings.topics.commands}),
     )
 
 
@@ -354,15 +356,70 @@ class TestGuards:
         with importing():
             pass
 
-    def test_another_number_of_partitions_is_refused(
+    def test_another_number_of_partitions_is_refused_where_keys_do_not_decide(
         self, spark: SparkSession, kafka: Kafka, exported: importing.ImportOptions, prefix: str
     ) -> None:
-        other = Settings(
-            app_id=f"{prefix}-more", broker=f"kafka://{kafka.bootstrap_servers}", partitions=PARTITIONS + 1
-        )
-        create_topics(other)
+        other = more_partitions(kafka, prefix)
         with pytest.raises(JobError, match=f"make the topics of {prefix}-more with {PARTITIONS}"):
-            importing.main(spark, options_of(other, Path(exported.table)))
+            importing.main(spark, replace(options_of(other, Path(exported.table)), keyed_topics=frozenset()))
+
+    def test_a_schedule_without_its_key_is_refused_among_another_number_of_partitions(
+        self,
+        spark: SparkSession,
+        kafka: Kafka,
+        applications: tuple[Settings, Settings],
+        write: Write,
+        prefix: str,
+        tmp_path: Path,
+    ) -> None:
+        keyless = Entry(msgspec.structs.replace(ONCE.schedule, home_key=HomeKey.UNKNOWN), ONCE.progress)
+        write(applications[0], 0, defined(keyless))
+        export_to(spark, applications[0], tmp_path / "keyless")
+        with pytest.raises(JobError, match="stored the schedule without its key"):
+            importing.main(spark, options_of(more_partitions(kafka, prefix), tmp_path / "keyless"))
+        importing.main(spark, options_of(applications[1], tmp_path / "keyless"))
+
+
+def more_partitions(kafka: Kafka, prefix: str) -> Settings:
+    """Make the topics of an application with more partitions than the exported one has."""
+    settings = Settings(app_id=f"{prefix}-more", broker=f"kafka://{kafka.bootstrap_servers}", partitions=MORE)
+    create_topics(settings)
+    return settings
+
+
+async def test_among_another_number_of_partitions_each_schedule_goes_to_that_of_its_key_and_is_found_there(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    applications = []
+    for name, partitions in (("old", PARTITIONS), ("new", MORE)):
+        (tmp_path / name).mkdir()
+        made = await Application.create(kafka.bootstrap_servers, tmp_path / name, partitions=str(partitions))
+        applications.append(made)
+    old, new = applications
+    ids, due = [f"s-{number}" for number in range(20)], SystemClock().now() + 3_600_000
+    try:
+        worker = await old.start_worker()
+        async with old.client() as client:
+            requests: list[ScheduleRequest] = [
+                {"id": id, "payload": b"x", "topic": old.target, "at": due} for id in ids
+            ]
+            await client.schedule_many(requests, wait=True)
+        assert await worker.end() == 0
+        export_to(spark, old.settings, tmp_path / "table")
+        options = replace(options_of(new.settings, tmp_path / "table"), topics={old.target: new.target})
+        assert importing.main(spark, options).written == len(ids)
+        assert importing.main(spark, options).written == 0
+        running = await new.start_worker()
+        homes = Counter(partition_for(id.encode(), MORE) for id in ids)
+        await running.shows(lambda info: {lane["partition"]: lane["pending"] for lane in info["lanes"]} == dict(homes))
+        async with new.client() as client:
+            cancelled = [await client.cancel(id, wait=True) for id in ids]
+        info = await running.get("/info")
+    finally:
+        for application in applications:
+            application.close()
+    assert {result.outcome for result in cancelled} == {Outcome.CANCELLED}
+    assert sum(lane["forwarded"] for lane in info["lanes"]) == 0
 
 
 async def test_a_bulk_command_reaches_what_was_imported_as_the_first_command_of_the_new_topic(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from light_scheduler.wire.native import NATIVE
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 PARTITIONS = 3
-AT = 1_900_000_000_000
+AT, PASSED = 1_900_000_000_000, 1_700_000_000_000
 
 Load = Callable[..., LoadSummary]
 
@@ -319,7 +320,7 @@ class TestOnceOnly:
         csv = tmp_path / "copy.csv"
         csv.write_text("payload,id\nx,a\n,b\n")
         assert load(csv, format="csv", constants={"target-topic": "t"}).sent == 2, "other constants, other commands"
-        assert load(parquet(one, **{**rows, "payload": ["x", "y"]})).sent == 2, "another content"
+        assert load(parquet(one, **{**rows, "payload": ["x", "y"]}), sends_past=True).sent == 2, "another content"
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         groups = [group.group_id for group in admin.list_consumer_groups().result().valid]
         assert [name for name in groups if topic in name] == [], "no mark is kept where it would expire"
@@ -376,6 +377,28 @@ class TestOnceOnly:
         assert len(sent) == 103
         assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
 
+    def test_a_delta_table_that_is_replaced_sends_what_is_new(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, prefix: str, tmp_path: Path
+    ) -> None:
+        table, name = tmp_path / "table", prefix.replace("-", "_")
+
+        def replace(*ids: str) -> None:
+            rows = ", ".join(f"('{id}', 't', 'x')" for id in ids)
+            values = f"SELECT * FROM VALUES {rows} AS rows(id, target_topic, payload)"
+            spark.sql(f"CREATE OR REPLACE TABLE {name} USING delta LOCATION '{table}' AS {values}")
+
+        try:
+            replace("a", "b")
+            assert load(table, format="delta").sent == 2
+            replace("b", "c", "a")
+            assert load(table, format="delta") == LoadSummary(1, 1, 0, 0, None)
+            replace("d", "c")
+            replace("d", "c", "b")
+            assert load(table, format="delta").sent == 1, "b was there in the version that was loaded last"
+        finally:
+            spark.sql(f"DROP TABLE {name}")
+        assert [command.id for command in commands(kafka, topic)] == list("abcd")
+
     def test_a_load_of_a_delta_table_that_failed_goes_on_with_the_version_it_began(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:
@@ -393,6 +416,67 @@ class TestOnceOnly:
         assert (summary.rows, summary.refused, summary.sent + summary.sent_before) == (7, 1, 6)
         assert [command.id for command in commands(kafka, topic)] == [str(number) for number in range(6)]
         assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
+
+    def test_a_file_with_more_rows_sends_nothing_that_has_passed_again_unless_it_is_asked_for(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "table.csv"
+
+        def write(*rows: tuple[str, int, str]) -> None:
+            lines = [f"{id},{at or ''},{after}" for id, at, after in rows]
+            table.write_text("\n".join(["id,at,after", *lines]) + "\n")
+
+        first = ("passed", PASSED, ""), ("ahead", AT, ""), ("after", 0, "1h")
+        options: dict[str, Any] = {"format": "csv", "constants": {"target-topic": "t"}}
+        write(*first)
+        assert load(table, **options).sent == 3, "what has passed is sent the first time"
+        write(*first, ("new", AT, ""), ("new-passed", PASSED, ""))
+        for sent in (2, 0):
+            again = load(table, **options, refused=str(tmp_path / "refused"))
+            assert (again.sent, again.refused, again.failed) == (sent, 3, True)
+        found = refused(spark, tmp_path / "refused")
+        assert [(row, field) for row, field, _ in found] == [(1, "at"), (3, "after"), (5, "at")]
+        assert all("--send-past" in reason for _, _, reason in found)
+        assert [command.id for command in commands(kafka, topic)] == ["after", "ahead", "ahead", "new", "passed"]
+        assert load(table, **options, sends_past=True) == LoadSummary(5, 3, 2, 0, None)
+        assert load(table, **options) == LoadSummary(5, 0, 5, 0, None)
+
+    def test_rows_that_were_refused_because_they_have_passed_can_be_loaded_from_their_table(
+        self, load: Load, tmp_path: Path
+    ) -> None:
+        kept = tmp_path / "refused"
+        for ids, refused in ((["a"], 0), (["a", "b"], 2), (["a", "b", "c"], 3)):
+            table = parquet(tmp_path / "table.parquet", id=ids, at=[PASSED] * len(ids), target_topic=["t"] * len(ids))
+            assert load(table, refused=str(kept)).refused == refused
+            if refused:
+                assert load(kept).sent == refused
+
+    def test_a_table_that_is_written_anew_sends_nothing_that_has_passed_again(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table, at = tmp_path / "a table", f"if(id < 9, {PASSED}, {AT}) at"
+        rows = spark.range(10).selectExpr("cast(id as string) id", "'t' target_topic", at)
+        rows.repartition(2).write.parquet(str(table))
+        assert load(table).sent == 10
+        rows.limit(2).write.mode("append").parquet(str(table))
+        assert load(table).sent == 2, "new files only add theirs"
+        rows.repartition(3).write.mode("overwrite").parquet(str(table))
+        for sent in (1, 0):
+            again = load(table)
+            assert (again.sent, again.refused) == (sent, 9)
+        assert len(commands(kafka, topic)) == 13
+
+    def test_a_delta_table_that_is_made_again_sends_nothing_that_has_passed_again(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "table"
+        rows = spark.range(10).selectExpr("cast(id as string) id", "'t' target_topic", f"{PASSED} at")
+        for files, sent in ((1, 10), (2, 0)):
+            shutil.rmtree(table, ignore_errors=True)
+            rows.repartition(files).write.format("delta").save(str(table))
+            summary = load(table, format="delta")
+            assert (summary.sent, summary.refused) == (sent, 10 - sent)
+        assert len(commands(kafka, topic)) == 10
 
     def test_a_load_that_is_run_again_adds_nothing_and_new_files_only_add_theirs(
         self, load: Load, kafka: Kafka, topic: str, tmp_path: Path

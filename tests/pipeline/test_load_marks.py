@@ -18,7 +18,8 @@ from light_scheduler.testing import Kafka
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
 TIMEOUT_S = 30.0
-MARK = b'{"at":1,"rows":2}'
+MARK = BatchMark(1, 2)
+STORED = b'{"at":1,"rows":2}'
 
 
 class Place:
@@ -48,9 +49,9 @@ def place(kafka: Kafka, prefix: str) -> Place:
 
 def test_a_mark_is_there_with_its_records_and_an_aborted_one_is_not(kafka: Kafka, place: Place) -> None:
     producer = place.producer("a")
-    with producer.transaction(b"done", MARK) as delivery:
+    with producer.transaction({b"done": MARK}) as delivery:
         delivery.send(place.commands, b"k", b"v")
-    with pytest.raises(KafkaException, match="Unknown partition"), producer.transaction(b"failed", MARK) as delivery:
+    with pytest.raises(KafkaException, match="Unknown partition"), producer.transaction({b"failed": MARK}) as delivery:
         delivery.send(place.commands, b"k", b"w", partition=7)
     for marks in (place.read(), producer.marks):
         assert marks.get(b"done", BatchMark) == BatchMark(1, 2)
@@ -61,14 +62,14 @@ def test_a_mark_is_there_with_its_records_and_an_aborted_one_is_not(kafka: Kafka
 def test_a_successor_ends_what_a_killed_producer_left_open(kafka: Kafka, place: Place) -> None:
     killed = place.producer("a")
     fenced = ExitStack()
-    delivery = fenced.enter_context(killed.transaction(b"late", MARK))
+    delivery = fenced.enter_context(killed.transaction({b"late": MARK}))
     delivery.send(place.commands, b"k", b"v")
     delivery.finish()
     successor = place.producer("a")
     with pytest.raises(KafkaException):
         fenced.close()
     assert successor.marks.get(b"late", BatchMark) is None
-    with successor.transaction(b"late", MARK) as delivery:
+    with successor.transaction({b"late": MARK}) as delivery:
         delivery.send(place.commands, b"k", b"v")
     assert len(committed_records(kafka, place.commands)) == 1
 
@@ -77,7 +78,7 @@ def test_a_mark_behind_a_transaction_that_is_not_decided_is_waited_for(place: Pl
     undecided = Producer({**place.client, "transactional.id": f"{place.commands}-undecided"})
     undecided.init_transactions(TIMEOUT_S)
     undecided.begin_transaction()
-    undecided.produce(place.marks, MARK, b"undecided", partition=0)
+    undecided.produce(place.marks, STORED, b"undecided", partition=0)
     assert undecided.flush(TIMEOUT_S) == 0
     behind = threading.Event()
     found: list[Marks] = []
@@ -93,7 +94,7 @@ def test_a_mark_behind_a_transaction_that_is_not_decided_is_waited_for(place: Pl
     blind = Producer({**place.client, "transactional.id": f"{place.commands}-behind"})
     blind.init_transactions(TIMEOUT_S)
     blind.begin_transaction()
-    blind.produce(place.marks, MARK, b"behind", partition=0)
+    blind.produce(place.marks, STORED, b"behind", partition=0)
     blind.commit_transaction(TIMEOUT_S)
     behind.set()
     reader.join(0.5)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.acls import grant
+from support.least_rights import pipeline_rights
 from support.secured import CLIENT_SECRET, KEY_PASSWORD, PASSWORD, SECRETS, SecuredKafka, secured_kafka
 
 from light_scheduler.cli.pipeline.running import cluster_of
-from light_scheduler.kafka.rights import Right, pipeline_rights
+from light_scheduler.kafka.rights import Right
 from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.pipeline.kafka import FORMAT
 from light_scheduler.pipeline.topics import register

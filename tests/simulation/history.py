@@ -15,12 +15,13 @@ from unittest.mock import patch
 from aiokafka import TopicPartition
 
 from light_scheduler.engine import Limits
-from light_scheduler.lanes import sweep as sweep_module
+from light_scheduler.lanes import handover
 from light_scheduler.lanes import work as work_module
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.pace import MOST
 from light_scheduler.model import EQUAL_SHARES, OTHERS, Shares
+from light_scheduler.tables import counts as counts_module
 from light_scheduler.tables import standby as standby_module
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.relay import BULK_COUNT
@@ -28,12 +29,13 @@ from light_scheduler.wire.relay import BULK_COUNT
 from . import loop as simulated
 from .group import SESSION_TIMEOUT_S, Group
 from .kafka import POISON, Kafka, Place
-from .model import Many, Moves, Partition, Sent, Violation
+from .model import Many, Moves, Partition, Sent
 from .node import COMMANDS, FRAIL, KINDS, NAMES, REPLIES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
 from .placements import Facts
 from .ruled import TENANTS as RULED_TENANTS
 from .ruled import Change, SimulatedTenancy, Timeline, draw_changes
 from .trouble import Trouble, check_others, draw_trouble_of
+from .violation import Violation
 
 EPOCH_MS = 1_767_225_600_000
 SETTLE_S = 40.0
@@ -263,7 +265,10 @@ def draw_tenants(seed: int) -> History:
 
 
 def draw_growth(seed: int) -> History:
-    """Make a history up in which the commands topic gets more partitions, while commands come and much goes wrong."""
+    """Make a history up in which the commands topic gets more partitions, while commands come and much goes wrong.
+
+    In every third the commands are delayed besides.
+    """
     random = Random(seed)
     partitions, grown = random.choice(((1, 2), (1, 3), (2, 4), (2, 3), (2, 6)))
     growth = Growth(1.0 + 5 * random.random(), grown)
@@ -284,6 +289,9 @@ def draw_growth(seed: int) -> History:
         faults.append((random.randint(20, random.choice((150, 300, 600))), Fault(kind, random.random() * 9.0)))
     most, stage_ahead_ms = random.choice((MOST, 1, 2)), random.choice((0, 0, 400))
     machines, late_markers = random.choice((1, 2, 2)), 0.2 if seed % 4 == 1 else 0.0
+    changes: tuple[Change, ...] = ()
+    if seed % 3 == 0:
+        changes = (Change(random.choice((0, 3_000)), "default", delayed_above=random.choice((2.0, 6.0, 20.0))),)
     return History(
         seed,
         machines,
@@ -294,6 +302,7 @@ def draw_growth(seed: int) -> History:
         most,
         stage_ahead_ms=stage_ahead_ms,
         late_markers=late_markers,
+        changes=changes,
         growth=growth,
     )
 
@@ -358,8 +367,12 @@ class World:
         for send in history.sends:
             self.loop.call_at(send.at, self._send, send)
             self._lasts_until(send.at + max(0, send.wait) / 1_000)
+        last = max((send.at for send in history.sends), default=0.0)
         for change in history.changes:
             self._lasts_until(change.at / 1_000)
+            if change.delayed_above is not None:
+                grown = history.partitions if history.growth is None else history.growth.partitions
+                self._lasts_until(max(last, change.at / 1_000) + len(history.sends) * grown / change.delayed_above)
         if history.growth is not None:
             self.loop.call_at(history.growth.at, self._grow, history.growth.partitions)
             self._lasts_until(history.growth.at)
@@ -528,7 +541,8 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
     try:
         with (
             patch.object(work_module, "MAX_BULK", 1),
-            patch.multiple(sweep_module, MOST_SEEN=2, MOST_MOVED=1),
+            patch.multiple(handover, MOST_SEEN=2, MOST_MOVED=1),
+            patch.object(counts_module, "FANOUT", 3),
             patch.object(standby_module, "CHECKPOINT_MS", 5_000),
             patch.object(work_module, "CHECKPOINT_MS", 15_000),
             patch.object(Budget, "most", lambda budget, table: min(history.most, most(budget, table))),

@@ -23,6 +23,8 @@ from light_scheduler.wire.state import decode_entry
 
 from .kafka import POISON, Record, Transaction
 from .ruled import Timeline
+from .violation import Violation
+from .waiting import Waiting, joined, left
 
 Sent = tuple[int, int]
 """(partition, offset) of a record that was sent."""
@@ -35,10 +37,7 @@ CHANGES = {"cancel": "cancelled", "pause": "paused", "resume": "resumed"}
 
 
 TARGET, FRAIL = "targets", "frail"
-
-
-class Violation(Exception):
-    """The world is not as it must be."""
+CHANGELOG = "app-schedules-changelog"
 
 
 class Pending(NamedTuple):
@@ -135,6 +134,7 @@ class Partition:
     stage_ahead_ms: int = 0
     moves: Moves | None = None
     """None: the topic never grows."""
+    waiting: Waiting = field(default_factory=Waiting)
     pending: dict[str, Pending] = field(default_factory=dict)
     owed: list[tuple[str, str, Sent]] = field(default_factory=list)
     taken: int = 0
@@ -161,27 +161,23 @@ class Partition:
             if not is_for_many(record)
         ]
         copies = Counter((r.partition, sent(r)) for r in passed_on if is_for_many(r) and not counts(r))
+        for key in left(commit, CHANGELOG):
+            self._take(self.waiting.leave(key), number, now, happened, said, copies)
+        delayed = joined(commit, CHANGELOG)
         position = commit.group_offsets.get(TopicPartition("app-commands", self.number), -1)
         while self.taken < len(self.commands) and self.commands[self.taken].offset < position:
             command = self.commands[self.taken]
             self.taken += 1
-            if is_handover(command):
-                self._adopt(command, number)
+            tenant = header(command, "schedule-tenant")
+            if command.offset in delayed:
+                rule = self.rules.at(tenant, self.decided_at)
+                self.waiting.join(delayed.pop(command.offset), command, rule)
                 continue
-            if self.moves is not None and (sent(command), "relayed") in said:
-                said.remove((sent(command), "relayed"))
-                continue
-            if is_for_many(command):
-                copies.subtract(self._take_for_many(command))
-                continue
-            is_forwarded = (sent(command), "forwarded") in said
-            answer = sent(command), self._outcome(command, number, now, happened, is_forwarded=is_forwarded)
-            if self.moves is not None and answer[1] != "forwarded":
-                self.moves.answer(command, self.partitions)
-                self.moves.hold(text(command.key), self.number, self.pending)
-            if answer not in said:
-                raise Violation(f"{answer} has to come next, and is not among {said}")
-            said.remove(answer)
+            if tenant in self.waiting.queues and (sent(command), "rejected") not in said:
+                raise Violation(f"the command at {command.offset} overtakes {self.waiting.queues[tenant]}")
+            self._take(command, number, now, happened, said, copies)
+        if delayed:
+            raise Violation(f"{delayed} were delayed, and were not read")
         if said or any(copies.values()):
             raise Violation(f"{said} were said of commands that there are not; copies missing or too many: {copies}")
         for firing in commit.records:
@@ -206,6 +202,34 @@ class Partition:
         told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
         if told != Counter(self._check_total(result) for result in results if "count" in result):
             raise Violation(f"history says {told} of bulk commands; the answers are others: {results}")
+
+    def _take(
+        self,
+        command: Record,
+        number: int,
+        now: int,
+        happened: Counter[tuple[str, str]],
+        said: list[tuple[Sent, str]],
+        copies: Counter[tuple[int, Sent]],
+    ) -> None:
+        """Carry out a command that was read, or was delayed; what is said of it is taken out of `said`."""
+        if is_handover(command):
+            self._adopt(command, number)
+            return
+        if self.moves is not None and (sent(command), "relayed") in said:
+            said.remove((sent(command), "relayed"))
+            return
+        if is_for_many(command):
+            copies.subtract(self._take_for_many(command))
+            return
+        is_forwarded = (sent(command), "forwarded") in said
+        answer = sent(command), self._outcome(command, number, now, happened, is_forwarded=is_forwarded)
+        if self.moves is not None and answer[1] != "forwarded":
+            self.moves.answer(command, self.partitions)
+            self.moves.hold(text(command.key), self.number, self.pending)
+        if answer not in said:
+            raise Violation(f"{answer} has to come next, and is not among {said}")
+        said.remove(answer)
 
     def _hand_over(self, record: Record) -> None:
         """A schedule is moved, as it is."""
@@ -391,6 +415,8 @@ class Partition:
         """At the end everything has been carried out, and nothing that was due is left."""
         if self.taken < len(self.commands):
             raise Violation(f"{len(self.commands) - self.taken} commands were never carried out")
+        if self.waiting.queues:
+            raise Violation(f"never carried out, since they were delayed: {self.waiting.queues}")
         waiting = {id: p for id, p in self.pending.items() if p.due <= now and not p.paused and p.payload != POISON}
         missing = {id: pending for id, pending in waiting.items() if not self._is_stopped(pending, now)}
         if missing:
@@ -410,7 +436,8 @@ def is_handover(record: Record) -> bool:
 
 
 def is_relayed(record: Record) -> bool:
-    return header(record, FORWARDED_FROM).rpartition(":")[2][:1] in ("?", "=")
+    _, _, _, *way = header(record, FORWARDED_FROM).split(":")
+    return bool(way) and way[0][:1] in ("?", "=", ".")
 
 
 def is_for_many(record: Record) -> bool:

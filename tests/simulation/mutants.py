@@ -6,8 +6,9 @@ A mutant is the real lane with one thing replaced, for as long as its context la
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +17,7 @@ import msgspec
 from aiokafka.errors import KafkaError
 
 from light_scheduler.engine import Decision, concerns, decide_bulk
-from light_scheduler.errors import SchedulerError
+from light_scheduler.errors import InvalidCommand, SchedulerError
 from light_scheduler.kafka import batches as batches_module
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.continuity import Continuity
@@ -28,20 +29,23 @@ from light_scheduler.lanes import quotas as quotas_module
 from light_scheduler.lanes import work as work_module
 from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.bulk import BulkCommands
+from light_scheduler.lanes.delayed_commands import Delaying
 from light_scheduler.lanes.forwarding import Forwarding
+from light_scheduler.lanes.handover import Sweep
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.moving import Moving
+from light_scheduler.lanes.quotas import Quotas
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.staged_commit import StagedCommit
-from light_scheduler.lanes.sweep import Sweep
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model import BulkPart, Entry
 from light_scheduler.model.tenant_rules import TenantBook
-from light_scheduler.tables import Overlay, layout
+from light_scheduler.tables import Overlay, ScheduleTable, layout
 from light_scheduler.tables import local_copy as local_copy_module
 from light_scheduler.tables import recovery as recovery_module
 from light_scheduler.tables import standby as standby_module
+from light_scheduler.tables.counts import Tally
 from light_scheduler.tables.recovery import Restored, restore
 from light_scheduler.wire.relay import Count
 
@@ -619,8 +623,8 @@ def _a_failed_removal_is_forgotten() -> Iterator[Any]:
 def _removal_ends_too_soon() -> Iterator[Any]:
     advance = Removal._advance
 
-    def once(self: Removal, transaction: Transaction, tenant: str, limit: int) -> int:
-        removed = advance(self, transaction, tenant, limit)
+    def once(self: Removal, transaction: Transaction, tenant: str, limit: int, max_bytes: int) -> tuple[int, int]:
+        removed = advance(self, transaction, tenant, limit, max_bytes)
         self._done.add(tenant)
         return removed
 
@@ -628,32 +632,52 @@ def _removal_ends_too_soon() -> Iterator[Any]:
         yield None
 
 
-@_mutant(4, "A tenant's schedules are not counted when they have fired.", draw=draw_tenants)
+@_mutant(4, "Schedules stay counted when they have fired.", draw=draw_tenants)
 def _counts_that_only_grow() -> Iterator[Any]:
-    add = Overlay._add_to_count
-
-    def only_grow(self: Overlay, identity: bytes, change: int) -> None:
-        add(self, identity, max(0, change))
-
-    with _replaced(Overlay, "_add_to_count", only_grow):
+    with _replaced(Tally, "changes", lambda tally: dict(Counter(tally.added))):
         yield None
 
 
 @_mutant(4, "What a failed cycle would have added counts as pending.", draw=draw_tenants)
 def _counts_survive_an_abort() -> Iterator[Any]:
-    make = Overlay.__init__
+    added: defaultdict[Any, defaultdict[bytes, int]] = defaultdict(lambda: defaultdict(int))
+    apply = Overlay.apply
 
-    def shared(self: Overlay, table: Any) -> None:
-        make(self, table)
-        self._counts = table.counts
+    def go_on(self: Overlay) -> None:
+        self._counted = added[self._table]
 
-    count = Overlay.count
+    def applied(self: Overlay, **reached: Any) -> None:
+        apply(self, **reached)
+        added.pop(self._table, None)
 
-    def counted(self: Overlay, tenants: Any) -> None:
-        count(self, tenants)
-        self._counts = self._table.counts
+    with _replaced(Overlay, "count_tenants", go_on), _replaced(Overlay, "apply", applied):
+        yield None
 
-    with _replaced(Overlay, "__init__", shared), _replaced(Overlay, "count", counted):
+
+@_mutant(4, "Counts are stored in a write of their own.")
+def _counts_apart() -> Iterator[Any]:
+    write = ScheduleTable.write
+
+    def apart(self: ScheduleTable, changes: Any, checkpoint: Any, tally: Any = None) -> None:
+        step = None if tally is None else self.counts.step(tally)
+        if step is not None:
+            self.store.write(step.rows)
+            self.counts.take(step)
+        write(self, changes, checkpoint)
+
+    with _replaced(ScheduleTable, "write", apart):
+        yield None
+
+
+@_mutant(0, "What a changelog record takes away stays counted.")
+def _replays_only_add() -> Iterator[Any]:
+    replay = Overlay.replay
+
+    def adding(self: Overlay, key: bytes, value: bytes | None) -> None:
+        replay(self, key, value)
+        self._tally.removed.clear()
+
+    with _replaced(Overlay, "replay", adding):
         yield None
 
 
@@ -666,6 +690,27 @@ def _quotas_are_not_shared() -> Iterator[Any]:
 @_mutant(2, "A tenant's messages go where their keys say, whatever its rules say.", draw=draw_tenants)
 def _distribution_by_key_only() -> Iterator[Any]:
     with _replaced(commands_module, "distributed", lambda command, _: command):
+        yield None
+
+
+@_mutant(2, "While a command of a tenant waits, others overtake it.", draw=draw_tenants)
+def _delayed_commands_are_overtaken() -> Iterator[Any]:
+    takes, take = Delaying.takes, Quotas.take
+
+    def unless_one_waits(self: Delaying, record: Any, command: Any, origin: Any) -> bool:
+        return command.tenant not in self._queues and takes(self, record, command, origin)
+
+    def without_a_word(self: Quotas, *command: Any) -> None:
+        with suppress(InvalidCommand):
+            take(self, *command)
+
+    with _replaced(Delaying, "takes", unless_one_waits), _replaced(Quotas, "take", without_a_word):
+        yield None
+
+
+@_mutant(2, "A delayed command stays in the changelog when it has been carried out.", draw=draw_tenants)
+def _delayed_commands_stay() -> Iterator[Any]:
+    with _replaced(Delaying, "_keep", lambda self, name, queue: self._queues.update({name: queue})):
         yield None
 
 

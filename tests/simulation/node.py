@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
+from support.counting import miscounted
 
 from light_scheduler.agents import DueTimer
 from light_scheduler.engine import FiringRules
@@ -32,6 +33,7 @@ from light_scheduler.lanes.staging import Staging
 from light_scheduler.model import TopicNames
 from light_scheduler.model.place import Place
 from light_scheduler.tables import MemoryStore
+from light_scheduler.tables.layout import CHECKPOINT_KEY
 from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
@@ -127,6 +129,7 @@ class Stores:
     def __call__(self, path: Path) -> Store:
         self.node.reach_at_once("0.open")
         memory = self.node.disk.stores.setdefault(path, MemoryStore())
+        self.node.check_counts(memory)
         return Store(self.node, path, memory)
 
     def destroy(self, path: Path) -> None:
@@ -146,6 +149,7 @@ class Store:
     def write(self, changes: Any) -> None:
         self._node.reach_at_once("4.write begun")
         self._node.disk.write(self._path, changes)
+        self._node.check_counts(self._node.disk.stores[self._path])
         self._node.reach_at_once("4.write done")
 
     def load(self, changes: Any) -> None:
@@ -231,6 +235,9 @@ class KnownTopics:
     def forget_all(self) -> None:
         """Nothing changes."""
 
+    def forget(self, topics: set[str]) -> None:
+        """Nothing changes."""
+
     async def close(self) -> None:
         """There are no connections."""
 
@@ -266,6 +273,11 @@ class Node:
 
     def __repr__(self) -> str:
         return self.machine
+
+    def check_counts(self, store: MemoryStore) -> None:
+        """Note it if what a store counts is not what it has, unless it is being filled."""
+        if store.get(CHECKPOINT_KEY) is not None and (wrong := miscounted(store)) is not None:
+            self.world.failure = f"{self.machine} counts wrongly: {wrong}"
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
@@ -410,6 +422,7 @@ class Node:
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
             self.world.new_token,
             tenants=self.world.tenants,
+            short_ways=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
             placements=self.placements if self.world.history.growth is not None else None,
         )
         lane = self.world.lane_type(context, self._services(tp), self._state_path(tp))

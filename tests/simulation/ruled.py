@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from light_scheduler.model.tenant_rules import NO_TENANTS, Tenant, TenantBook, TenantRules, TenantState
+from light_scheduler.model.tenant_rules import NO_TENANTS, OverRate, Tenant, TenantBook, TenantRules, TenantState
 
 TENANTS = {"c1": "acme", "c2": "acme", "d1": "zeta", "d2": "zeta", "d3": "zeta"}
 """Whose schedule it is, by id."""
@@ -24,6 +24,8 @@ class Change(NamedTuple):
     max_pending: int | None = None
     partition: int | None = None
     """Of its target, for whatever it schedules."""
+    delayed_above: float | None = None
+    """Commands a second; those above are delayed."""
 
     @property
     def is_stopped(self) -> bool:
@@ -101,6 +103,8 @@ def _tenant(change: Change) -> Tenant:
         max_payload_bytes=change.max_payload,
         max_pending=change.max_pending,
         distribution=None if change.partition is None else f"partition:{change.partition}",
+        commands_per_second=change.delayed_above,
+        over_rate=None if change.delayed_above is None else OverRate.DELAY,
     )
     return Tenant(name=change.tenant, rules=rules, state=TenantState(change.state))
 
@@ -122,6 +126,7 @@ def draw_changes(random: Random, target: str) -> tuple[Change, ...]:
                 random.choice((None, None, 1)),
                 random.choice((None, None, 0, 1, 2, 5)),
                 random.choice((None, 0, 1)),
+                random.choice((None, 1.0, 4.0)),
             )
         )
     return tuple(changes)

@@ -23,7 +23,8 @@ from aiokafka.errors import (
 )
 
 from .kafka import Log, Transaction
-from .model import Violation, header, json, to
+from .model import header, json, to
+from .violation import Violation
 
 ERRORS: tuple[type[KafkaError], ...] = (
     InvalidTxnState,

@@ -230,7 +230,7 @@ class Ledger:
             cycle.take(record)
         self._taken[lane] += len(commands)
         is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
-        self._removals[lane].advance(cycle.transaction, MOST)
+        self._removals[lane].advance(cycle.transaction, MOST, 1 << 30)
         due = overlay.due(now, MOST, 1 << 30)
         cycle.fire_due(due, {}, MOST, 1 << 30)
         cycle.answer({})

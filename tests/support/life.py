@@ -15,6 +15,7 @@ from light_scheduler.model import (
     ControlName,
     Entry,
     EventType,
+    ExtendCommand,
     Outcome,
     RescheduleCommand,
     ScheduleCommand,
@@ -94,6 +95,18 @@ class Life:
             recorded_at=at if recorded_at is None else recorded_at,
             on_past=on_past,
             bounds=Bounds(**bounds) if bounds else None,
+        )
+        return self.send(command, at)
+
+    def extend(
+        self, firing_due: int, at: int, attempt: int = 1, *, timeout: int | None = None, recorded_at: int | None = None
+    ) -> Decision:
+        command = ExtendCommand(
+            **self._source,
+            firing_due=firing_due,
+            attempt=attempt,
+            timeout=timeout,
+            recorded_at=at if recorded_at is None else recorded_at,
         )
         return self.send(command, at)
 

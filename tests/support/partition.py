@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.engine import CommandRates, FiringRules, Limits
+from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.caution import Work
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.handover import Sweep
 from light_scheduler.lanes.removal import Removal
-from light_scheduler.lanes.sweep import Sweep
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -99,8 +99,11 @@ class Partition:
         self.rates = CommandRates()
         self.lost_results = 0
         self.most_bulk = 1_000
+        self.most_bulk_bytes = 1 << 30
+        self.short_ways = True
         self.placements: Any = None
         self.sweep: Sweep | None = None
+        self.fair = FairQueue()
 
     @property
     def context(self) -> LaneContext:
@@ -115,6 +118,7 @@ class Partition:
             secret=lambda: SECRET,
             rates=self.rates,
             tenants=self.tenants,
+            short_ways=self.short_ways,
             placements=self.placements,
         )
 
@@ -140,10 +144,11 @@ class Partition:
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
         cycle = Cycle(self.context, overlay, batches, now, condemned)
+        cycle.take_delayed(limit, self.fair)
         cycle.take_all([*reversed(commands)])
         cycle.advance_bulk(self.most_bulk, 1 << 30)
         if removal is not None:
-            removal.advance(cycle.transaction, self.most_bulk)
+            removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
         cycle.fire_due(due, refusals or {}, limit, 1 << 30, waits=waits)
         self.lost_results = cycle.answer({}, holding)

@@ -191,7 +191,10 @@ SOURCES = ("light_scheduler", "agents", "tables", "tests", "benchmarks", "script
 
 
 class TestArchitecture:
-    text = FENCE.sub("", read(ROOT / "docs" / "architecture.md"))
+    """Of the page on architecture and the pages on its details."""
+
+    pages = (ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs").glob("design-*.md")))
+    text = "\n".join(FENCE.sub("", read(page)) for page in pages)
 
     def test_every_package_has_a_row(self) -> None:
         packages = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["setuptools"]["packages"]
@@ -225,3 +228,9 @@ def test_every_link_within_the_project_leads_somewhere(path: Path) -> None:
         target = (path.parent / file).resolve() if file else path
         assert target.exists(), link
         assert not anchor or anchor in headings(read(target)), link
+
+
+def test_every_example_is_on_its_page() -> None:
+    examples = [path for path in (ROOT / "examples").glob("*/*.*") if path.suffix != ".pyc"]
+    linked = LINK.findall(read(ROOT / "docs" / "examples.md"))
+    assert [path.name for path in examples if f"../{path.relative_to(ROOT)}" not in linked] == []

@@ -35,7 +35,7 @@ class Proxies:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != _READY:
             self.close()
-            raise OSError("the proxy did not start: are its ports free?")
+            raise OSError("the proxy did not start: check that its ports are free")
 
     def order(self, word: str, number: int) -> None:
         """Say `cut`, `stall` or `heal` to one of the proxies."""

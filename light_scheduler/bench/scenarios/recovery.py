@@ -141,7 +141,7 @@ def _await(worker: WorkerProcess, is_so: Callable[[InfoDocument], bool]) -> None
     deadline = time.monotonic() + _WARM_S
     while (seen := info_of(worker)) is None or not is_so(seen):
         if worker.return_code is not None or time.monotonic() > deadline:
-            raise SchedulerError(f"the other worker did not come so far. {worker.log_end()}")
+            raise SchedulerError(f"the other worker did not get ready in time. {worker.log_end()}")
         time.sleep(INTERVAL_S)
 
 

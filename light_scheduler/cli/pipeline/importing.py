@@ -51,8 +51,9 @@ def command(
     """Restore the schedules of TABLE, which `export` wrote. They fire at the same instants, with the same content.
 
     The state of a series is kept: its sequence, its attempt, whether it is paused, and which firings wait for their
-    completion. Before you import, stop the workers of the application, and create its topics with as many partitions as
-    before. Without --replace, an application that has schedules is refused.
+    completion. Before you import, stop the workers of the application, and create its topics. They may have another
+    number of partitions than before: each schedule goes to the partition of its key. Without --replace, an application
+    that has schedules is refused.
     """
 
     mapped = _mapped(topics)
@@ -60,12 +61,14 @@ def command(
     def job(spark: SparkSession, progress: Progress) -> ImportSummary:
         from light_scheduler.engine.limits import Limits
         from light_scheduler.pipeline.importing import ImportOptions, main
+        from light_scheduler.wire import dialect_named
 
         options = ImportOptions(
             table=table,
             cluster=cluster_of(settings, client),
             app_id=settings.app_id,
             commands_topics=tuple(topic.name for topic in settings.inputs),
+            keyed_topics=frozenset(topic.name for topic in settings.inputs if dialect_named(topic.dialect).forwards),
             limits=Limits(
                 settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
             ),

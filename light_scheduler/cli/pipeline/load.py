@@ -50,6 +50,11 @@ Examples:
     show_default=True,
     help="Name of this load. Rows already sent under the same name are skipped.",
 )
+@click.option(
+    "--send-past",
+    is_flag=True,
+    help="Send one-shots whose time has passed even if another state of their file was loaded before.",
+)
 @click.option("--dry-run", is_flag=True, help="Check all rows, and send nothing.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
 def command(
@@ -63,6 +68,7 @@ def command(
     ignored: tuple[str, ...],
     reading: tuple[tuple[str, str], ...],
     name: str,
+    send_past: bool,
     dry_run: bool,
 ) -> None:
     """Load schedules from the files or the folder TABLE. Each row is sent once, also if you run the job again.
@@ -89,6 +95,7 @@ def command(
                 settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
             ),
             name=name,
+            sends_past=send_past,
             dry_run=dry_run,
         )
         return main(spark, options, progress)

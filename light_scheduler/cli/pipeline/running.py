@@ -35,7 +35,7 @@ Run = Callable[..., None]
 
 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Loss): ")
-_JARS = {
+_ADVICE = {
     # The last is what Python says of any class of Java's that is not there; only Delta's are named in Python.
     re.compile(
         r"(ClassNotFound|NoClassDefFound|catalog plugin class).*delta|data source: delta|'JavaPackage' object"
@@ -47,8 +47,12 @@ _JARS = {
         "Spark does not find the file system of s3a://: give the jars of hadoop-aws, of the version of Spark's Hadoop, "
         "with --jar, or to spark-submit with --packages org.apache.hadoop:hadoop-aws:VERSION"
     ),
+    re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST"): (
+        "a file of the table is gone: it changed while it was read, or VACUUM of Delta Lake has deleted the version "
+        "that the job needs. Run the job again; load such a Delta table under another --name, which sends all rows"
+    ),
 }
-"""What to do about classes that are not found, by how Java says so."""
+"""What to do about what is not found, by how Java says so."""
 
 
 class Pairs(click.ParamType):
@@ -158,10 +162,10 @@ def cluster_of(settings: Settings, client: Mapping[str, str]) -> Cluster:
 
 def reason_of(error: Exception) -> str:
     """Return what failed, of an error that brings the tracebacks of Python workers and Java with it: the last line that
-    names an error in Python, else what Java raised, else the first line. Says what to do about jars that are missing.
+    names an error in Python, else what Java raised, else the first line. Says what to do about what is missing.
     """
     text = str(error)
-    for missing, advice in _JARS.items():
+    for missing, advice in _ADVICE.items():
         if missing.search(text):
             return advice
     lines = [line.strip() for line in text.splitlines() if line.strip()]

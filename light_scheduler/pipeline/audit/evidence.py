@@ -33,6 +33,7 @@ from light_scheduler.model import (
     ControlCommand,
     DeadLetterCause,
     Entry,
+    ExtendCommand,
     Headers,
     RescheduleCommand,
     ScheduleCommand,
@@ -65,7 +66,14 @@ LONGEST_ID = 10_000
 """Characters of an id that history repeats; longer ones stand there as none."""
 
 _DIGEST = "digest"
-_FORMS: tuple[type[Any], ...] = (ScheduleCommand, ControlCommand, RescheduleCommand, CompleteCommand, Refused)
+_FORMS: tuple[type[Any], ...] = (
+    ScheduleCommand,
+    ControlCommand,
+    RescheduleCommand,
+    CompleteCommand,
+    Refused,
+    ExtendCommand,
+)
 _encode = msgspec.msgpack.Encoder().encode
 _decoders = tuple(msgspec.msgpack.Decoder(form).decode for form in _FORMS)
 _replace = msgspec.structs.replace

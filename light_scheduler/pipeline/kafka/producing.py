@@ -26,7 +26,7 @@ def check_columns(schema: StructType, topic: str | None) -> None:
     if "value" not in names:
         raise ValueError("a column value (binary or string) is required")
     if unknown := sorted(names - set(COLUMNS)):
-        raise ValueError(f"column {unknown[0]} has no meaning here; there are {', '.join(COLUMNS)}")
+        raise ValueError(f"column {unknown[0]} is not known; use {', '.join(COLUMNS)}")
     if topic is None and "topic" not in names:
         raise ValueError("give the option topic or a column topic: where rows go")
 

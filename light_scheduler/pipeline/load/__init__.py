@@ -8,8 +8,10 @@ adds nothing (see `task`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,6 +26,7 @@ from light_scheduler.pipeline.tables import located, read_table, write_table
 from light_scheduler.pipeline.topics import require_topic
 
 from .columns import check_constants, columns_of
+from .files import Guard
 from .marks import Marks, key_of
 from .records import RecordMaker
 from .task import COUNTS, PIECE_BYTES, REFUSED, LoadTask, report_schema
@@ -47,7 +50,8 @@ class LoadOptions:
 
     `refused` is the path of the table of rows that are refused, written as Parquet. `constants` are fields that are the
     same for all rows, `ignored` columns that mean nothing. Marks are kept in `marks_topic` under `name`: another one
-    loads again what has been loaded. With `dry_run` rows are validated only.
+    loads again what has been loaded. With `sends_past` one-shots whose time has passed are sent even if they may have
+    been sent before. With `dry_run` rows are validated only.
     """
 
     table: str
@@ -61,6 +65,7 @@ class LoadOptions:
     reading: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = NO_LIMITS
     name: str = "light-scheduler-load"
+    sends_past: bool = False
     dry_run: bool = False
 
 
@@ -121,7 +126,8 @@ def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT)
 def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
     table = read_table(spark, options.table, options.format, options.reading)
     schema = table.schema
-    if tuple(table.columns) == REFUSED:  # rows that an earlier load refused
+    is_refused = tuple(table.columns) == REFUSED  # by an earlier load: nothing of it was sent
+    if is_refused:
         table = table.select("content.*", "_metadata")
         schema = StructType(table.schema.fields[:-1])
     columns = columns_of(schema, options.constants, options.ignored)
@@ -129,23 +135,32 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
         raise JobError(f"{options.table} has no columns")
     maker = RecordMaker(columns, options.constants, options.limits)
     connection = None if options.dry_run else options.cluster.options()
-    task = LoadTask(maker, options.commands_topic, options.name, options.marks_topic, connection)
-    if options.format != "delta" or connection is None or _names_version(options.reading):
-        return _load_rows(options, task, schema, [table])
-    return _load_versions(
-        TableVersion.at(spark, located(spark, options.table), options.reading), options, task, schema, connection
+    task = LoadTask(
+        maker, options.commands_topic, options.name, options.marks_topic, connection, sends_past=options.sends_past
     )
+    if connection is None or is_refused:
+        return _load_rows(options, task, schema, [table])
+    marks = Marks(connection, options.marks_topic)
+    marks.read_on()
+    if options.format != "delta" or _names_version(options.reading):
+        guard = Guard.of(task.scope, _place(spark, options.table), table.inputFiles(), marks)
+        return _load_rows(options, task.guarding(guard), schema, [table])
+    client = WriteOptions.parse(connection).client
+    delta = TableVersion.at(spark, located(spark, options.table), options.reading)
+    return _load_versions(delta, options, task, schema, marks, client)
 
 
 def _load_versions(
-    delta: TableVersion, options: LoadOptions, task: LoadTask, schema: StructType, connection: Mapping[str, str]
+    delta: TableVersion,
+    options: LoadOptions,
+    task: LoadTask,
+    schema: StructType,
+    marks: Marks,
+    client: Mapping[str, Any],
 ) -> LoadSummary:
     """Load what is new in a Delta table since the version that is marked as loaded, and mark this one."""
-    client = WriteOptions.parse(connection).client
-    marks = Marks(connection, options.marks_topic)
-    marks.read_on()
     key = key_of("delta", *task.scope, delta.id)
-    mark = marks.get(key, TableMark) or TableMark()
+    mark = marks.get(key, TableMark) or _mark_before(delta, marks, task) or TableMark()
     summary = LoadSummary(0, 0, 0, 0, options.refused)
     # What a run has begun with is what the next one ends: between other versions, rows are cut into other batches.
     while mark.begun is not None or mark.loaded != delta.version:
@@ -153,13 +168,23 @@ def _load_versions(
             mark = TableMark(mark.loaded, delta.version)
             marks.write(client, key, mark)
         assert mark.begun is not None
-        loaded = _load_rows(options, task, schema, delta.between(mark.loaded, mark.begun), to_add=summary.refused > 0)
+        parts = delta.between(mark.loaded, mark.begun)
+        guard = Guard.of(task.scope, delta.path, [file for part in parts for file in part.inputFiles()], marks)
+        if mark.loaded is not None:  # versions tell that all of it is new
+            guard = guard._replace(has_lost=False)
+        loaded = _load_rows(options, task.guarding(guard), schema, parts, to_add=summary.refused > 0)
         summary = summary.plus(loaded)
         if loaded.refused and options.refused is None:  # to be looked at by a run with a table for them
             break
         mark = TableMark(loaded=mark.begun)
         marks.write(client, key, mark)
     return summary
+
+
+def _mark_before(delta: TableVersion, marks: Marks, task: LoadTask) -> TableMark | None:
+    """Return how far a table was loaded before it was replaced."""
+    found = (marks.get(key_of("delta", *task.scope, id), TableMark) for id in delta.earlier_ids())
+    return next((mark for mark in found if mark is not None), None)
 
 
 def _load_rows(
@@ -196,6 +221,13 @@ def _repeated(report: DataFrame) -> int:
     return int(found["repeated"])
 
 
+def _place(spark: SparkSession, path: str) -> str:
+    """Return a whole path, where it is known what a relative one is relative to."""
+    with suppress(JobError):
+        return located(spark, path)
+    return path
+
+
 def _names_version(reading: Mapping[str, str]) -> bool:
     """Tell whether a version of the table is asked for, so that there is no question what is new."""
     return not {"versionasof", "timestampasof"}.isdisjoint(name.lower() for name in reading)
@@ -208,6 +240,8 @@ def _placed(table: DataFrame, fields: list[StructField]) -> DataFrame:
         *(F.col(f"`{one.name}`") if one.name in there else _nothing(one) for one in fields),
         F.col("_metadata.file_path").alias("_file"),
         F.col("_metadata.file_block_start").alias("_block"),
+        F.col("_metadata.file_size").alias("_size"),
+        F.unix_millis("_metadata.file_modification_time").alias("_modified"),
     )
 
 

@@ -1,8 +1,8 @@
 """What has been loaded, for good: marks in a compacted topic, written in the transaction that sends the rows.
 
     key    the first 16 bytes of a SHA-256 of what is marked
-    value  JSON; of a batch of rows {"at": 1767225600000, "rows": 20000}, `at` being when they were judged; of a Delta
-           table see `versions`
+    value  JSON; of a batch of rows {"at": 1767225600000, "rows": 20000, "held": false}, `at` being when they were
+           judged, `held` whether some were held back; of a file see `files`; of a Delta table see `versions`
 
 A compacted topic keeps the last record of a key for ever. It has one partition.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,10 +40,14 @@ def key_of(*content: Any) -> bytes:
 
 
 class BatchMark(msgspec.Struct, frozen=True):
-    """A batch of rows that was sent. `at` (UTC epoch ms) is the instant by which its rows were judged."""
+    """A batch of rows that was sent. `at` (UTC epoch ms) is the instant by which its rows were judged.
+
+    `held`: those whose time had passed by then were not sent.
+    """
 
     at: int
     rows: int
+    held: bool = False
 
 
 class Marks:
@@ -79,6 +83,12 @@ class Marks:
         value = self._values.get(key)
         return None if value is None else msgspec.json.decode(value, type=type)
 
+    def all_of(self, type: type[T]) -> Iterator[T]:
+        """Yield all marks of a type, which has fields that others lack."""
+        for value in self._values.values():
+            with suppress(msgspec.ValidationError):
+                yield msgspec.json.decode(value, type=type)
+
     def note(self, key: bytes, value: bytes) -> None:
         """Know a mark that was written here."""
         self._values[key] = value
@@ -107,18 +117,21 @@ class MarkingProducer:
         self.marks.read_on()
 
     @contextmanager
-    def transaction(self, key: bytes, value: bytes) -> Iterator[Sender]:
-        """Commit what is delivered inside together with a mark, or abort both if an error leaves the block."""
+    def transaction(self, marks: Mapping[bytes, msgspec.Struct]) -> Iterator[Sender]:
+        """Commit what is delivered inside together with marks, or abort both if an error leaves the block."""
+        values = {key: msgspec.json.encode(mark) for key, mark in marks.items()}
         self._producer.begin_transaction()
         try:
             delivery = Sender(self._producer)
             yield delivery
             delivery.finish()
             # Last, since whoever reads marks waits for each that is not decided.
-            delivery.send(self._topic, key, value, partition=0)
+            for key, value in values.items():
+                delivery.send(self._topic, key, value, partition=0)
             delivery.finish()
             self._producer.commit_transaction(TIMEOUT_S)
         except BaseException:
             self._producer.abort_transaction(TIMEOUT_S)
             raise
-        self.marks.note(key, value)
+        for key, value in values.items():
+            self.marks.note(key, value)

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from light_scheduler.engine.commands import decide
 from light_scheduler.engine.limits import Limits
-from light_scheduler.engine.plain import plain_entry
+from light_scheduler.engine.plain import plain_id
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import DEFAULT_TENANT, Headers
+from light_scheduler.model import DEFAULT_TENANT, Headers, Once
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.ids import derived_id
 from light_scheduler.wire.native import NATIVE, header_name
@@ -24,6 +24,7 @@ from light_scheduler.wire.time_rule import TRIGGERS
 from .columns import Cell, Column, Rows, good, read_rows
 
 _ID, _TENANT = header_name("id"), header_name("tenant")
+_AFTER = header_name("after")
 _SCHEDULE = (header_name("command"), b"schedule")
 _TRIGGERS = {header_name(field) for field in TRIGGERS}
 
@@ -40,10 +41,17 @@ class Record(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a row is not a command: the column at fault, and what is wrong with it."""
+    """Why a row is not sent: the column at fault, and what is wrong with it. `held`: it may have been sent before."""
 
     field: str
     reason: str
+    held: bool = False
+
+
+_PASSED = (
+    "its time has passed, and another state of its file or table was loaded before, so it may have been delivered: "
+    "to send it all the same, use --send-past"
+)
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,11 @@ class RecordMaker:
         """Return the rows of a batch, to make records of."""
         return read_rows(batch, self.columns)
 
-    def make(self, rows: Rows, now: int) -> Iterator[Record | Refusal]:
-        """Yield what each row comes to, were it decided at an instant (UTC epoch ms)."""
+    def make(self, rows: Rows, now: int, *, holds_past: bool = False) -> Iterator[Record | Refusal]:
+        """Yield what each row comes to, were it decided at an instant (UTC epoch ms).
+
+        With `holds_past` one-shots are refused that are due by then, or so long after it.
+        """
         names = [name for name, _ in rows.fields]
         cells = zip(*(cells for _, cells in rows.fields), strict=True) if names else iter([()] * len(rows.keys))
         common = [(header_name(field), text.encode()) for field, text in self.constants.items()]
@@ -70,17 +81,22 @@ class RecordMaker:
                 yield timeless
                 continue
             try:
-                record = _record(key, payload, user, control, now)
-                short = _without_id(record)
-                plain = NATIVE.plain(short)
-                if plain is not None and plain_entry(short, plain, now, self.limits) is not None:
-                    record = short
-                else:
-                    decide(NATIVE.decode(record), None, now, self.limits)
+                record, due = self._decided(_record(key, payload, user, control, now), now)
             except InvalidCommand as error:
                 yield Refusal(error.field.removeprefix(CONTROL_PREFIX), error.reason)
-            else:
-                yield record
+                continue
+            passed = _passed(control, due, now) if holds_past else None
+            yield record if passed is None else Refusal(passed, _PASSED, held=True)
+
+    def _decided(self, record: Record, now: int) -> tuple[Record, int | None]:
+        """Return a record as it is sent, and when it is due if it is a one-shot. Raises InvalidCommand."""
+        short = _without_id(record)
+        plain = NATIVE.plain(short)
+        if plain is not None and plain_id(short, plain, self.limits) is not None:
+            return short, plain[0]
+        entry = decide(NATIVE.decode(record), None, now, self.limits).entry
+        is_one_shot = entry is not None and isinstance(entry.schedule.trigger, Once)
+        return record, entry.progress.due if entry is not None and is_one_shot else None
 
     @cached_property
     def _refusal_without_time(self) -> Refusal | None:
@@ -90,6 +106,15 @@ class RecordMaker:
             return None
         which = f"{', '.join(times)} are all null" if len(times) > 1 else "is null"
         return Refusal(times[0], f"{which}: give a time, or `after` 0 to deliver at once")
+
+
+def _passed(control: list[tuple[str, Cell]], due: int | None, now: int) -> str | None:
+    """Return the column for which a one-shot that was sent before may have been delivered; None: it was not."""
+    if due is None:
+        return None
+    if any(name == _AFTER for name, _ in control):
+        return "after"
+    return "at" if due <= now else None
 
 
 def identity_digest(record: Record) -> int:

@@ -12,27 +12,30 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.pipeline.kafka.options import WriteOptions
 
 from .columns import Rows
-from .marks import BatchMark, MarkingProducer, key_of
+from .files import FileMark, Guard, path_digest
+from .marks import BatchMark, MarkingProducer, T, key_of
 from .records import Record, RecordMaker, Refusal, identity_digest
 
 PIECE_BYTES = 32 << 20
 """Another size makes other batches, whose marks nobody has: a load that was begun would begin again."""
 
-PLACE = ("_file", "_block")
-"""Columns that say which piece a row is from: the file's path, and where in it the piece begins."""
+PLACE = ("_file", "_block", "_size", "_modified")
+"""Columns that say which piece a row is from: the file's path, where in it the piece begins, and the file's size and
+time of modification (UTC epoch ms).
+"""
 
 REFUSED = ("file", "block", "row", "field", "reason", "content")
 """Columns of the table of refused rows. `row` counts from 1 within its piece; `content` is the row, with its types."""
@@ -60,6 +63,8 @@ class Piece(NamedTuple):
 
     file: str
     block: int
+    size: int
+    modified: int
 
     @property
     def name(self) -> str:
@@ -71,7 +76,7 @@ class LoadTask:
     """What each task does; goes to it by pickle. Without `connection` rows are validated only.
 
     `name` is what the marks are kept under, in `marks_topic`. `connection` has the cluster as options of a Kafka
-    format.
+    format. `guard` knows which files were sent before; None: none was. With `sends_past` that makes no difference.
     """
 
     maker: RecordMaker
@@ -79,6 +84,12 @@ class LoadTask:
     name: str
     marks_topic: str
     connection: Mapping[str, str] | None
+    guard: Guard | None = None
+    sends_past: bool = False
+
+    def guarding(self, guard: Guard | None) -> LoadTask:
+        """Return the task with another guard."""
+        return replace(self, guard=guard)
 
     @property
     def scope(self) -> tuple[Any, ...]:
@@ -113,6 +124,9 @@ class _Loader:
             client = WriteOptions.parse({**task.connection, "topic": task.topic}).client
             name = f"{task.name}-{task.topic}-{piece.name}"
             self._producer = MarkingProducer(client, name, task.connection, task.marks_topic)
+        self._file = None if task.guard is None else task.guard.mark(piece.file, piece.size, piece.modified)
+        self._sends_past = task.sends_past or task.guard is None
+        self._file_key = key_of("file", *task.scope, path_digest(piece.file))
         self._row = 0
         self._now = SystemClock().now()
 
@@ -121,24 +135,53 @@ class _Loader:
         start, self._row = self._row, self._row + batch.num_rows
         rows = self._task.maker.read(batch)
         key = batch_key(self._task, rows)
-        mark = self._mark(key)
+        mark = self._mark(key, BatchMark)
         # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
         now = self._now if mark is None else mark.at
-        made = list(self._task.maker.make(rows, now))
-        new = [] if mark is not None else [one for one in made if isinstance(one, Record)]
-        if self._producer is not None and mark is None:
-            value = msgspec.json.encode(BatchMark(now, len(made)))
-            with self._producer.transaction(key, value) as delivery:
-                for record in new:
-                    delivery.send(self._task.topic, record.key, record.value, record.headers)
+        may_repeat = self._may_repeat() if mark is None else mark.held
+        made = list(self._task.maker.make(rows, now, holds_past=may_repeat and not self._sends_past))
+        if mark is None:
+            new = [one for one in made if isinstance(one, Record)]
+        else:
+            new = self._held(rows, now, made) if may_repeat and self._sends_past else []
+        marks: dict[bytes, Struct] = {}
+        if self._file is not None and self._mark(self._file_key, FileMark) is None:
+            marks[self._file_key] = self._file
+        if mark is None or new:
+            is_held = any(isinstance(one, Refusal) and one.held for one in made)
+            marks[key] = BatchMark(now, len(made), is_held)
+        self._write(new, marks)
         return self._report(batch, start, made, len(new))
 
-    def _mark(self, key: bytes) -> BatchMark | None:
-        return None if self._producer is None else self._producer.marks.get(key, BatchMark)
+    def _may_repeat(self) -> bool:
+        """Tell whether rows of a batch that has no mark may have been sent."""
+        if self._file is None:
+            return False
+        before = self._mark(self._file_key, FileMark)
+        return self._file.held if before is None else before.holds_back(self._file)
+
+    def _held(self, rows: Rows, now: int, made: list[Record | Refusal]) -> list[Record]:
+        """Return the records of rows that were held back when their batch was sent."""
+        before = self._task.maker.make(rows, now, holds_past=True)
+        return [
+            one
+            for one, then in zip(made, before, strict=True)
+            if isinstance(one, Record) and isinstance(then, Refusal) and then.held
+        ]
+
+    def _write(self, records: list[Record], marks: Mapping[bytes, Struct]) -> None:
+        if self._producer is None or not marks:
+            return
+        with self._producer.transaction(marks) as delivery:
+            for record in records:
+                delivery.send(self._task.topic, record.key, record.value, record.headers)
+
+    def _mark(self, key: bytes, type: type[T]) -> T | None:
+        return None if self._producer is None else self._producer.marks.get(key, type)
 
     def _report(self, batch: pa.RecordBatch, start: int, made: list[Record | Refusal], sent: int) -> pa.RecordBatch:
         refused = [(number, one) for number, one in enumerate(made) if isinstance(one, Refusal)]
-        place = self._piece._asdict()
+        place = {"file": self._piece.file, "block": self._piece.block}
         lines: list[dict[str, Any]] = [
             {**place, "row": start + number + 1, "field": refusal.field, "reason": refusal.reason}
             for number, refusal in refused

@@ -29,6 +29,7 @@ from light_scheduler.errors import JobError
 from light_scheduler.pipeline.tables import read_table
 
 _COMMIT = "add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean>"
+_METADATA = "metaData struct<id:string>"
 _TO_THE_MICROSECOND = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
@@ -48,7 +49,7 @@ class TableMark(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at a path as it is at a version; `id` stays the same as long as the table exists."""
+    """A table at a path as it is at a version; `id` stays the same until the table is replaced or dropped."""
 
     spark: SparkSession
     path: str
@@ -67,6 +68,18 @@ class TableVersion:
         assert detail is not None, "a table has details"
         assert last is not None, "a table has a version"
         return cls(spark, path, options, detail["id"], last["version"])
+
+    def earlier_ids(self) -> list[str]:
+        """Return the ids that the table had before `CREATE OR REPLACE TABLE`, the last one first.
+
+        A table that was replaced goes on with the log and the versions of its predecessor; one that was dropped and
+        created again begins anew.
+        """
+        reader = self.spark.read.schema(_METADATA).option("pathGlobFilter", "*.json")
+        changes = reader.json(f"{self.path.rstrip('/')}/_delta_log").where("metaData.id is not null")
+        rows = changes.select("metaData.id", F.col("_metadata.file_name").alias("commit")).collect()
+        ids = [row.id for row in sorted(rows, key=lambda row: str(row.commit), reverse=True)]
+        return [id for id in dict.fromkeys(ids) if id != self.id]
 
     def between(self, since: int | None, until: int) -> list[DataFrame]:
         """Return the rows that a version has and an earlier one had not, in parts; all of them if that one is None.

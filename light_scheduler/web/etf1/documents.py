@@ -36,7 +36,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """The first of the schedules that a search finds."""
 
-    found: Annotated[int, Meta(description="How many there are; `schedules` may be fewer.")]
+    found: Annotated[int, Meta(description="Total number. `schedules` can hold fewer.")]
     schedules: list[Found]
 
 

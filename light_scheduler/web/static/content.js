@@ -36,7 +36,7 @@ export function contentView(content) {
     replace(
       body,
       form === "text" && content?.text === undefined &&
-        h("p", { class: "note" }, "The bytes are not UTF-8: what cannot be read is shown as \ufffd."),
+        h("p", { class: "note" }, "The bytes are not UTF-8: unreadable ones are shown as \ufffd."),
       userLines(part.text),
       rest && h("p", {}, `${rest}. `, button("Show all", () => show(form, Infinity))),
     );

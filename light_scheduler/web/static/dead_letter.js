@@ -80,7 +80,7 @@ async function sendAgain(path, letter, answers) {
   const goes = letter.kind === "firing"
     ? "The message goes to its target topic."
     : "The command goes to its commands topic.";
-  const once = "Nothing marks a letter as sent again: each time sends it once more.";
+  const once = "Nothing marks a letter as sent again: each click sends it once more.";
   if (!await ask("Send this letter again?", [h("p", {}, goes), h("p", {}, once)], { yes: "Send again" })) return;
   try {
     /** @type {{ topic: string, partition: number, offset: number }} */

@@ -1,5 +1,5 @@
 /**
- * The dead letters: rejected commands, and firings that were set aside.
+ * The dead letters: rejected commands, and firings that could not be delivered.
  * @module
  */
 

@@ -25,12 +25,12 @@ const WORKERS = [
 /** What has gone wrong, each with its name and what it means. */
 const INCIDENTS = /** @type {const} */ ([
   ["restarts", "Restarts", "A lane started again after a failure."],
-  ["rebuilds", "Rebuilds", "A local copy was thrown away and built anew."],
-  ["jumps", "Input jumps", "Commands were not read on where reading had stopped, since the log had changed."],
+  ["rebuilds", "Rebuilds", "A local copy was deleted and rebuilt."],
+  ["jumps", "Input jumps", "Reading could not continue at its position, because the log had changed."],
   ["expired_commands", "Expired commands", "Commands were deleted from their topic before they were read."],
   ["expired", "Expired firings", "Firings were not delivered because their time to live was over."],
   ["lost_results", "Lost results", "A reply topic could not take an answer."],
-  ["dead_letters", "Dead letters", "Commands and firings were set aside."],
+  ["dead_letters", "Dead letters", "Commands and firings became dead letters."],
 ]);
 
 /**

@@ -15,6 +15,7 @@ import { partitions } from "./partitions.js";
 import { applyTheme, setTheme, setTimeMode, theme, THEMES, TIME_MODES, timeMode } from "./preferences.js";
 import { schedule } from "./schedule.js";
 import { schedules } from "./schedules.js";
+import { upcoming } from "./upcoming.js";
 import { address, choice, empty, failure, loading } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
@@ -26,6 +27,7 @@ const VIEWS = {
   overview,
   schedules,
   schedule,
+  upcoming,
   new: newSchedule,
   partitions,
   "dead-letters": deadLetters,
@@ -38,6 +40,7 @@ const VIEWS = {
 const NAVIGATION = [
   { view: "overview", name: "Overview", allTenants: true },
   { view: "schedules", name: "Schedules" },
+  { view: "upcoming", name: "Upcoming" },
   { view: "partitions", name: "Partitions", allTenants: true },
   { view: "dead-letters", name: "Dead letters" },
   { view: "delays", name: "Delay rules", allTenants: true },

@@ -10,7 +10,7 @@ import { mayWrite } from "./definition.js";
 import { h, replace } from "./elements.js";
 import { count, duration, trigger } from "./format.js";
 import { timeMode } from "./preferences.js";
-import { previewOf } from "./upcoming.js";
+import { previewOf } from "./next_firings.js";
 import { address, badge, empty, exactInstant, facts, failure, instant, loading, table, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
@@ -70,7 +70,7 @@ async function showDefinition(element, tenant, id, { identity, signal }, actions
     const isGone = error instanceof ApiError && error.status === 404;
     replace(
       element,
-      isGone ? empty("It is not pending: it was delivered or cancelled, or never was.") : failure(error),
+      isGone ? empty("It is not pending: it was delivered or cancelled, or it never existed.") : failure(error),
     );
   }
 }

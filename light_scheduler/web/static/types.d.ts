@@ -256,3 +256,12 @@ export interface View {
 
 /** What an element can be given as content. */
 export type Child = Node | string | number | null | undefined | false | Child[];
+
+/** How many schedules of a tenant are due when. */
+export interface Upcoming {
+  by: "minute" | "hour" | "day";
+  due_from: number;
+  due_to: number;
+  counts: { due_from: number; target_topic: string; state: string; count: number }[];
+  pending: { target_topic: string; state: string; count: number }[];
+}

@@ -56,9 +56,7 @@ export function userLines(text) {
  */
 function marked(text, lines) {
   return pieces(text, { lines }).map((piece) =>
-    piece.hidden
-      ? h("span", { class: "hidden-character", title: "A character that cannot be seen" }, piece.text)
-      : piece.text
+    piece.hidden ? h("span", { class: "hidden-character", title: "An invisible character" }, piece.text) : piece.text
   );
 }
 

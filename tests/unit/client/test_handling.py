@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from light_scheduler.client import Firing, attempt_of
-from light_scheduler.client.handling import HandlingRules, handle
+from light_scheduler.client.handling import Handler, HandlingRules, handle
+from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import EventType
 from light_scheduler.testing import InMemoryScheduler
 
@@ -37,6 +40,66 @@ async def test_a_firing_that_was_processed_is_completed(scheduler: InMemorySched
     await scheduler.advance(hours=1)
     assert len(scheduler.firings) == 1
     assert EventType.COMPLETED in [event.event for event in scheduler.history]
+
+
+@pytest.mark.parametrize("process", [works, fails])
+async def test_a_firing_is_extended_while_it_is_processed_and_not_after_it(
+    scheduler: InMemoryScheduler, process: Handler
+) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=1)
+    extend, beats = scheduler.extend, asyncio.Queue[None]()
+
+    async def counted(*arguments: Any, **options: Any) -> Any:
+        receipt = await extend(*arguments, **options)
+        beats.put_nowait(None)
+        return receipt
+
+    scheduler.extend = counted  # type: ignore[method-assign]
+
+    async def takes_long(firing: Firing) -> None:
+        for _ in range(5):
+            while not beats.empty():
+                beats.get_nowait()
+            await asyncio.wait_for(beats.get(), 30)
+            await scheduler.advance(seconds=50)
+            assert len(scheduler.firings) == 1
+        await process(firing)
+
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True, heartbeat="1ms"), takes_long)
+    while not beats.empty():
+        beats.get_nowait()
+    await scheduler.advance(seconds=1)
+    assert len(scheduler.firings) == (1 if process is works else 2)
+    assert beats.empty()
+
+
+async def test_a_heartbeat_that_cannot_be_sent_does_not_end_the_work(
+    scheduler: InMemoryScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=1)
+    failed = asyncio.Event()
+
+    async def failing(*_: Any, **__: Any) -> Any:
+        failed.set()
+        raise BrokerError("gone")
+
+    scheduler.extend = failing  # type: ignore[method-assign]
+
+    async def takes_long(_: Firing) -> None:
+        await asyncio.wait_for(failed.wait(), 30)
+
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True, heartbeat="1ms"), takes_long)
+    assert "could not be extended: gone" in caplog.text
+    await scheduler.advance(hours=1)
+    assert len(scheduler.firings) == 1
+
+
+@pytest.mark.parametrize(("completes", "heartbeat"), [(False, "5s"), (True, "0"), (True, "soon"), (True, "-1s")])
+def test_a_heartbeat_is_a_duration_of_what_is_completed(completes: bool, heartbeat: str) -> None:
+    with pytest.raises(InvalidCommand, match="heartbeat"):
+        HandlingRules(completes=completes, heartbeat=heartbeat)
 
 
 async def test_a_firing_that_failed_comes_again_from_the_scheduler(scheduler: InMemoryScheduler) -> None:

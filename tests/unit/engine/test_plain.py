@@ -9,12 +9,13 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from support.foreign import FOREIGN, etf1_headers, karafka_headers, skyuk_avro, skyuk_json
 
-from light_scheduler.engine import Limits, decide, plain_entry
+from light_scheduler.engine import Limits, decide, plain_id
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Entry, EventType, Headers, Outcome
 from light_scheduler.wire.dialect import Dialect
 from light_scheduler.wire.dialects.named import dialect_named
 from light_scheduler.wire.native import NATIVE
+from light_scheduler.wire.plain import IDENTITY, new_state
 from light_scheduler.wire.state import encode_entry, identity_of
 
 AT = 1_767_225_600_000
@@ -57,15 +58,19 @@ def record_of(key: bytes | None, value: bytes | None, headers: Headers, offset: 
     return ConsumerRecord("commands", 3, offset, AT, 0, key, value, None, -1, -1, tuple(headers))
 
 
-def short(record: ConsumerRecord, now: int, dialect: Dialect = NATIVE) -> tuple[bytes, Entry] | None:
-    """Return what the short way makes of a command, if it takes it."""
+def short(
+    record: ConsumerRecord, now: int, dialect: Dialect = NATIVE, limits: Limits = LIMITS
+) -> tuple[str, bytes] | None:
+    """Return the id and the state record that the short way makes of a command, if it takes it."""
     try:
         given = dialect.plain(record)
     except InvalidCommand as error:
         with pytest.raises(InvalidCommand, match=re.escape(str(error))):
             dialect.decode(record)
         return None
-    return None if given is None else plain_entry(record, given, now, LIMITS)
+    if given is None or (id := plain_id(record, given, limits)) is None:
+        return None
+    return id, new_state(record, id, given, now)
 
 
 def general(record: ConsumerRecord, now: int, dialect: Dialect = NATIVE) -> Entry | None:
@@ -90,12 +95,10 @@ def test_a_plain_command_is_decided_as_the_general_way_decides_it(
     plain = short(record, AT + 7)
     event("plain" if plain is not None else "not plain")
     if plain is not None:
-        name, entry = plain
         expected = general(record, AT + 7)
         assert expected is not None
-        assert name == identity_of(expected)
-        assert entry == expected
-        assert encode_entry(entry) == encode_entry(expected)
+        assert plain == (expected.schedule.id, encode_entry(expected))
+        assert identity_of(expected) == IDENTITY + (key or b"")
 
 
 def test_a_new_schedule_of_an_instant_and_a_target_is_plain() -> None:
@@ -103,7 +106,7 @@ def test_a_new_schedule_of_an_instant_and_a_target_is_plain() -> None:
     record = record_of(b"a", b"payload", [*PLAIN, *user])
     expected = general(record, AT)
     assert expected is not None
-    assert short(record, AT) == (identity_of(expected), expected)
+    assert short(record, AT) == ("a", encode_entry(expected))
 
 
 seconds = st.one_of(
@@ -155,8 +158,8 @@ def test_a_plain_command_of_another_scheduler_is_decided_as_the_general_way_deci
     if plain is not None:
         expected = general(record, AT + 7, dialect)
         assert expected is not None
-        assert plain == (identity_of(expected), expected)
-        assert encode_entry(plain[1]) == encode_entry(expected)
+        assert plain == (expected.schedule.id, encode_entry(expected))
+        assert identity_of(expected) == IDENTITY + (key or b"")
 
 
 @pytest.mark.parametrize("name", ["etf1", "karafka", "skyuk, JSON", "skyuk, Avro"])
@@ -164,9 +167,7 @@ def test_what_another_scheduler_s_producers_write_is_plain(name: str) -> None:
     dialect = dialect_named(FOREIGN[name].dialect)
     record = FOREIGN[name].schedule(AT + 1_000, b"payload", 42, AT)
     limits = Limits(100, 100)
-    given = dialect.plain(record)
-    assert given is not None
-    plain = plain_entry(record, given, AT, limits)
+    plain = short(record, AT, dialect, limits)
     expected = decide(dialect.decode(record), None, AT, limits).entry
     assert expected is not None
-    assert plain == (identity_of(expected), expected)
+    assert plain == (expected.schedule.id, encode_entry(expected))

@@ -77,6 +77,20 @@ def test_a_backlog_that_was_sent_slowly_is_carried_out_at_once() -> None:
     assert carried_out(rates, range(AT, AT + hour, 1_000), AT + 2 * hour) == 3_600
 
 
+def test_parts_of_a_rate_are_the_rate_to_a_twentieth_while_more_is_sent() -> None:
+    partitions, rate, sent_per_s, seconds = 12, 240.0, 500, 60
+    lanes = [CommandRates() for _ in range(partitions)]
+    taken = 0
+    for number in range(sent_per_s * seconds):
+        at = number * 1_000 // sent_per_s
+        lane = lanes[partition_for(b"order-%d" % number, partitions)]
+        taken += lane.take("shop", rate / partitions, at, at)
+        lane.commit()
+        lane.begin()
+    after_a_pause = rate  # of one second
+    assert 0.95 * rate * seconds <= taken <= rate * seconds + after_a_pause
+
+
 def test_timestamps_that_are_made_up_gain_nothing() -> None:
     rates = CommandRates()
     assert carried_out(rates, [AT + 60_000 * number for number in range(100)], AT) == 10

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from light_scheduler.kafka.rights import Right, acl_commands, worker_rights
+from support.least_rights import worker_rights
+
+from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.settings import load_settings
 
 

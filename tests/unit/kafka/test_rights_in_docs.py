@@ -1,19 +1,13 @@
-"""docs/security.md gives the rights that the code states: the ones that the tests on a real broker run under."""
+"""docs/security.md gives the rights that the tests on a real broker run with."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from support.least_rights import consumer_rights, pipeline_rights, producer_rights, worker_rights
 
-from light_scheduler.kafka.rights import (
-    Right,
-    acl_commands,
-    consumer_rights,
-    pipeline_rights,
-    producer_rights,
-    worker_rights,
-)
+from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.settings import Settings
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "security.md"

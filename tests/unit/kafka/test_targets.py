@@ -63,6 +63,17 @@ def targets(cluster: Cluster) -> Targets:
     return targets
 
 
+async def test_of_topics_only_those_that_are_forgotten_are_asked_about_again(
+    targets: Targets, cluster: Cluster
+) -> None:
+    await targets.resolve({"plain", "latest"})
+    targets.forget({"plain", "unheard-of"})
+    await targets.resolve({"latest"})
+    assert cluster.asked == 1
+    await targets.resolve({"plain", "latest"})
+    assert (cluster.asked, targets["plain"].partitions) == (2, 2)
+
+
 async def test_a_topic_is_known_by_partitions_size_and_what_it_does_with_records(targets: Targets) -> None:
     await targets.resolve({"plain", "latest", "missing"})
     assert targets["plain"][:3] == (2, 1_000, None)

@@ -608,6 +608,7 @@ async def test_a_firing_that_cannot_be_delivered_becomes_a_dead_letter_and_the_o
         None,
         payload,
         [("trace", b"\xff")],
+        target_partition=next((int(value or b"") for name, value in headers if name.endswith("partition")), None),
     )
     assert reason in letter.reason
     assert {record.key for record in partition.sent("reminders")} == {b"before", b"after"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, command, due_at, topic
 
-from light_scheduler.engine import plain_entry, take_turn
+from light_scheduler.engine import is_plain_turn, plain_id, take_turn
 from light_scheduler.errors import StateError
 from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
 from light_scheduler.model import DeadLetterCause, EventType, Headers, Outcome
@@ -35,6 +35,12 @@ def fails_for(id: str, error: BaseException, otherwise: Any) -> Any:
     return decide
 
 
+def break_turns(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Have the turn of one id raise an error, whichever way it goes."""
+    for module, decide in (("plain_firings.is_plain_turn", is_plain_turn), ("firings.take_turn", take_turn)):
+        monkeypatch.setattr(f"light_scheduler.lanes.{module}", fails_for("bad", error, decide))
+
+
 def schedules(*ids: str, due: int = AT) -> list[Any]:
     return [
         command(due_at(due), *TO_REMINDERS, key=id.encode(), offset=offset) for offset, id in enumerate(ids, start=42)
@@ -51,7 +57,7 @@ def delivered(partition: Partition) -> list[str]:
 async def test_a_command_that_cannot_be_carried_out_is_named(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("light_scheduler.lanes.commands.plain_entry", fails_for("bad", OWN_ERROR, plain_entry))
+    monkeypatch.setattr("light_scheduler.lanes.plain_commands.plain_id", fails_for("bad", OWN_ERROR, plain_id))
     with pytest.raises(WorkFailedError, match="command 43") as caught:
         await partition.run(*schedules("before", "bad", "after"))
     assert (caught.value.work, caught.value.__cause__) == (Work(Kind.COMMAND, 43), OWN_ERROR)
@@ -62,10 +68,10 @@ async def test_a_failure_of_the_worker_is_no_commands_or_firings_fault(
     partition: Partition, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     await partition.run(*schedules("bad"), now=AT - 1)
-    monkeypatch.setattr("light_scheduler.lanes.firings.take_turn", fails_for("bad", error, take_turn))
+    break_turns(monkeypatch, error)
     with pytest.raises(type(error)):
         await partition.run()
-    monkeypatch.setattr("light_scheduler.lanes.commands.plain_entry", fails_for("bad", error, plain_entry))
+    monkeypatch.setattr("light_scheduler.lanes.plain_commands.plain_id", fails_for("bad", error, plain_id))
     with pytest.raises(type(error)):
         await partition.run(*schedules("bad"))
 
@@ -96,11 +102,13 @@ async def test_a_condemned_command_is_a_dead_letter_without_an_answer_and_the_ot
 # -- firings ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("short_ways", [True, False])
 async def test_a_firing_that_cannot_be_carried_out_is_named(
-    partition: Partition, monkeypatch: pytest.MonkeyPatch
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, short_ways: bool
 ) -> None:
+    partition.short_ways = short_ways
     await partition.run(*schedules("before", "bad", "later"), now=AT - 1)
-    monkeypatch.setattr("light_scheduler.lanes.firings.take_turn", fails_for("bad", OWN_ERROR, take_turn))
+    break_turns(monkeypatch, OWN_ERROR)
     with pytest.raises(WorkFailedError) as caught:
         await partition.run()
     assert (caught.value.work, caught.value.__cause__) == (BAD_FIRING, OWN_ERROR)
@@ -110,7 +118,7 @@ async def test_a_condemned_firing_is_a_dead_letter_and_the_others_are_delivered(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await partition.run(*schedules("before", "bad", "later"), now=AT - 1)
-    monkeypatch.setattr("light_scheduler.lanes.firings.take_turn", fails_for("bad", OWN_ERROR, take_turn))
+    break_turns(monkeypatch, OWN_ERROR)
     await partition.run(condemned={BAD_FIRING: "ValueError('x')"})
     assert sorted(delivered(partition)) == ["before", "later"]
     (letter,) = partition.dead_letters

@@ -13,7 +13,7 @@ from aiokafka.errors import (
     ProducerFenced,
     TopicAuthorizationFailedError,
 )
-from support.holding import NO_LEADER, A, B, HoldingLane, entry
+from support.outages import NO_LEADER, A, B, HoldingLane, entry
 from support.partition import AT, NAMES
 
 from light_scheduler.errors import CycleTimeout, LaneError

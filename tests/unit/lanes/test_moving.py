@@ -12,13 +12,19 @@ from support import partition as supported
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, due_at
 
 from light_scheduler.engine.transplant import ANOTHER_LOG
-from light_scheduler.errors import LaneError
-from light_scheduler.lanes.sweep import AGAIN_MS, Sweep
+from light_scheduler.errors import InvalidCommand, LaneError
+from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.cycle import Cycle
+from light_scheduler.lanes.handover import AGAIN_MS, SOON_MS, Sweep
+from light_scheduler.lanes.removal import Removal
+from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import EventType, HomeKey, Outcome
 from light_scheduler.model.placement import Placement
+from light_scheduler.model.tenant_rules import TENANT_DELETED, OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.tables import Overlay
-from light_scheduler.wire import partition_for
+from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.native import NativeDialect
 from light_scheduler.wire.relay import FORWARDED_FROM
 from light_scheduler.wire.state import encode_entry, identity, lent_key
 
@@ -77,7 +83,9 @@ def passed(partition: Partition, to: int, offset: int = 100) -> list[ConsumerRec
 
 
 def mark(record: Any, name: str = FORWARDED_FROM) -> bytes | None:
-    return dict(record.headers).get(name)
+    """Return what a header says, without its signature."""
+    value = dict(record.headers).get(name)
+    return value and value.rpartition(b":")[0]
 
 
 async def test_the_partition_of_a_key_asks_the_former_one_and_remembers_that_it_did(home: Partition) -> None:
@@ -236,7 +244,7 @@ async def test_what_no_worker_has_handed_over_is_a_dead_letter(former: Partition
     if damage == "repeated":
         await home.run(adoption)
     else:
-        said = (mark(adoption, ADOPTED_FROM) or b"").replace(b"1:", b"2:", 1) if damage == "signature" else None
+        said = dict(adoption.headers)[ADOPTED_FROM].replace(b"1:", b"2:", 1) if damage == "signature" else None
         headers = [(ADOPTED_FROM, said)] if said else adoption.headers
         value = adoption.value if said else b"\x03" + b"?" * 40
         adoption = supported.command(*headers, key=MOVES, value=value, partition=5, offset=100)
@@ -263,6 +271,170 @@ async def test_a_lane_that_is_asked_by_one_who_knows_more_has_to_learn_it_first(
         await former.run(*passed(home, 1))
 
 
+async def test_what_is_too_large_to_be_moved_stays_and_who_asked_for_it_waits_no_longer(
+    former: Partition, home: Partition
+) -> None:
+    former.topics[NAMES.commands] = supported.topic(AFTER, 600)
+    await former.run(record(1, *ONCE, value=bytes(550)))
+    grown(former)
+    await home.run(record(5, CANCEL, *ANSWER))
+
+    await former.run(*passed(home, 1))
+    assert [(result.outcome, result.partition, result.offset) for result in former.results] == [
+        (Outcome.CANCELLED, 5, 42)
+    ]
+    cycle = await home.run(*passed(former, 5))
+
+    assert (cycle.outcomes, home.results, home.dead_letters) == ({}, [], [])
+    assert not Overlay(home.table).any_lent
+
+
+@pytest.mark.parametrize("belongs_to", [1, 9])
+async def test_a_command_under_another_key_than_its_schedule_is_carried_out_where_that_is_and_awaited_no_longer(
+    former: Partition, home: Partition, belongs_to: int
+) -> None:
+    another = next(f"k{n}".encode() for n in count() if partition_for(f"k{n}".encode(), AFTER) == belongs_to)
+    await former.run(record(1, *ONCE, ("schedule-id", b"a"), key=another))
+    grown(former)
+    await home.run(record(5, CANCEL, ("schedule-id", b"a"), *ANSWER))
+    await former.run(*passed(home, 1))
+    results = former.results
+    if belongs_to != former.number:
+        third = Partition(type(home.producer)(), number=belongs_to, of=AFTER)
+        grown(third)
+        to_third, to_home = passed(former, belongs_to), passed(former, 5)
+        await third.run(*to_third)
+        results = third.results
+    else:
+        to_home = passed(former, 5)
+
+    cycle = await home.run(*to_home)
+
+    assert [result.outcome for result in results] == [Outcome.CANCELLED]
+    assert (cycle.outcomes, home.results, home.dead_letters) == ({}, [], [])
+    assert not Overlay(home.table).any_lent
+
+
+async def test_a_command_without_a_key_for_a_schedule_of_an_unknown_key_is_awaited_no_longer(
+    former: Partition, home: Partition
+) -> None:
+    id = ("schedule-id", MOVES)
+    await former.run(record(1, *ONCE, id, key=STAYS))
+    stored = former.table.get("default", MOVES.decode())
+    assert stored is not None
+    forget_key(
+        former,
+        msgspec.structs.replace(stored, schedule=msgspec.structs.replace(stored.schedule, home_key=HomeKey.UNKNOWN)),
+    )
+    grown(former)
+    await home.run(record(5, CANCEL, id, *ANSWER, key=None))
+    await former.run(*passed(home, 1))
+    assert [result.outcome for result in former.results] == [Outcome.CANCELLED]
+    await home.run(*passed(former, 5))
+    assert not Overlay(home.table).any_lent
+
+
+DEFAULT_TARGET = TenantBook([Tenant(name="acme", rules=TenantRules(default_target="reminders"))])
+
+
+@pytest.mark.parametrize("trouble", ["its target is gone", "it cannot be read", "it fails"])
+async def test_a_command_that_is_back_and_is_rejected_is_not_awaited_any_more(
+    former: Partition, home: Partition, trouble: str
+) -> None:
+    home.tenants = FixedTenancy(DEFAULT_TARGET)
+    await home.run(record(5, due_at(AT + HOUR), ("schedule-tenant", b"acme")))
+    assert Overlay(home.table).any_lent
+    grown(former)
+    former.tenants = FixedTenancy(DEFAULT_TARGET)
+    await former.run(*passed(home, 1))
+    (back,) = passed(former, 5)
+    if trouble == "its target is gone":
+        home.tenants = FixedTenancy()
+    elif trouble == "it cannot be read":
+        home.dialect = Refusing()
+    condemned = {Work(Kind.COMMAND, back.offset): "why"} if trouble == "it fails" else {}
+
+    await home.run(back, condemned=condemned)
+
+    assert len(home.dead_letters) == 1
+    assert not Overlay(home.table).any_lent
+
+
+class Refusing(NativeDialect):
+    """Of a worker that reads less than the one before."""
+
+    def decode(self, record: CommandRecord) -> Any:
+        raise InvalidCommand("schedule-at", "is not known here")
+
+
+async def test_a_schedule_whose_tenant_was_deleted_is_removed_where_it_is_moved_to(
+    former: Partition, home: Partition
+) -> None:
+    await former.run(record(1, *ONCE, ("schedule-tenant", b"acme")))
+    grown(former)
+    former.sweep = Sweep()
+    await former.run()
+    (adoption, _) = passed(former, 5)
+    home.tenants = FixedTenancy(TenantBook([Tenant(name="acme", state=TenantState.DELETED)]))
+    removal = Removal()
+    await home.run(removal=removal)
+
+    cycle = await home.run(adoption, removal=removal)
+
+    assert [(event.event, event.id, event.reason) for event in home.history] == [
+        (EventType.CANCELLED, MOVES.decode(), TENANT_DELETED)
+    ]
+    assert (cycle.moves, home.table.pending) == ((0, 0, 1), 0)
+
+
+async def test_schedules_that_stay_bound_how_many_a_cycle_looks_at_by_their_payloads(former: Partition) -> None:
+    await former.run(
+        *(record(1, *ONCE, ("schedule-id", b"%d" % n), key=STAYS, value=bytes(500_000)) for n in range(20))
+    )
+    grown(former)
+    cycle = Cycle(former.context, Overlay(former.table), former.context.new_batches(AT), AT)
+    sweep = Sweep()
+    assert sweep.is_due(cycle.moving, AT)
+    slice = sweep.advance(cycle.moving, Overlay(former.table), 5_000)
+    assert not slice.is_last
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        pytest.param(b"0:1:%d:?9999:" % AT + b"0" * 64, b"x", id="a question from who knows of more partitions"),
+        pytest.param(b"9:1:%d:?12:" % AT + b"0" * 64, b"{", id="a question from a partition that is not there"),
+        pytest.param(b"1:1:%d:=12:" % AT + b"0" * 64, b"x", id="a command that is back"),
+    ],
+)
+@pytest.mark.parametrize("secret", [SECRET, b""])
+async def test_what_no_worker_has_passed_on_is_a_dead_letter(
+    former: Partition, said: bytes, value: bytes, secret: bytes
+) -> None:
+    grown(former, Placement(BEFORE, secret=secret))
+    await former.run(record(1, *ONCE, (FORWARDED_FROM, said), value=value))
+    assert [letter.field for letter in former.dead_letters] == [FORWARDED_FROM]
+    assert former.sent(NAMES.commands) == []
+
+
+@pytest.mark.parametrize("change", ["value", "header", "mark"])
+async def test_what_a_worker_has_passed_on_is_refused_with_a_change(
+    former: Partition, home: Partition, change: str
+) -> None:
+    await home.run(record(5, *ONCE))
+    grown(former)
+    (asked,) = passed(home, 1)
+    headers, value = list(asked.headers), asked.value
+    if change == "value":
+        value = b"another"
+    elif change == "header":
+        headers.insert(0, ("schedule-id", b"another"))
+    else:
+        headers.append((FORWARDED_FROM, b"1:2:3"))
+    await former.run(supported.command(*headers, key=MOVES, value=value, partition=1, offset=100))
+    assert [letter.field for letter in former.dead_letters] == [FORWARDED_FROM]
+
+
 async def test_what_stays_is_dealt_with_where_it_is(former: Partition) -> None:
     await former.run(record(1, *ONCE, key=STAYS))
     grown(former)
@@ -276,3 +448,29 @@ async def test_a_topic_that_has_settled_passes_nothing_on(home: Partition) -> No
     await home.run(record(5, *ONCE, *ANSWER))
     assert [result.outcome for result in home.results] == [Outcome.SCHEDULED]
     assert home.sent(NAMES.commands) == []
+
+
+async def test_a_delayed_command_is_passed_on_before_its_partition_says_that_it_has_handed_over_everything(
+    former: Partition, home: Partition
+) -> None:
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
+    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    await former.run(record(1, *ONCE, offset=1), record(1, *ONCE, offset=2), record(1, CANCEL, offset=3))
+    grown(former)
+    former.sweep = Sweep()
+
+    await former.run()
+    (adoption,) = passed(former, 5)
+    await home.run(adoption)
+    await home.run(record(5, CANCEL, *ANSWER, offset=101))
+    (question,) = passed(home, 1)
+    await former.run(question)
+    assert passed(former, 5) == []
+
+    await former.run(now=AT + 1_000)
+    update, first, second = passed(former, 5, offset=102)
+    assert [mark(each) for each in (update, first)] == [b"1:2:%d:=12" % AT, b"1:3:%d:=12" % AT]
+    await home.run(update, first, second)
+    assert [(result.offset, result.outcome) for result in home.results] == [(101, Outcome.NOT_FOUND)]
+    await former.run(now=AT + SOON_MS)
+    assert [mark(each, EMPTIED) is not None for each in passed(former, 5)] == [True]

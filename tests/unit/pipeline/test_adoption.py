@@ -9,9 +9,11 @@ import pytest
 
 from light_scheduler.engine.bulk import concerns
 from light_scheduler.engine.limits import Limits
-from light_scheduler.model import BulkPart, ControlCommand, Entry, Once, Progress, Schedule, Selection, Target
-from light_scheduler.pipeline.adoption import adopted, refusal_of
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.model import BulkPart, ControlCommand, Entry, HomeKey, Once, Progress, Schedule, Selection, Target
+from light_scheduler.pipeline.adoption import Destination, adopted, place_in, refusal_of
 from light_scheduler.tables.layout import index_key
+from light_scheduler.wire import partition_for
 from light_scheduler.wire.state import decode_entry, encode_entry, identity_of
 
 AT = 1_900_000_000_000
@@ -39,6 +41,16 @@ def test_the_order_of_arrival_is_kept_before_all_that_arrives_later(imports: int
     entries.append(entry("0", arrival=0))
     keys = [index_key(each, identity_of(each)) for each in entries]
     assert keys == sorted(keys)
+
+
+def test_a_schedule_goes_to_the_partition_of_its_key_among_another_number_and_stays_among_the_same() -> None:
+    stored = entry("a")
+    keyed = Entry(msgspec.structs.replace(stored.schedule, home_key=b"shop-7"), stored.progress)
+    unknown = Entry(msgspec.structs.replace(stored.schedule, home_key=HomeKey.UNKNOWN), stored.progress)
+    assert place_in(Destination("log", 4), keyed, 3, 4) == place_in(Destination("log", 4), unknown, 3, 4) == 3
+    assert place_in(Destination("log", 64), keyed, 3, 4) == partition_for(b"shop-7", 64) != 3
+    with pytest.raises(InvalidCommand, match=r"without its key.*import into topics with 4"):
+        place_in(Destination("log", 64), unknown, 3, 4)
 
 
 def test_all_else_stays_and_targets_get_their_new_names() -> None:

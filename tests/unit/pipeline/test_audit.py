@@ -73,6 +73,9 @@ COMMANDS: st.SearchStrategy[Headers] = st.one_of(
     st.sampled_from(["success", "failure"]).map(
         lambda word: [("command", "complete"), ("firing-id", f"a@{M + HOUR}"), ("attempt", 1), ("completion", word)]
     ),
+    st.sampled_from([[], [("ack-timeout", "40m")]]).map(
+        lambda span: [("command", "extend"), ("firing-id", f"a@{M + HOUR}"), ("attempt", 1), *span]
+    ),
     st.sampled_from([("every", "15m"), ("at", M + 2 * HOUR)]).map(lambda time: [("command", "reschedule"), time]),
     st.sampled_from(["cancel", "pause", "resume", "trigger"]).map(lambda name: [("command", name), ("id", "*")]),
     st.just([("command", "reschedule"), ("every", "15m"), ("id", "*")]),

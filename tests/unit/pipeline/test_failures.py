@@ -28,6 +28,12 @@ NO_S3A = """An error occurred while calling o73.parquet.
 """
 
 
+NO_FILE = """An error occurred while calling o73.collectToPython.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:/part-0.
+File does not exist. It is possible the underlying files have been updated.
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "package"),
     [(NO_DELTA, "io.delta:delta-spark"), (NO_DELTA_OF_PYTHON, "io.delta:delta-spark"), (NO_S3A, "hadoop-aws")],
@@ -37,6 +43,12 @@ def test_jars_that_are_missing_are_named_with_what_to_do(text: str, package: str
     assert package in reason
     assert "--jar" in reason
     assert "o73" not in reason
+
+
+def test_a_file_that_is_gone_is_told_with_what_to_do() -> None:
+    reason = reason_of(RuntimeError(NO_FILE))
+    assert reason.startswith("a file of the table is gone")
+    assert "--name" in reason
 
 
 @pytest.mark.parametrize(

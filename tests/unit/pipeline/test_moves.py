@@ -12,10 +12,11 @@ from light_scheduler.pipeline.audit.evidence import COMMAND, MOVED, Row, asked_o
 from light_scheduler.pipeline.audit.promises import Refused
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
-from light_scheduler.wire.relay import Origin, relayed
+from light_scheduler.wire.relay import Grown, Origin, relayed
 from light_scheduler.wire.state import encode_entry
 
 AT = 1_767_225_600_000
+GROWN = Grown("commands", 12, b"s")
 NATIVE = dialect_named("native")
 ENTRY = Entry(Schedule("acme", "a", 1, Once(AT), Target("t"), b"x", [], 1, 7, AT), Progress(AT, 7))
 CANCEL: Headers = [("schedule-command", b"cancel"), ("schedule-tenant", b"acme")]
@@ -29,8 +30,14 @@ def record(headers: Headers, value: bytes | None = None) -> ConsumerRecord:
     "given",
     [
         pytest.param(record(adoption_headers(1, encode_entry(ENTRY), b"s"), encode_entry(ENTRY)), id="a schedule"),
-        pytest.param(record(relayed(record(CANCEL), None, 12, asks=True)), id="a question"),
-        pytest.param(record(relayed(record(CANCEL), Origin(5, 41, AT), 12, asks=False)), id="a command that is back"),
+        pytest.param(record(relayed(record(CANCEL), None, GROWN, asks=True)), id="a question"),
+        pytest.param(
+            record(relayed(record(CANCEL), Origin(5, 41, AT), GROWN, asks=False)), id="a command that is back"
+        ),
+        pytest.param(
+            record(relayed(record(CANCEL), Origin(5, 41, AT), GROWN, is_elsewhere=True)),
+            id="a command that is elsewhere",
+        ),
     ],
 )
 def test_a_schedule_that_moved_is_not_judged_in_any_lane(given: ConsumerRecord) -> None:

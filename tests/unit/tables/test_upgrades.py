@@ -19,7 +19,8 @@ from light_scheduler.tables.loading import BulkLoad
 from light_scheduler.tables.recovery import ChangelogFacts, open_table
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.store import Store
-from light_scheduler.wire.state import FORMAT_VERSION
+from light_scheduler.tables.table import CHECKPOINT_VERSION
+from light_scheduler.wire.state_format import FORMAT_VERSION
 from scripts.record_state import RECORDED_AT, UNTIL, bytes_of, deliveries, new_scheduler, partition_of, run_to
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "state"
@@ -138,8 +139,8 @@ def test_a_changelog_with_one_record_of_a_newer_format_is_refused(
 def test_a_changelog_with_a_kind_of_records_that_is_not_known_is_refused(
     fill: Callable[[ScheduleTable, list[Record]], None],
 ) -> None:
-    with pytest.raises(FormatTooNew, match=r"unknown kind, b'\\x07': run the newer version"):
-        fill(ScheduleTable(MemoryStore()), [*recorded(FORMATS[-1]), Record(10_000, b"\x07new", b"\x01")])
+    with pytest.raises(FormatTooNew, match=r"unknown kind, b'\\x0e': run the newer version"):
+        fill(ScheduleTable(MemoryStore()), [*recorded(FORMATS[-1]), Record(10_000, b"\x0enew", b"\x01")])
 
 
 def test_a_local_copy_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
@@ -147,11 +148,11 @@ def test_a_local_copy_of_a_newer_format_is_refused_and_left_as_it_is(tmp_path: P
     store = RocksStore(path)
     checkpoint = store.get(layout.CHECKPOINT_KEY) or b""
     later = [*msgspec.msgpack.decode(checkpoint[1:]), "a new field"]
-    store.write({layout.CHECKPOINT_KEY: bytes([checkpoint[0] + 1]) + msgspec.msgpack.encode(later)})
+    store.write({layout.CHECKPOINT_KEY: bytes([CHECKPOINT_VERSION + 1]) + msgspec.msgpack.encode(later)})
     before = list(store.scan(b"", b"\xff"))
     store.close()
     discarded: list[str] = []
-    with pytest.raises(FormatTooNew, match=f"format {checkpoint[0] + 1}.*run the newer version"):
+    with pytest.raises(FormatTooNew, match=f"format {CHECKPOINT_VERSION + 1}.*run the newer version"):
         open_table(RocksStore, path, FACTS, RECORDED_AT, lambda: discarded.append("copy"))
     store = RocksStore(path)
     assert list(store.scan(b"", b"\xff")) == before

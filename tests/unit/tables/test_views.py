@@ -30,7 +30,7 @@ def table_of(entries: list[Entry], store: Store | None = None) -> ScheduleTable:
     changes: dict[bytes, bytes | None] = {}
     for entry in entries:
         key = index_key(entry, identity_of(entry))
-        changes |= {key: encode_entry(entry), primary_key(entry.schedule.tenant, entry.schedule.id): key}
+        changes |= {key: encode_entry(entry), primary_key(entry.schedule.tenant, entry.schedule.id): bytes(8) + key}
     table.write(changes, Checkpoint(pending=len(entries)))
     return ScheduleTable(table.store)
 

@@ -193,6 +193,19 @@ class TestControlling:
         assert isinstance(command, CompleteCommand)
         assert (command.firing_due, command.attempt, command.succeeded) == (NOW, 2, False)
 
+    async def test_a_firing_is_extended(self, cluster: Any, workers: Any) -> None:
+        cluster.put(
+            "a", due=NEVER, acknowledgement=Acknowledgement(1_000, 3),
+            progress={"awaited": (Awaited(NOW, 1, 2, NOW + 5, NOW),)},
+        )  # fmt: skip
+        path, body = f"{SCHEDULES}/a/extend", {"firing_id": f"a@{NOW}", "attempt": 2}
+        assert (await workers[0].ask("POST", path, 200, body))["outcome"] == "updated"
+        assert (await workers[0].json(f"{SCHEDULES}/a"))["awaiting"][0]["until"] == NOW + 1_000
+        await workers[0].ask("POST", path, 200, {**body, "ack_timeout": "1h"})
+        assert (await workers[0].json(f"{SCHEDULES}/a"))["awaiting"][0]["until"] == NOW + HOUR
+        await workers[0].ask("POST", path, 409, {**body, "attempt": 1})
+        await workers[0].ask("POST", path, 404, {**body, "firing_id": f"a@{NOW + 1}"})
+
 
 class TestWhatIsWrong:
     @pytest.mark.parametrize(
@@ -220,6 +233,8 @@ class TestWhatIsWrong:
             ("POST", "/*/pause", {}, "id", "this path is for one schedule"),
             ("POST", "/a/reschedule", {}, "trigger.at", "is required"),
             ("POST", "/a/complete", {}, "firing_id", "is required"),
+            ("POST", "/a/extend", {}, "firing_id", "is required"),
+            ("POST", "/a/extend", {"completion": "success"}, "completion", "has no meaning for an extend"),
             ("POST", "/a/complete", {"firing_id": "b@5", "attempt": 1}, "firing_id", "is not a firing of schedule a"),
             ("DELETE", "/a?expected_version=0", None, "expected_version", "is not a whole number"),
             ("DELETE", "/%00", None, "id", "control characters"),

@@ -357,3 +357,52 @@ async def test_a_connection_that_was_closed_and_cannot_send_the_rest_is_ended(
         (open_connection,) = server.runner.server.connections
         open_connection.force_close()
         await eventually(lambda: server.connections == 0)
+
+
+@asynccontextmanager
+async def sharing(application: web.Application, shared: socket.socket) -> AsyncIterator[Server]:
+    """Serve at a socket as one of several processes does."""
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await LimitedSite(runner, "127.0.0.1", 0, [shared]).start()
+    try:
+        yield Server(runner)
+    finally:
+        await runner.cleanup()
+
+
+async def page(_: web.Request) -> web.Response:
+    return web.json_response("here")
+
+
+async def test_a_full_process_leaves_connections_to_one_that_has_room_and_refuses_when_none_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    applications = [web.Application(), web.Application()]
+    for application in applications:
+        application.router.add_get("/live", page)
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listening.setblocking(False)
+        address = listening.getsockname()
+        servers = []
+        monkeypatch.setattr(listener, "IDLE_LEAST_S", 60.0)
+        for application, most in zip(applications, (4, 1), strict=True):
+            monkeypatch.setattr(listener, "MOST_CONNECTIONS", most)
+            servers.append(await stack.enter_async_context(sharing(application, listening.dup())))
+        roomy, full = servers  # the one that began last is woken first
+        await stack.enter_async_context(full.connect(LIVE[:-2]))
+        await eventually(lambda: full.connections == 1, what="the one connection that it may have")
+
+        clients: list[Client] = []
+
+        async def asked() -> int:
+            client = Client(*await asyncio.open_connection(*address[:2]))
+            clients.append(client)
+            stack.callback(client.writer.transport.abort)
+            client.writer.write(LIVE)
+            return (await client.answer())[0]
+
+        assert [await asked() for _ in range(4)] == [200] * 4
+        assert (full.connections, roomy.connections) == (1, 4)
+        assert await asked() == 503

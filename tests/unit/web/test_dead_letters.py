@@ -93,6 +93,32 @@ async def test_one_is_shown_with_its_bytes(workers: Any, cluster: Any) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("fields", "partition"),
+    [
+        ({"target_partition": 1}, 1),
+        ({"target_partition": 0}, 0),
+        ({"target_partition_key": b"k-4"}, partition_for(b"k-4", 2)),
+        ({"target_partition_key": b"k-5"}, partition_for(b"k-5", 2)),
+        ({}, partition_for(b"k", 2)),
+        ({"key": None}, partition_for(b"a", 2)),
+    ],
+)
+async def test_a_firing_goes_to_the_partition_that_its_schedule_chose(
+    workers: Any, cluster: Any, fields: Any, partition: int
+) -> None:
+    letter = bury(cluster, "refused", **fields)
+    answer = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200)
+    assert (answer["topic"], answer["partition"]) == ("out", partition)
+
+
+async def test_a_firing_for_a_partition_that_is_not_there_is_sent_to_no_other(workers: Any, cluster: Any) -> None:
+    letter = bury(cluster, "refused", target_partition=2)
+    problem = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 400)
+    assert problem["detail"] == "target.partition: topic out has no partition 2"
+    assert "out" not in cluster.topics.records
+
+
 @pytest.mark.parametrize(("name", "status"), [("0-7", 404), ("9-0", 404), ("1-0", 404), ("0", 400), ("0-x", 400)])
 async def test_a_letter_that_is_not_there_is_told_from_a_wrong_name(
     workers: Any, cluster: Any, name: str, status: int

@@ -63,6 +63,38 @@ async def test_what_is_no_etag_of_a_schedule_is_refused(workers: Any, given: str
     assert workers[0].commands.seen[1:] == []
 
 
+@pytest.mark.parametrize(("method", "path"), [("PUT", ONE), ("POST", ONE.removesuffix("/a"))])
+async def test_if_none_match_of_anything_creates_and_replaces_nothing(workers: Any, method: str, path: str) -> None:
+    body = BODY if method == "PUT" else {**BODY, "id": "a"}
+    assert (await answered(workers[0], method, path, body, If_None_Match="*"))[0] == 201
+    status, _, problem = await answered(workers[1], method, path, body, If_None_Match="*")
+    assert (status, problem["type"]) == (412, "urn:light-scheduler:problem:precondition-failed")
+    assert problem["result"]["outcome"] == "conflict"
+    assert (await answered(workers[0], "GET", ONE))[2]["version"] == 1
+    keyed = {"Idempotency-Key": "1", "If_None_Match": "*"}
+    assert (await answered(workers[0], method, path, body, **keyed))[0] == 412
+    assert (await answered(workers[0], method, path, body))[0] == 200
+
+
+@pytest.mark.parametrize("headers", [{"If_None_Match": '"1"'}, {"If_None_Match": "*", "If_Match": '"1"'}])
+async def test_a_put_takes_no_etag_that_must_not_match(workers: Any, headers: Any) -> None:
+    status, _, problem = await answered(workers[0], "PUT", ONE, BODY, **headers)
+    assert (status, problem["parameter"]) == (400, "If-None-Match")
+    assert workers[0].commands.seen == []
+
+
+async def test_a_get_of_a_known_version_is_not_modified(workers: Any) -> None:
+    assert (await answered(workers[0], "GET", ONE, If_None_Match="*"))[0] == 404
+    await answered(workers[0], "PUT", ONE, BODY)
+    for known in ('"1"', 'W/"1"', '"7", "1"', "*"):
+        status, headers, document = await answered(workers[1], "GET", ONE, If_None_Match=known)
+        assert (status, headers["ETag"], document) == (304, '"1"', None)
+    await answered(workers[0], "PUT", ONE, BODY)
+    for stale in ('"1"', "1", '"12"'):
+        status, headers, document = await answered(workers[1], "GET", ONE, If_None_Match=stale)
+        assert (status, headers["ETag"], document["version"]) == (200, '"2"', 2)
+
+
 async def test_an_answer_that_takes_longer_than_preferred_is_a_202(workers: Any) -> None:
     waited: list[float] = []
 
@@ -91,12 +123,17 @@ async def test_who_prefers_not_to_wait_gets_a_202_at_once(workers: Any, preferen
 def test_openapi_tells_of_headers_tags_and_servers() -> None:
     document = openapi_document("1")
     put = document["paths"]["/api/v1/tenants/{tenant}/schedules/{id}"]["put"]
-    assert [each["name"] for each in put["parameters"] if each["in"] == "header"] == ["If-Match", "Prefer"]
+    assert [each["name"] for each in put["parameters"] if each["in"] == "header"] == [
+        "If-Match",
+        "If-None-Match",
+        "Prefer",
+    ]
+    assert "content" not in document["paths"]["/api/v1/tenants/{tenant}/schedules/{id}"]["get"]["responses"]["304"]
     assert set(put["responses"]["201"]["headers"]) == {"ETag", "Location"}
     assert "412" in put["responses"]
     assert "Retry-After" in put["responses"]["429"]["headers"]
     assert put["tags"] == ["schedules"]
     tags = {each["name"] for each in document["tags"]}
-    things = {"schedules", "dead-letters", "preview", "dry-run", "delays", "tenants", "tokens"}
+    things = {"schedules", "upcoming", "dead-letters", "preview", "dry-run", "delays", "tenants", "tokens"}
     assert tags == things | {"cluster", "identity", "worker"}
     assert document["servers"]

@@ -74,6 +74,8 @@ class Asked(NamedTuple):
             return None
         if self.path.endswith(("/schedules", "/schedules/{id}")):
             return ONCE
+        if self.path.endswith(":batch"):
+            return ONCE
         if ":" in self.path:
             return {"id": "*", **({"trigger": {"after": "1h"}} if self.path.endswith("reschedule") else {})}
         return {

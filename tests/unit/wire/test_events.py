@@ -119,7 +119,11 @@ def test_a_dead_letter_is_the_original_record_and_what_became_of_it_golden() -> 
     )
 
 
-@pytest.mark.parametrize("letter", [REFUSED, REJECTED])
+PLACED = msgspec.structs.replace(REFUSED, target_partition=0)
+KEYED = msgspec.structs.replace(REFUSED, target_partition_key=b"\xff")
+
+
+@pytest.mark.parametrize("letter", [REFUSED, REJECTED, PLACED, KEYED])
 def test_a_dead_letter_reads_back(letter: DeadLetter) -> None:
     assert decode_dead_letter(message(encode_dead_letter(letter, "commands"))) == (letter, "commands")
 

@@ -36,7 +36,6 @@ from light_scheduler.model import (
 )
 from light_scheduler.tables.table import CHECKPOINT_VERSION, RECORDS_IN
 from light_scheduler.wire.state import (
-    FORMAT_VERSION,
     CommandsLog,
     bulk_part_key,
     bulk_total_key,
@@ -58,6 +57,7 @@ from light_scheduler.wire.state import (
     identity,
     lent_key,
 )
+from light_scheduler.wire.state_format import FORMAT_VERSION
 
 AT = 1_767_225_600_000
 
@@ -323,7 +323,7 @@ def test_a_bulk_command_with_a_field_that_is_not_known_is_refused() -> None:
         decode_bulk_part(b"\x01" + msgspec.msgpack.encode(part))
 
 
-FIELDS_OF_FORMAT_4 = {
+FIELDS_OF_FORMAT_5 = {
     Entry: "schedule progress",
     Schedule: "tenant id version trigger target payload headers source_partition source_offset accepted_at ttl "
     "priority labels bounds acknowledgement home_key",
@@ -351,8 +351,8 @@ FIELDS_OF_FORMAT_4 = {
 
 def test_what_is_stored_has_the_fields_of_its_format_version() -> None:
     """A field more is a format more: raise `FORMAT_VERSION` and `CHECKPOINT_VERSION`, then write the field here."""
-    assert FORMAT_VERSION == 4
-    assert {kind: " ".join(kind.__struct_fields__) for kind in FIELDS_OF_FORMAT_4} == FIELDS_OF_FORMAT_4
+    assert FORMAT_VERSION == 5
+    assert {kind: " ".join(kind.__struct_fields__) for kind in FIELDS_OF_FORMAT_5} == FIELDS_OF_FORMAT_5
 
 
 def test_a_format_of_records_has_a_version_of_the_table_that_holds_them() -> None:
@@ -361,7 +361,7 @@ def test_a_format_of_records_has_a_version_of_the_table_that_holds_them() -> Non
 
 
 def test_everything_that_is_stored_refuses_fields_that_it_does_not_know() -> None:
-    assert [kind for kind in FIELDS_OF_FORMAT_4 if not kind.__struct_config__.forbid_unknown_fields] == []
+    assert [kind for kind in FIELDS_OF_FORMAT_5 if not kind.__struct_config__.forbid_unknown_fields] == []
 
 
 @pytest.mark.parametrize("version", [FORMAT_VERSION + 1, FORMAT_VERSION + 2, 255])

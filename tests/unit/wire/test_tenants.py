@@ -26,6 +26,11 @@ def test_records_of_others_are_passed_over() -> None:
     assert tenant_book({b"token/1": b"{}", b"peer-secret": b"{}"}).tenants == {}
 
 
+def test_a_record_that_names_no_tenant_stops_nobody() -> None:
+    strange = {b"tenant/": b"{}", b"tenant//state": b"{}", b"tenant/a b": b"{}", **dict([RULES_RECORD])}
+    assert tenant_book(strange).tenants.keys() == {"shop"}
+
+
 def test_a_tenant_whose_rules_a_newer_version_wrote_is_stopped_and_others_are_not() -> None:
     newer = b'{"rules":{"moon_phase":"full"},"at":1,"by":"ops"}'
     book = tenant_book(

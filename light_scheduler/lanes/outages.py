@@ -18,7 +18,7 @@ from .markers import Markers
 
 
 class Holding:
-    """Of one lane."""
+    """What waits in one lane for targets that cannot be written to, and what it has found out about them."""
 
     def __init__(self, context: LaneContext, markers: Markers) -> None:
         self._context = context

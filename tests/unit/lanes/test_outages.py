@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.holding import NO_LEADER, A, B, HoldingLane, entry
+from support.outages import NO_LEADER, A, B, HoldingLane, entry
 from support.partition import AT
 
 from light_scheduler.kafka.batches import TargetsStalledError

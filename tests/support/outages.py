@@ -11,8 +11,8 @@ from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.topic_facts import refused
 from light_scheduler.kafka.trials import MANY_REFUSED, Trials
 from light_scheduler.lanes.context import Refusals
-from light_scheduler.lanes.holding import Holding
 from light_scheduler.lanes.markers import Markers
+from light_scheduler.lanes.outages import Holding
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.model.place import Place
 from light_scheduler.tables import MemoryStore, ScheduleTable

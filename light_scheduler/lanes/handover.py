@@ -1,4 +1,7 @@
-"""How far a lane has come in handing over what belongs to other partitions since its topic has grown."""
+"""Handing over, slice by slice, what belongs to other partitions since the topic has grown: how far a lane has come.
+
+`moving` moves each single schedule.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from .moving import Moving
 MOST_SEEN = 5_000
 MOST_MOVED = 500
 MOST_BYTES = 2 << 20
-"""Per cycle, so that firings do not wait for long: schedules looked at, and schedules moved with their payloads."""
+"""Per cycle, so that firings do not wait for long: schedules looked at, schedules moved, and payloads looked at."""
 
-AGAIN_MS = 60_000
-"""How long it is until those that could not be moved are looked at again."""
+AGAIN_MS, SOON_MS = 60_000, 10_000
+"""How long it is until those that could not be moved are looked at again; or all, if only delayed commands waited."""
 
 
 class Slice(NamedTuple):
@@ -58,18 +61,18 @@ class Sweep:
             entry = moving.caught_up(name)
             if entry is None:
                 continue
+            size += len(entry.schedule.payload or b"")
             key = entry.schedule.key
             if key is None:  # it moves when a command tells its key
                 stayed += 1
             elif moving.belongs_elsewhere(key):
-                size += len(entry.schedule.payload or b"")
                 is_moved = moving.move(name, entry, key)
                 moved, stayed = moved + is_moved, stayed + (not is_moved)
-        if not stayed:
+        if not stayed and moving.may_finish():
             moving.finish()
         return Slice(after, stayed, is_last=True)
 
     def learn(self, done: Slice, now: int) -> None:
         """Go on behind a slice; its transaction was committed at an instant (UTC epoch ms), or had nothing to say."""
         self._after, self._stayed = (b"", 0) if done.is_last else (done.after, done.stayed)
-        self._again_at = now + AGAIN_MS if done.is_last else 0
+        self._again_at = now + (AGAIN_MS if done.stayed else SOON_MS) if done.is_last else 0

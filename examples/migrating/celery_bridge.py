@@ -1,0 +1,72 @@
+"""Run Celery's tasks at the times of light-scheduler: workers of Celery stay, ETA, countdown and beat go.
+
+$ python examples/clients/make_topic.py tasks
+$ PYTHONPATH=. python examples/migrating/celery_bridge.py shop:app declare
+$ PYTHONPATH=. python examples/migrating/celery_bridge.py shop:app run
+
+`declare` makes schedules of the entries of beat_schedule; `run` sends a task to Celery's broker for each firing.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+from celery import Celery
+from celery.schedules import crontab, schedule
+
+from light_scheduler import SchedulerClient
+from light_scheduler.client import Firing, FiringConsumer
+
+KAFKA = os.environ.get("KAFKA", "127.0.0.1:9092")
+scheduler = SchedulerClient(KAFKA, url=os.environ.get("SCHEDULER", "http://127.0.0.1:6066"))
+
+
+def call(task: str, args: Any = (), kwargs: Any = None) -> bytes:
+    """Return the payload of a task: in place of `task.apply_async(args, kwargs, countdown=...)`, schedule this."""
+    return json.dumps({"task": task, "args": list(args), "kwargs": kwargs or {}}).encode()
+
+
+def rule(when: crontab | schedule | timedelta | float, timezone: str) -> dict[str, Any]:
+    """Return the trigger of an entry of beat_schedule."""
+    if isinstance(when, crontab):
+        fields = (when._orig_minute, when._orig_hour, when._orig_day_of_month, when._orig_month_of_year)
+        return {"cron": " ".join(map(str, (*fields, when._orig_day_of_week))), "timezone": timezone}
+    every = when.run_every if isinstance(when, schedule) else when
+    return {"every": every if isinstance(every, timedelta) else timedelta(seconds=every)}
+
+
+async def declare(app: Celery) -> None:
+    async with scheduler:
+        for name, entry in (app.conf.beat_schedule or {}).items():
+            payload = call(entry["task"], entry.get("args") or (), entry.get("kwargs"))
+            expires = (entry.get("options") or {}).get("expires")
+            await scheduler.schedule(
+                f"beat-{name}",
+                payload,
+                topic="tasks",
+                ttl=None if expires is None else timedelta(seconds=expires),
+                **rule(entry["schedule"], app.conf.timezone or "UTC"),
+            )
+            print("declared", name)
+
+
+async def run(app: Celery) -> None:
+    consumer = FiringConsumer(scheduler, KAFKA, group_id="celery-bridge")
+
+    @consumer.on_firing("tasks")
+    async def send(firing: Firing) -> None:
+        task = json.loads(firing.payload or b"")
+        await asyncio.to_thread(app.send_task, task["task"], task["args"], task["kwargs"], task_id=firing.delivery_id)
+        print("sent", task["task"], firing.id, flush=True)
+
+    async with scheduler:
+        await consumer.run()
+
+
+if __name__ == "__main__":
+    module, _, name = sys.argv[1].partition(":")
+    asyncio.run({"declare": declare, "run": run}[sys.argv[2]](getattr(import_module(module), name)))

@@ -1,0 +1,25 @@
+"""`light-scheduler completion`: the script that makes a shell complete commands, options, ids and tenants."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from .examples import examples
+
+PROGRAM = "light-scheduler"
+VARIABLE = "_LIGHT_SCHEDULER_COMPLETE"
+
+
+@click.command("completion", epilog=examples("completion bash", "completion zsh", "completion fish"))
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print a script that makes SHELL complete commands, options, ids of schedules and tenants.
+
+    Ids and tenants are those that a worker knows; without an answer within a second nothing is suggested.
+    """
+    completes = get_completion_class(shell)
+    assert completes is not None
+    script = completes(ctx.find_root().command, {}, PROGRAM, VARIABLE)
+    click.echo(script.source_template % script.source_vars())

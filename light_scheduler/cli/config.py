@@ -1,0 +1,162 @@
+"""`light-scheduler config`: contexts, which name a cluster and what reaches it once and for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import click
+from rich.table import Table
+
+from light_scheduler.contexts import (
+    CONTEXT_SETTINGS,
+    OF_COMMANDS,
+    Contexts,
+    contexts_path,
+    load_contexts,
+    save_contexts,
+)
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.settings import Settings
+from light_scheduler.wire.fields import parse_tenant
+
+from .examples import examples
+from .options import declared_option, json_option
+from .schedule_output import print_whole, shown
+from .suggesting import SuggestingGroup
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_HELP = {setting.name: setting.metadata["help"] for setting in fields(Settings)}
+
+
+def _values(function: F) -> F:
+    """Add an option for everything that a context can have."""
+    command: Any = function
+    for name in reversed(CONTEXT_SETTINGS):
+        command = declared_option(name, _HELP[name])(command)
+    command = click.option("--tenant", help="Tenant of schedules.")(command)
+    return click.option("--url", metavar="URL", help="Address of any worker.")(command)  # type: ignore[no-any-return]
+
+
+@click.group("config", cls=SuggestingGroup)
+def command() -> None:
+    """List, show, choose or change contexts. A context names a cluster once: its brokers, a worker, a token's file.
+
+    An option beats the environment, which beats the context in use, which beats light-scheduler.toml.
+    """
+
+
+@command.command("list", epilog=examples("config list", "config list --json"))
+@json_option
+def list_contexts(as_json: bool) -> None:
+    """List the contexts. A star marks the one in use."""
+    contexts = _contexts()
+    if as_json:
+        rows = [_document(contexts, name) for name in sorted(contexts.named)]
+        click.echo(json.dumps({"contexts": rows, "file": str(contexts_path())}))
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "context", "broker", "url", "tenant"):
+        table.add_column(title, no_wrap=True)
+    for name, values in sorted(contexts.named.items()):
+        star = "*" if name == contexts.current else ""
+        table.add_row(star, name, *(shown(values.get(each, "")) for each in ("broker", "url", "tenant")))
+    print_whole(table)
+    if not contexts.named:
+        click.echo("There is no context. Add one with `light-scheduler config add`.", err=True)
+
+
+@command.command("show", epilog=examples("config show", "config show staging --json"))
+@click.argument("name", required=False)
+@json_option
+def show(name: str | None, as_json: bool) -> None:
+    """Show the context NAME. Default: the one in use. Files are named; what is in them is not shown."""
+    contexts = _contexts()
+    named = name or contexts.current
+    if named is None:
+        raise ConfigurationError("context", "none is in use. Choose one with `light-scheduler config use NAME`")
+    document = _document(contexts, named)
+    if as_json:
+        click.echo(json.dumps(document))
+        return
+    click.echo(named + (" (in use)" if document["current"] else ""))
+    for key, value in document["values"].items():
+        click.echo(f"  {key}: {shown(value).plain}")
+
+
+@command.command("use", epilog=examples("config use staging", "config use --none"))
+@click.argument("name", required=False)
+@click.option("--none", "no_context", is_flag=True, help="Work in no context.")
+def use(name: str | None, no_context: bool) -> None:
+    """Work in the context NAME from now on. For one command, use --context or LIGHT_SCHEDULER_CONTEXT."""
+    if (name is None) is not no_context:
+        raise click.UsageError("Name the context to use, or give --none.")
+    _save(_contexts().using(name))
+    click.echo("No context is in use." if name is None else f"Context {name} is in use.", err=True)
+
+
+_ADD = examples(
+    "config add local --broker kafka://127.0.0.1:9092",
+    "config add staging --broker kafka://kafka-1:9092 --url https://workers:6066 --tenant shop --token-file ~/.token",
+)
+
+
+@command.command("add", epilog=_ADD)
+@click.argument("name")
+@_values
+def add(name: str, **given: str | None) -> None:
+    """Add the context NAME. The first one is in use at once."""
+    contexts = _contexts()
+    if name in contexts.named:
+        raise click.UsageError(f"Context {name} exists. Change it with `light-scheduler config set {name}`.")
+    added = contexts.having(name, _given(given))
+    _save(added if contexts.named else added.using(name))
+
+
+@command.command("set", epilog=examples("config set staging --tenant billing", "config set staging --unset url"))
+@click.argument("name")
+@_values
+@click.option(
+    "--unset",
+    multiple=True,
+    type=click.Choice([*OF_COMMANDS, *CONTEXT_SETTINGS]),
+    metavar="SETTING",
+    help="Take this setting out of the context. Can be repeated.",
+)
+def set_values(name: str, unset: tuple[str, ...], **given: str | None) -> None:
+    """Change the context NAME. What is not named stays."""
+    contexts = _contexts()
+    values = {key: value for key, value in contexts.get(name).items() if key not in unset}
+    _save(contexts.having(name, {**values, **_given(given)}))
+
+
+@command.command("remove", epilog=examples("config remove staging"))
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove the context NAME. Files that it names stay."""
+    _save(_contexts().without(name))
+
+
+def _contexts() -> Contexts:
+    return load_contexts(contexts_path())
+
+
+def _save(contexts: Contexts) -> None:
+    save_contexts(contexts_path(), contexts)
+
+
+def _given(values: Mapping[str, str | None]) -> dict[str, str]:
+    given = {name: value for name, value in values.items() if value is not None}
+    if "tenant" in given:
+        try:
+            parse_tenant(given["tenant"])
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--tenant") from None
+    return given
+
+
+def _document(contexts: Contexts, name: str) -> dict[str, Any]:
+    return {"name": name, "current": name == contexts.current, "values": dict(contexts.get(name))}

@@ -1,0 +1,82 @@
+"""What a shell completes with what a worker knows: ids of schedules and names of tenants.
+
+Whoever presses Tab wants no error and no wait: what cannot be known in time is not suggested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from light_scheduler.model import DEFAULT_TENANT
+from light_scheduler.settings import ENVIRONMENT_PREFIX
+
+if TYPE_CHECKING:
+    from light_scheduler.web.reader import ScheduleReader
+
+TIMEOUT_S = 1.0
+MOST = 50
+
+Suggest = Callable[["ScheduleReader", click.Context, str], Awaitable[Sequence[str]]]
+
+
+def schedule_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return ids of pending schedules that begin with what was typed."""
+    return _asked(_ids, ctx, incomplete)
+
+
+def tenants(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return names of tenants that begin with what was typed: those of the token, or those that have rules."""
+    return [name for name in _asked(_tenants, ctx, incomplete) if name.startswith(incomplete)]
+
+
+async def _ids(reader: ScheduleReader, ctx: click.Context, incomplete: str) -> Sequence[str]:
+    page = await reader.list(_given(ctx, "tenant") or DEFAULT_TENANT, {"id_prefix": incomplete}, MOST)
+    return [schedule.id for schedule in page.schedules]
+
+
+async def _tenants(reader: ScheduleReader, _ctx: click.Context, _incomplete: str) -> Sequence[str]:
+    import msgspec
+
+    from light_scheduler.web.cluster_document import IdentityDocument
+    from light_scheduler.web.tenant_documents import TenantList
+
+    _, identity = await reader.ask("GET", "/api/v1/identity")
+    if (own := msgspec.json.decode(identity, type=IdentityDocument).tenants) is not None:
+        return own
+    _, listed = await reader.ask("GET", "/api/v1/tenants")
+    ruled = {tenant.name for tenant in msgspec.json.decode(listed, type=TenantList).tenants}
+    return sorted({DEFAULT_TENANT, *ruled})
+
+
+def _asked(suggest: Suggest, ctx: click.Context, incomplete: str) -> list[str]:
+    try:
+        return list(asyncio.run(_answer(suggest, ctx, incomplete)))
+    except Exception:  # noqa: BLE001 - whatever it is, a line that is being typed is no place to tell of it
+        return []
+
+
+async def _answer(suggest: Suggest, ctx: click.Context, incomplete: str) -> Sequence[str]:
+    from light_scheduler.web.reader import ScheduleReader
+
+    from .options import settings_of
+
+    settings = settings_of(ctx)
+    url = _given(ctx, "url") or settings.web_url
+    async with asyncio.timeout(TIMEOUT_S), ScheduleReader(url, settings.web_token, settings.http_security) as reader:
+        return await suggest(reader, ctx, incomplete)
+
+
+def _given(ctx: click.Context, name: str) -> Any:
+    """Return an option of commands: a shell's line is parsed without the defaults that are made when it is run."""
+    from .options import context_of
+
+    return ctx.params.get(name) or _variable(name) or context_of(ctx).get(name)
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")

@@ -1,0 +1,113 @@
+"""Delaying commands over a rate of their tenant, if its rules say so.
+
+    1. A command over the rate is kept in the lane's state, behind those of its tenant that wait there already, in the
+       transaction that reads it. So is every command of the tenant while any waits: none overtakes another.
+    2. A cycle first carries out what waits, as far as rates allow, in order and as if it were read just then; the
+       command leaves the queue in the same transaction.
+
+Other tenants do not wait, and nothing of a queue is in memory but its ends. Reports of consumers are never delayed:
+they say what has happened to a firing, and change no schedule but the one that waits for them.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.model import BulkCommand, Command, CompleteCommand, ExtendCommand
+from light_scheduler.model.tenant_rules import OverRate, Tenant
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.delayed_state import (
+    DelayedCommand,
+    DelayedQueue,
+    decode_delayed,
+    delayed_key,
+    encode_delayed,
+    encode_queue,
+    queue_key,
+)
+from light_scheduler.wire.relay import Origin
+
+from .quotas import Quotas
+from .transaction import Transaction
+
+MOST_DELAYED = 100_000
+MOST_DELAYED_BYTES = 256 << 20
+"""Of a tenant in a partition: commands that wait, and what they take. Those above are rejected."""
+
+
+class Delaying:
+    """The delayed commands of a partition, for the length of one cycle."""
+
+    def __init__(self, transaction: Transaction, quotas: Quotas) -> None:
+        self._transaction = transaction
+        self._overlay = transaction.overlay
+        self._quotas = quotas
+        self._queues = self._overlay.delayed()
+        self.goes_on_at: int | None = None
+        """When (UTC epoch ms) the first of the tenants goes on that were asked for and are over their rate."""
+
+    @property
+    def tenants(self) -> list[str]:
+        """The tenants of which commands wait."""
+        return list(self._queues)
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait."""
+        return sum(queue.waiting for queue in self._queues.values())
+
+    def takes(self, record: CommandRecord, command: Command | BulkCommand, origin: Origin | None) -> bool:
+        """1. Keep a command as it was read, if it has to wait; tell whether it was. Raises InvalidCommand."""
+        if isinstance(command, CompleteCommand | ExtendCommand):
+            return False
+        tenant = self._transaction.tenants.get(command.tenant)
+        is_of_lanes = origin is not None and (origin.asks or bool(origin.token))  # another lane waits for it
+        if command.tenant in self._queues:
+            if tenant is not None and origin is None and self._rejects(tenant):
+                raise self._quotas.over_rate(f"commands of tenant {tenant.name} wait: send it again later")
+        elif tenant is None or is_of_lanes or not self._quotas.delays(command, tenant):
+            return False
+        self._add(record, command.tenant, is_bounded=not is_of_lanes)
+        return True
+
+    def next(self, name: str) -> DelayedCommand | None:
+        """2. Take the first command of a tenant out of its queue; None: none waits, or it has to wait on."""
+        queue = self._queues.get(name)
+        if queue is None:
+            return None
+        at = self._quotas.goes_on_at(self._transaction.tenants.get(name))
+        if at is not None:
+            self.goes_on_at = at if self.goes_on_at is None else min(at, self.goes_on_at)
+            return None
+        key = delayed_key(name, queue.first)
+        record = self._overlay.kept(key) or b""
+        command = decode_delayed(record)
+        self._transaction.store_record(key, None)
+        self._keep(name, DelayedQueue(queue.first + 1, queue.end, queue.size - len(record)))
+        return command
+
+    def _rejects(self, tenant: Tenant) -> bool:
+        """Tell whether the rules have changed: what came before waits, and what comes is rejected."""
+        return tenant.rules.over_rate is not OverRate.DELAY and self._quotas.goes_on_at(tenant) is not None
+
+    def _add(self, record: CommandRecord, name: str, *, is_bounded: bool) -> None:
+        queue, kept = self._queues.get(name, DelayedQueue()), encode_delayed(record)
+        is_full = queue.waiting >= MOST_DELAYED or queue.size + len(kept) > MOST_DELAYED_BYTES
+        if is_bounded and is_full:
+            raise self._quotas.over_rate(
+                f"{queue.waiting} commands of tenant {name} wait in this partition already: send it again later"
+            )
+        try:
+            self._transaction.store_record(delayed_key(name, queue.end), kept)
+        except RecordTooLargeError as error:
+            raise InvalidCommand("payload", f"is too large to be delayed with its headers: {error}") from error
+        self._transaction.delayed += 1
+        self._keep(name, DelayedQueue(queue.first, queue.end + 1, queue.size + len(kept)))
+
+    def _keep(self, name: str, queue: DelayedQueue) -> None:
+        if queue.waiting:
+            self._queues[name] = queue
+            self._transaction.store_record(queue_key(name), encode_queue(queue))
+        else:
+            del self._queues[name]
+            self._transaction.store_record(queue_key(name), None)

@@ -1,0 +1,67 @@
+"""Carrying out runs of plain commands, without the values that the general way makes in between.
+
+Nearly all commands of most applications are plain (`engine.plain`). Of anything else, and of a plain command whose id
+is pending or belongs elsewhere, nothing is decided here: it is left for the general way (`commands`), which comes to
+the same for plain ones, byte for byte.
+"""
+
+from __future__ import annotations
+
+from light_scheduler.engine import plain_id
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.model import DEFAULT_TENANT, EventType, Outcome
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, new_state, scheduled_lines
+from light_scheduler.wire.state import SCHEDULE_KIND
+
+from .delayed_commands import Delaying
+from .forwarding import Forwarding
+from .short_ways import may_be_short
+from .transaction import Transaction
+
+_STATE_KEY = SCHEDULE_KIND + IDENTITY
+
+
+class PlainCommands:
+    """Carries out plain commands, as part of a transaction in which nothing special holds for the default tenant."""
+
+    def __init__(self, transaction: Transaction, forwarding: Forwarding, delaying: Delaying) -> None:
+        self._transaction = transaction
+        self._forwarding = forwarding
+        history = transaction.context.own_place(transaction.context.names.history)
+        self._history = history
+        self.is_possible = may_be_short(transaction) and DEFAULT_TENANT not in delaying.tenants
+
+    def take_run(self, records: list[CommandRecord]) -> None:
+        """Carry out the plain commands at the end of a list, the last one first, and remove them from it."""
+        context, transaction = self._transaction.context, self._transaction
+        now, limits, history, changelog = transaction.now, context.limits, self._history, context.changelog
+        read, forwards, is_home = context.dialect.plain, context.dialect.forwards, self._forwarding.is_home
+        schedules = transaction.overlay.whole_of(DEFAULT_TENANT)
+        is_new, put = schedules.is_new, schedules.put
+        add, line = transaction.batches.add, scheduled_lines(now, context.partition)
+        before = len(records)
+        while records:
+            record = records[-1]
+            try:
+                plain = read(record)
+            except InvalidCommand:
+                break
+            if plain is None or (id := plain_id(record, plain, limits)) is None:
+                break
+            key = record.key or b""
+            if (forwards and not is_home(key)) or not is_new(key):
+                break
+            due, target, _, _ = plain
+            state = new_state(record, id, plain, now)
+            try:
+                add(changelog, _STATE_KEY + key, state)
+            except RecordTooLargeError:
+                break
+            put(key, due, record.offset, target.topic, state)
+            add(history, HISTORY_KEY + key, line(id, due, target.topic))
+            del records[-1]
+        if done := before - len(records):
+            transaction.outcomes[Outcome.SCHEDULED] += done
+            transaction.history.events[EventType.SCHEDULED] += done

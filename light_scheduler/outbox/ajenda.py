@@ -1,0 +1,182 @@
+"""Appointments of Ajenda (github.com/jmmurillo/ajenda) become bookings of an outbox in the same PostgreSQL.
+
+    SCHEMA.ajenda_TOPIC            one row for each appointment, and for each iteration of a periodic one
+    SCHEMA.periodic_ajenda_TOPIC   one row for each periodic appointment
+
+An appointment is deleted there and booked here in one transaction, so it is in one place, whoever is killed. What a
+consumer of Ajenda has at hand is left to it: the row is locked, or its `timeout_date` is ahead. Instants are UTC epoch
+ms.
+
+A periodic appointment is taken over with all of its iterations, when all of them are at rest and none is due. Ajenda
+books the next ones in the transaction that deletes the last, and only if the periodic appointment is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, MetaData, Table, delete, func, select
+from sqlalchemy.exc import NoSuchTableError
+
+from light_scheduler.client.commands import schedule_command
+from light_scheduler.client.options import ScheduleOptions
+from light_scheduler.clock import Clock, SystemClock
+from light_scheduler.engine.timing import begin
+from light_scheduler.errors import ConfigurationError, InvalidCommand
+from light_scheduler.model import DEFAULT_TENANT, CronDialect, ScheduleCommand
+from light_scheduler.wire import UnsentRecord
+from light_scheduler.wire.native import NATIVE
+
+from .booking import Outbox
+
+MOST_ROWS = 500
+"""Of one transaction."""
+
+_OWN = {
+    *("uuid", "creation_date", "due_date", "timeout_date", "ttl", "attempts", "payload", "periodic_uuid", "flags"),
+    *("version", "pattern_type", "pattern", "key_iteration", "skip_missed"),
+}
+_FIXED_RATE, _FIXED_DELAY = 1, 2
+_DIALECTS: Mapping[int, CronDialect] = {10: "unix", 11: "cron4j", 12: "quartz", 13: "spring"}
+
+
+class AjendaTopic:
+    """The tables of one topic. `take` and `take_periodic` are bodies of transactions, of PostgreSQL's read committed.
+
+    `refused` are the ids of schedules that cannot be booked, with the reasons: they stay in Ajenda.
+    """
+
+    def __init__(self, connection: Connection, topic: str, schema: str = "public", clock: Clock | None = None) -> None:
+        """Read the columns of the tables. Raises ConfigurationError if they are not there."""
+        self._topic = topic.lower()
+        self._clock = clock or SystemClock()
+        metadata = MetaData()
+        try:
+            self._appointments = Table(f"ajenda_{self._topic}", metadata, schema=schema, autoload_with=connection)
+            self._periodic = Table(f"periodic_ajenda_{self._topic}", metadata, schema=schema, autoload_with=connection)
+        except NoSuchTableError as error:
+            raise ConfigurationError("topic", f"{topic!r} is not a topic of Ajenda: no table {error}") from None
+        self.refused: dict[str, str] = {}
+        self._left: set[UUID] = set()
+
+    def take(self, connection: Connection, outbox: Outbox, target: str) -> int:
+        """Take over some appointments that are at rest, and return how many; 0 if there are none."""
+        table = self._appointments
+        while rows := self._at_rest(connection):
+            taken = [row.uuid for row in rows if self._booked(connection, outbox, row, target)]
+            if taken:
+                connection.execute(delete(table).where(table.c.uuid.in_(taken)))
+                return len(taken)
+        return 0
+
+    def periodic(self, connection: Connection) -> list[UUID]:
+        """Return the periodic appointments."""
+        return list(connection.scalars(select(self._periodic.c.uuid).where(self._periodic.c.uuid.not_in(self._left))))
+
+    def take_periodic(self, connection: Connection, outbox: Outbox, target: str, uuid: UUID) -> bool:
+        """Take over a periodic appointment; False if it is gone, or if any of its iterations is due or not at rest."""
+        definitions, table = self._periodic, self._appointments
+        found = select(definitions).where(definitions.c.uuid == uuid).with_for_update(skip_locked=True)
+        definition = connection.execute(found).one_or_none()
+        of_it = table.c.periodic_uuid == uuid
+        at_rest = select(table.c.due_date).where(of_it, table.c.timeout_date <= _NOW).with_for_update(skip_locked=True)
+        dues = list(connection.scalars(at_rest))
+        # Asked after the locks: whoever books iterations meanwhile has deleted one that is not among the locked.
+        if definition is None or not dues or connection.scalar(select(func.count()).where(of_it)) != len(dues):
+            return False
+        try:
+            with connection.begin_nested():
+                self._book_series(connection, outbox, definition, target, min(dues))
+        except _AlreadyDue:
+            return False
+        except (InvalidCommand, ValueError) as error:
+            self._refuse(uuid, f"{self._topic}-periodic-{uuid}", str(error))
+            return False
+        connection.execute(delete(definitions).where(definitions.c.uuid == uuid))
+        connection.execute(delete(table).where(of_it))
+        return True
+
+    def remaining(self, connection: Connection) -> int:
+        """Return how many appointments, and iterations, are left in Ajenda."""
+        return connection.scalar(select(func.count()).select_from(self._appointments)) or 0
+
+    def _at_rest(self, connection: Connection) -> Sequence[Any]:
+        """Lock and return some appointments, the next due first."""
+        table = self._appointments
+        is_so = (table.c.periodic_uuid.is_(None), table.c.uuid.not_in(self._left), table.c.timeout_date <= _NOW)
+        found = select(table).where(*is_so).order_by(table.c.due_date).limit(MOST_ROWS)
+        return connection.execute(found.with_for_update(skip_locked=True)).all()
+
+    def _booked(self, connection: Connection, outbox: Outbox, row: Any, target: str) -> bool:
+        id = f"{self._topic}-{row.uuid}"
+        try:
+            outbox.schedule(connection, id, _payload(row), **appointment(row, target))
+        except InvalidCommand as error:
+            self._refuse(row.uuid, id, str(error))
+            return False
+        return True
+
+    def _book_series(self, connection: Connection, outbox: Outbox, row: Any, target: str, first_due: int) -> None:
+        """Book a series. Raises _AlreadyDue if that was too late for its first due time: it is Ajenda's then."""
+        request = periodic(row, target, first_due)
+        id = f"{self._topic}-periodic-{row.uuid}"
+        _check(id, request)
+        outbox.schedule(connection, id, _payload(row), **request)
+        if self._clock.now() >= first_due:
+            raise _AlreadyDue
+
+    def _refuse(self, uuid: UUID, id: str, reason: str) -> None:
+        self._left.add(uuid)
+        self.refused[id] = reason
+
+
+_NOW = func.extract("epoch", func.clock_timestamp()) * 1000
+"""By the clock of the database, which is Ajenda's."""
+
+
+class _AlreadyDue(Exception):
+    """An iteration came due before its series was booked."""
+
+
+def appointment(row: Any, target: str) -> ScheduleOptions:
+    """Return an appointment as a schedule. To book its uuid again in Ajenda updates it, and so does this."""
+    return {**_common(row, target), "at": row.due_date}
+
+
+def periodic(row: Any, target: str, first_due: int) -> ScheduleOptions:
+    """Return a periodic appointment as a series. Raises ValueError for a pattern that is none."""
+    request: ScheduleOptions = {**_common(row, target), "start": first_due, "on_conflict": "keep"}
+    if row.pattern_type != _FIXED_DELAY:
+        request["misfire"] = "skip" if row.skip_missed else "all"
+    if row.pattern_type in _DIALECTS:
+        return {**request, "cron": row.pattern, "cron_dialect": _DIALECTS[row.pattern_type]}
+    if row.pattern_type not in (_FIXED_RATE, _FIXED_DELAY):
+        raise ValueError(f"pattern_type {row.pattern_type} is not known: expected 1, 2 or 10 to 13")
+    interval = int(row.pattern, 16)
+    if row.pattern_type == _FIXED_DELAY:
+        return {**request, "every": interval, "mode": "fixed-delay"}
+    return {**request, "every": interval}
+
+
+def _check(id: str, request: ScheduleOptions) -> None:
+    """Raise InvalidCommand for a series that a worker would reject."""
+    sent = schedule_command(DEFAULT_TENANT, {**request, "id": id, "payload": b""})
+    command = NATIVE.decode(UnsentRecord(sent.key, sent.value, sent.headers, now := SystemClock().now()))
+    assert isinstance(command, ScheduleCommand)
+    begin(command, now)
+
+
+def _payload(row: Any) -> bytes | None:
+    return None if row.payload is None else row.payload.encode()
+
+
+def _common(row: Any, target: str) -> ScheduleOptions:
+    """Return what appointments and periodic ones share. A column that is not Ajenda's own becomes a header."""
+    extra = {str(name): value for name, value in row._mapping.items() if name not in _OWN and value is not None}
+    headers = {name: value if isinstance(value, bytes) else str(value) for name, value in extra.items()}
+    request: ScheduleOptions = {"topic": target, "headers": headers}
+    if row.ttl is not None and row.ttl > 0:
+        request["ttl"] = row.ttl
+    return request

@@ -1,0 +1,140 @@
+"""Takes a topic of Ajenda over: books what is there, and relays it to the commands topic beside."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from functools import partial
+
+from sqlalchemy import Connection, MetaData, func, select
+
+from light_scheduler import connection as kafka
+from light_scheduler.errors import ConfigurationError
+from light_scheduler.model import DEFAULT_TENANT
+
+from .ajenda import AjendaTopic
+from .booking import Outbox
+from .database import Database
+from .relay import OutboxRelay, RelayOptions
+
+
+@dataclass
+class TakenOver:
+    """What was taken over, and how many rows are left. `refused` are ids that cannot be booked, with the reasons."""
+
+    appointments: int = 0
+    periodic: int = 0
+    remaining: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+class AjendaTakeover:
+    """Makes schedules of the appointments of a topic, each once, while consumers of Ajenda run.
+
+    The outbox is in Ajenda's database. A takeover may be killed at any moment, and started again.
+    """
+
+    def __init__(
+        self,
+        database: str,
+        topic: str,
+        target: str,
+        options: RelayOptions,
+        *,
+        schema: str = "public",
+        tenant: str = DEFAULT_TENANT,
+    ) -> None:
+        """Prepare. `database` is a URL of SQLAlchemy. Raises ConfigurationError if it is not one of PostgreSQL."""
+        self._database = Database(database)
+        if self._database.engine.dialect.name != "postgresql":
+            raise ConfigurationError("database", "is not PostgreSQL, in which Ajenda has its appointments")
+        self._place, self._target, self._options = (topic, schema), target, options
+        self._tables = MetaData()
+        self._outbox = Outbox(self._tables, name=options.name, tenant=tenant)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Have `run` return when all that it has taken is sent. To be called in the loop that it runs in."""
+        self._stopping.set()
+
+    async def preview(self) -> TakenOver:
+        """Return what `run` would take over at this moment, and change nothing. Raises as `run`."""
+        found = TakenOver()
+        try:
+            with contextlib.suppress(_RolledBack):
+                await self._database.do(partial(self._try, found))
+        finally:
+            await self._database.close()
+        return found
+
+    async def run(self, broker: kafka.Connection, *, follow: bool = False) -> TakenOver:
+        """Take over what is at rest, and wait until Kafka has it; with `follow`, go on until `stop`.
+
+        Raises ConfigurationError if the topic is not there, and what the database and the relay raise.
+        """
+        done = TakenOver()
+        try:
+            await self._database.do(self._tables.create_all)
+            topic = await self._database.do(self._topic)
+            settled = asyncio.Event()
+            relay = OutboxRelay(self._database.engine, broker, self._options, on_step=lambda _: settled.set())
+            relaying = asyncio.create_task(relay.run())
+            try:
+                while await self._take(topic, done) or follow:
+                    if self._stopping.is_set() or relaying.done():
+                        break
+                while not relaying.done() and await self._database.do(self._unsent):
+                    settled.clear()
+                    await self._pause(settled)
+            finally:
+                relay.stop()
+                await relaying
+            self._conclude(topic, done, await self._database.do(topic.remaining))
+        finally:
+            await self._database.close()
+        return done
+
+    async def _take(self, topic: AjendaTopic, done: TakenOver) -> bool:
+        """Take over what there is, in a transaction for some appointments or for one periodic; False if nothing was."""
+        do = self._database.do
+        taken = await do(partial(topic.take, outbox=self._outbox, target=self._target))
+        done.appointments += taken
+        series = 0
+        for uuid in await do(topic.periodic):
+            take = partial(topic.take_periodic, outbox=self._outbox, target=self._target, uuid=uuid)
+            series += await do(take)
+        done.periodic += series
+        if not taken and not series:
+            await self._pause(self._stopping)
+            return False
+        return True
+
+    async def _pause(self, until: asyncio.Event) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(until.wait(), self._options.poll)
+
+    def _topic(self, connection: Connection) -> AjendaTopic:
+        return AjendaTopic(connection, *self._place)
+
+    def _try(self, found: TakenOver, connection: Connection) -> None:
+        self._tables.create_all(connection)
+        topic = self._topic(connection)
+        while taken := topic.take(connection, self._outbox, self._target):
+            found.appointments += taken
+        for uuid in topic.periodic(connection):
+            found.periodic += topic.take_periodic(connection, self._outbox, self._target, uuid)
+        self._conclude(topic, found, topic.remaining(connection))
+        raise _RolledBack
+
+    def _unsent(self, connection: Connection) -> bool:
+        commands = self._outbox.tables.commands
+        return bool(connection.scalar(select(func.count()).where(commands.c.refused.is_(None))))
+
+    @staticmethod
+    def _conclude(topic: AjendaTopic, done: TakenOver, remaining: int) -> None:
+        done.remaining, done.refused = remaining, topic.refused
+
+
+class _RolledBack(Exception):
+    """Ends a transaction that is not meant to be committed."""

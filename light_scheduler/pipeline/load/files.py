@@ -1,0 +1,62 @@
+"""Which files were loaded before, in an earlier state.
+
+A file that got more rows is cut into other batches, which nobody has marked, and a table that was written anew is in
+other files. Most of its rows were sent all the same. One-shots whose time has passed were delivered, and would be
+again. So a load holds them back where it cannot know better: in a file that is not as it was when it was loaded first,
+and in a new file of a table that has lost files since.
+
+    mark of a file   JSON {"table": "5f...", "file": "c0...", "size": 1200, "modified": 1767225600000, "held": false}
+
+`table` and `file` are digests of paths, `table` also of what marks hold for. The mark is written with the first batch
+of the file, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+
+from .marks import Marks, key_of
+
+
+class FileMark(msgspec.Struct, frozen=True):
+    """A file as it was when it was loaded first. `held`: it was new in a table that had lost files."""
+
+    table: str
+    file: str
+    size: int
+    modified: int
+    held: bool
+
+    def holds_back(self, file: FileMark) -> bool:
+        """Tell whether what has passed is held back in a file, which has this mark."""
+        return self.held or (self.size, self.modified) != (file.size, file.modified)
+
+
+class Guard(NamedTuple):
+    """Says of the files of a table whether they were sent before. `has_lost` is whether the table has lost files."""
+
+    table: str
+    has_lost: bool
+
+    @classmethod
+    def of(cls, scope: tuple[Any, ...], path: str, files: Iterable[str], marks: Marks) -> Guard:
+        """Return the guard of the table at a path, which consists of these files; marks hold for a scope."""
+        table = key_of("table", *scope, path_digest(path)).hex()
+        there = set(map(path_digest, files))
+        return cls(table, any(mark.table == table and mark.file not in there for mark in marks.all_of(FileMark)))
+
+    def mark(self, path: str, size: int, modified: int) -> FileMark:
+        """Return what a file is, were it loaded for the first time."""
+        return FileMark(self.table, path_digest(path), size, modified, self.has_lost)
+
+
+def path_digest(path: str) -> str:
+    """Return what stands for a path, however Spark spells it: as a URL or plain, quoted or not."""
+    plain = re.sub("^file:/+", "/", unquote(path)).rstrip("/")
+    return blake2b(plain.encode(), digest_size=8).hexdigest()

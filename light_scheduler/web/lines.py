@@ -1,0 +1,70 @@
+"""Lines of a body while it arrives: a worker holds one of them at a time, however long the body is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import NamedTuple
+
+from aiohttp import web
+
+from .bodies import LEAST_BYTES_PER_S, TIMEOUT_S, unreadable_as_problems
+from .problems import ProblemError
+
+LARGEST_LINE = 1 << 20
+LINE_S = TIMEOUT_S + LARGEST_LINE / LEAST_BYTES_PER_S
+"""How long a worker waits for the rest of a line."""
+
+
+class Line(NamedTuple):
+    """A line that is not blank, numbered from 1; `text` is None if it is too long."""
+
+    number: int
+    text: bytes | None
+
+
+class LineError(Exception):
+    """No more lines can be read: `number` is that of the line that did not come, the cause a ProblemError."""
+
+    def __init__(self, number: int, refusal: ProblemError) -> None:
+        super().__init__(number)
+        self.number = number
+        self.refusal = refusal
+
+
+async def lines_of(request: web.Request) -> AsyncIterator[Line]:
+    """Yield the lines of a body that nobody has read. Raises LineError."""
+    number, held, is_too_long = 1, bytearray(), False
+    while True:
+        try:
+            chunk = await _next_chunk(request)
+        except ProblemError as refusal:
+            raise LineError(number, refusal) from None
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            is_too_long = is_too_long or len(held) + len(part) > LARGEST_LINE
+            if is_too_long or (held + part).strip():
+                yield Line(number, None if is_too_long else bytes(held + part))
+            number, is_too_long = number + 1, False
+            held.clear()
+        is_too_long = is_too_long or len(held) + len(rest) > LARGEST_LINE
+        if is_too_long:
+            held.clear()
+        else:
+            held += rest
+        if not chunk:
+            break
+    if is_too_long or held.strip():
+        yield Line(number, None if is_too_long else bytes(held))
+
+
+async def _next_chunk(request: web.Request) -> bytes:
+    """Return bytes as they arrive; none at the end. Raises ProblemError."""
+    with unreadable_as_problems():
+        try:
+            async with asyncio.timeout(LINE_S):
+                return await request.content.readany()
+        except TimeoutError:
+            detail = f"No line arrived within {LINE_S:.0f} s. Send the rest of the lines in another request."
+            raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, detail) from None

@@ -1,0 +1,73 @@
+/**
+ * Bars of what is due in each minute, hour or day. Pure.
+ * @module
+ */
+
+/** @typedef {"minute" | "hour" | "day"} By */
+/** @typedef {{ from: number, to: number, count: number }} Bar instants in UTC epoch ms */
+
+/** @type {Record<By, number>} */
+export const LENGTHS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+
+/** How many intervals are shown at once. */
+export const SHOWN = { minute: 60, hour: 24, day: 30 };
+
+/** What a bar is opened into; schedules are listed for a minute. */
+const FINER = /** @type {Record<By, By | null>} */ ({ day: "hour", hour: "minute", minute: null });
+
+/**
+ * Return a bar for each interval of a range, those without schedules included.
+ * @param {{ due_from: number, count: number }[]} counts
+ * @param {By} by
+ * @param {number} from UTC epoch ms
+ * @param {number} to UTC epoch ms
+ * @returns {Bar[]}
+ */
+export function barsOf(counts, by, from, to) {
+  const length = LENGTHS[by];
+  const bars = Array.from(
+    { length: Math.round((to - from) / length) },
+    (_, index) => ({ from: from + index * length, to: from + (index + 1) * length, count: 0 }),
+  );
+  for (const { due_from: at, count } of counts) {
+    const bar = bars[Math.floor((at - from) / length)];
+    if (bar) bar.count += count;
+  }
+  return bars;
+}
+
+/**
+ * Return the height of each bar: the highest has `most`, and no bar with schedules is too low to be seen.
+ * @param {Bar[]} bars
+ * @param {number} most
+ * @param {number} least
+ */
+export function heightsOf(bars, most, least) {
+  const highest = Math.max(1, ...bars.map(({ count }) => count));
+  return bars.map(({ count }) => (count ? Math.max(least, (count / highest) * most) : 0));
+}
+
+/**
+ * Return how many schedules there are of each target topic, the most frequent first.
+ * @param {{ target_topic: string, count: number }[]} counts
+ * @returns {[string, number][]}
+ */
+export function byTopic(counts) {
+  /** @type {Map<string, number>} */
+  const sums = new Map();
+  for (const { target_topic: topic, count } of counts) sums.set(topic, (sums.get(topic) ?? 0) + count);
+  return [...sums].sort(([a, more], [b, less]) => less - more || (a < b ? -1 : 1));
+}
+
+/**
+ * Return the view that shows what is in a bar, with its parameters.
+ * @param {Bar} bar
+ * @param {By} by
+ * @param {string} tenant
+ * @returns {[string, Record<string, string | number>]}
+ */
+export function inside(bar, by, tenant) {
+  const finer = FINER[by];
+  if (finer) return ["upcoming", { tenant, by: finer, from: bar.from }];
+  return ["schedules", { tenant, due_from: bar.from, due_to: bar.to, sort: "due" }];
+}

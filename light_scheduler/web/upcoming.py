@@ -1,0 +1,189 @@
+"""How many schedules of a tenant are due when: read from the counts of tables, never from the schedules themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from aiohttp import web
+from multidict import MultiMapping
+from yarl import URL
+
+from light_scheduler.clock import Clock
+from light_scheduler.model import State
+from light_scheduler.tables.counts import Counts
+from light_scheduler.tables.views import Lane, QueryError, ReadableTable
+from light_scheduler.wire.fields import parse_tenant
+from light_scheduler.wire.instants import parse_instant
+
+from .caught_up import caught_up
+from .cluster import Lanes, Tables
+from .parameters import checked, optional, read_parameters
+from .scatter import Scatter, Whole, is_local, share_response
+from .slices import LoopTime
+from .turns import Turns
+from .upcoming_document import By, PendingCount, UpcomingCount, UpcomingDocument, UpcomingParameters
+
+MINUTE_MS = 60_000
+A_DAY = 1_440
+MINUTES: Mapping[By, int] = {"minute": 1, "hour": 60, "day": A_DAY}
+MOST: Mapping[By, int] = {"minute": A_DAY, "hour": 744, "day": 3_660}
+"""How many minutes, hours or days one answer has at most: a day, a month, ten years."""
+
+USUAL: Mapping[By, int] = {"minute": 60, "hour": 24, "day": 30}
+REQUEST_TIME_S = 1.0
+
+
+class Kind(NamedTuple):
+    """What is counted together: a kind of schedules in an interval, by the minute (UTC) in which that begins.
+
+    The minute is None for all that are pending.
+    """
+
+    topic: str
+    state: State
+    minute: int | None
+
+
+class OwnCounts(msgspec.Struct, frozen=True):
+    """The counts of some lanes."""
+
+    lanes: list[Lane]
+    counts: list[tuple[Lane, Kind, int]]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What is asked for: whole minutes, hours or days of a tenant. `begin` and `end` are minutes since 1970."""
+
+    tenant: str
+    by: By
+    begin: int
+    end: int
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The query string that asks for exactly these."""
+        return {"by": self.by, "due_from": str(self.begin * MINUTE_MS), "due_to": str(self.end * MINUTE_MS)}
+
+
+def intervals_of(tenant: str, given: MultiMapping[str], now: int) -> Intervals:
+    """Return what a request asks for. Raises QueryError naming the parameter at fault."""
+    parameters = read_parameters(UpcomingParameters, given)
+    by = parameters.by
+    length = MINUTES[by]
+    due_from = optional("due_from", parse_instant, parameters.due_from)
+    due_to = optional("due_to", parse_instant, parameters.due_to)
+    begin = (now if due_from is None else due_from) // MINUTE_MS // length * length
+    end = begin + USUAL[by] * length if due_to is None else -(-due_to // (MINUTE_MS * length)) * length
+    if end < begin:
+        raise QueryError("due_to", "is before due_from")
+    if (end - begin) // length > MOST[by]:
+        raise QueryError("due_to", f"is more than {MOST[by]} {by}s after due_from: ask for a shorter range")
+    return Intervals(checked("tenant", parse_tenant, tenant), by, begin, end)
+
+
+def parts(table: ReadableTable, asked: Intervals) -> Iterator[Counter[Kind]]:
+    """Yield what a table has of the intervals, part by part; between two of them the table may change.
+
+    Each part is exact when it is read, and none counts what another one does: a minute is in one day.
+    """
+    yield Counter(
+        {
+            Kind(group.topic, group.state, None): count
+            for group, count in table.counts.totals().items()
+            if group.tenant == asked.tenant
+        }
+    )
+    days = [*_split(table.counts.by_day())]
+    if asked.by == "day":
+        yield _added_up(table.counts, asked, ((number, day * A_DAY, count) for number, day, count in days))
+        return
+    for day in sorted({day for _, day, _ in days}):
+        if asked.begin // A_DAY <= day < -(-asked.end // A_DAY):
+            yield _added_up(table.counts, asked, _split(table.counts.by_minute(day)))
+
+
+def _split(cells: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
+    return ((cell >> 32, cell & 0xFFFFFFFF, count) for cell, count in cells.items())
+
+
+def _added_up(counts: Counts, asked: Intervals, cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
+    """Add up (number of a group, minute, count) by kind, as far as they are asked for."""
+    length, sums = MINUTES[asked.by], Counter[Kind]()
+    for number, minute, count in cells:
+        group = counts.group(number)
+        if group is not None and group.tenant == asked.tenant and asked.begin <= minute < asked.end:
+            sums[Kind(group.topic, group.state, minute // length * length)] += count
+    return sums
+
+
+async def own_counts(tables: Tables, asked: Intervals) -> OwnCounts:
+    """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
+    found: dict[Lane, Counter[Kind]] = {}
+    async with LoopTime(REQUEST_TIME_S) as time:
+        for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
+            found[lane] = Counter()
+            for part in parts(table, asked):
+                found[lane].update(part)
+                if time.slice_is_over():
+                    await time.rest()
+                if tables.tables().get(lane) is not table:
+                    del found[lane]
+                    break
+    return OwnCounts(sorted(found), [(lane, *row) for lane, sums in found.items() for row in sums.items()])
+
+
+def document(whole: Whole[OwnCounts], asked: Intervals) -> UpcomingDocument:
+    """Add up what all workers have."""
+    sums: Counter[Kind] = Counter()
+    for url, share in whole.shares.items():
+        for lane, kind, count in share.counts:
+            if whole.claims.get(lane) == url:
+                sums[kind] += count
+    return UpcomingDocument(
+        by=asked.by,
+        due_from=asked.begin * MINUTE_MS,
+        due_to=asked.end * MINUTE_MS,
+        counts=sorted(
+            (
+                UpcomingCount(kind.minute * MINUTE_MS, kind.topic, kind.state, count)
+                for kind, count in sums.items()
+                if kind.minute is not None
+            ),
+            key=lambda each: (each.due_from, each.target_topic, each.state),
+        ),
+        pending=sorted(
+            (PendingCount(kind.topic, kind.state, count) for kind, count in sums.items() if kind.minute is None),
+            key=lambda each: (each.target_topic, each.state),
+        ),
+    )
+
+
+class UpcomingHandlers:
+    """One method per operation."""
+
+    def __init__(self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: Turns, clock: Clock) -> None:
+        self._lanes = lanes
+        self._scatter = scatter
+        self._turns = turns
+        self._clock = clock
+
+    async def upcoming(self, request: web.Request) -> web.Response:
+        asked = intervals_of(request.match_info["tenant"], request.query, self._clock.now())
+        if is_local(request):
+            return share_response(await self._own(asked))
+        path = str(URL(request.rel_url.raw_path, encoded=True).with_query(asked.parameters))
+        whole = await self._scatter(request).whole(self._own(asked), path, OwnCounts)
+        return web.Response(body=_encode(document(whole, asked)), content_type="application/json")
+
+    async def _own(self, asked: Intervals) -> OwnCounts:
+        tables = await caught_up(self._lanes)
+        async with self._turns.turn():
+            return await own_counts(tables, asked)
+
+
+_encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode

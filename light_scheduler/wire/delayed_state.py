@@ -1,0 +1,90 @@
+"""State records of delayed commands: those over a rate of their tenant, in the order in which they arrived.
+
+Changelog key     kind u8 | rest
+    0x07  the queue of a tenant     rest: tenant   (UTF-8)
+    0x08  a command in it           rest: tenant | 0x00 | number u64 big-endian
+
+Changelog value   version u8 | body
+    queue      version 5: MessagePack of [first, end, size]
+    command    version 5: MessagePack of [key, value, headers, partition, offset, timestamp], as they were read
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import msgspec
+
+from .record import CommandRecord
+from .state_format import VERSION, decoded
+
+QUEUE_KIND = b"\x07"
+DELAYED_KIND = b"\x08"
+
+_NUMBER = struct.Struct(">Q")
+
+
+class DelayedQueue(NamedTuple):
+    """Commands from number `first` on and before `end`, which take `size` bytes together."""
+
+    first: int = 0
+    end: int = 0
+    size: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait."""
+        return self.end - self.first
+
+
+class DelayedCommand(NamedTuple):
+    """A record of the commands topic, with all that it had there. `timestamp` is UTC epoch ms."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    partition: int
+    offset: int
+    timestamp: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_queue = msgspec.msgpack.Decoder(DelayedQueue).decode
+_decode_command = msgspec.msgpack.Decoder(DelayedCommand).decode
+
+
+def queue_key(tenant: str) -> bytes:
+    """Return the changelog key of a tenant's queue."""
+    return QUEUE_KIND + tenant.encode()
+
+
+def tenant_of(queue_key: bytes) -> str:
+    """Return whose queue a changelog key names."""
+    return queue_key[len(QUEUE_KIND) :].decode()
+
+
+def encode_queue(queue: DelayedQueue) -> bytes:
+    """Encode a queue."""
+    return VERSION + _encode(queue)
+
+
+def decode_queue(value: bytes) -> DelayedQueue:
+    """Decode a queue. Raises FormatTooNew or FormatError."""
+    return decoded(_decode_queue, value, "a queue of delayed commands")
+
+
+def delayed_key(tenant: str, number: int) -> bytes:
+    """Return the changelog key of a command by its number in its tenant's queue."""
+    return DELAYED_KIND + tenant.encode() + b"\0" + _NUMBER.pack(number)
+
+
+def encode_delayed(record: CommandRecord) -> bytes:
+    """Encode a command."""
+    headers = [(name, value) for name, value in record.headers]
+    return VERSION + _encode((record.key, record.value, headers, record.partition, record.offset, record.timestamp))
+
+
+def decode_delayed(value: bytes) -> DelayedCommand:
+    """Decode a command. Raises FormatTooNew or FormatError."""
+    return decoded(_decode_command, value, "a delayed command")

@@ -1,0 +1,101 @@
+"""The records of plain schedules, made in one step: those of one instant, in the default tenant, with only a target.
+
+They are byte for byte what `state.encode_entry` and `events.encode_history` make of the values that are left out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from light_scheduler.model import DEFAULT_PRIORITY, DEFAULT_TENANT, EventType, HomeKey, Progress
+
+from .dialect import Plain
+from .events import history_key
+from .record import CommandRecord
+from .state import identity
+from .state_format import VERSION
+
+IDENTITY = identity(DEFAULT_TENANT, "")
+"""What the identity of each of them begins with; the id follows."""
+
+HISTORY_KEY = history_key(DEFAULT_TENANT, None)
+"""What the key of their history begins with; the id follows."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_text = msgspec.json.Encoder().encode
+_HOME = int(HomeKey.ID)
+_NEW_PROGRESS = msgspec.structs.astuple(Progress(0, 0))[2:]
+
+
+def new_state(record: CommandRecord, id: str, plain: Plain, accepted_at: int) -> bytes:
+    """Encode the schedule of a command as it begins, accepted at an instant (UTC epoch ms)."""
+    at, target, payload, headers = plain
+    offset = record.offset
+    definition = (
+        DEFAULT_TENANT,
+        id,
+        1,
+        ("once", at, False),
+        target,
+        payload,
+        headers,
+        record.partition,
+        offset,
+        accepted_at,
+        None,
+        DEFAULT_PRIORITY,
+        None,
+        None,
+        None,
+        _HOME,
+    )
+    return VERSION + _encode((definition, (at, offset, *_NEW_PROGRESS)))
+
+
+def scheduled_lines(now: int, partition: int) -> Callable[[str, int, str], bytes]:
+    """Return what writes history of new schedules, by id, due time (UTC epoch ms) and target topic."""
+    ends: dict[str, bytes] = {}
+
+    def line(id: str, due: int, topic: str) -> bytes:
+        end = ends.get(topic)
+        if end is None:
+            end = ends[topic] = b',"at":%d,"sequence":1,"attempt":1%b' % (now, _end(topic, partition))
+        return b'%b%b,"version":1,"due":%d%b' % (_SCHEDULED, _text(id), due, end)
+
+    return line
+
+
+def fired_lines(now: int, partition: int) -> Callable[[str, int, int, int, int, str], bytes]:
+    """Return what writes history of firings, by id, version, due time (UTC epoch ms), sequence, attempt and topic."""
+    ends: dict[str, bytes] = {}
+
+    def line(id: str, version: int, due: int, sequence: int, attempt: int, topic: str) -> bytes:
+        end = ends.get(topic)
+        if end is None:
+            end = ends[topic] = _end(topic, partition)
+        return b'%b%b,"version":%d,"due":%d,"at":%d,"sequence":%d,"attempt":%d%b' % (
+            _FIRED,
+            _text(id),
+            version,
+            due,
+            now,
+            sequence,
+            attempt,
+            end,
+        )
+
+    return line
+
+
+def _begin(event: EventType) -> bytes:
+    return b'{"event":%b,"tenant":%b,"id":' % (_text(event), _text(DEFAULT_TENANT))
+
+
+def _end(topic: str, partition: int) -> bytes:
+    return b',"target_topic":%b,"reason":null,"partition":%d}' % (_text(topic), partition)
+
+
+_SCHEDULED = _begin(EventType.SCHEDULED)
+_FIRED = _begin(EventType.FIRED)

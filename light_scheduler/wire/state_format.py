@@ -1,0 +1,37 @@
+"""The version that every state record begins with (see `state`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from light_scheduler.errors import FormatError, FormatTooNew
+
+FORMAT_VERSION = 5
+
+VERSION = bytes([FORMAT_VERSION])
+READABLE = frozenset(bytes([version]) for version in range(1, FORMAT_VERSION + 1))
+
+T = TypeVar("T")
+
+
+def decoded(decode: Callable[[memoryview], T], value: bytes, what: str) -> T:
+    """Decode what follows the version. Raises FormatTooNew or FormatError, which says `what` cannot be read."""
+    if value[:1] not in READABLE:
+        raise wrong_version(value)
+    try:
+        return decode(memoryview(value)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{what} cannot be read: {error}") from error
+
+
+def wrong_version(value: bytes) -> FormatError:
+    """Return the error of a record of another version."""
+    if value and value[0] > FORMAT_VERSION:
+        return FormatTooNew(
+            f"state was written in format {value[0]}, and this version reads formats up to {FORMAT_VERSION}: run the "
+            "newer version that wrote it. Nothing was changed"
+        )
+    return FormatError("a state record does not start with a known format version")

@@ -1,0 +1,290 @@
+"""How many schedules a table has, by tenant, target topic, state and the minute in which they wake.
+
+Counts change with what they count, in the same write, so they are exact whatever crashes. Schedules of one tenant,
+target and state are a *group*; those of a group that wake in one minute are a *cell*. The primary row of a schedule
+begins with its cell, so what a change takes away is known without a look at the schedule.
+
+    cell     group u32 | minute u32
+    group    'g' | group u32                            -> MessagePack [tenant, topic, state]
+    changes  'c' | book u32 | level u8 | slot u8        -> MessagePack {cell u64: change}
+
+A write adds one row of changes to the book `RECENT`. When it has `FANOUT` rows, they are added up and entered in the
+book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In any book, as many
+rows of a level are added up to one of the next level. So a write is small, and there are few rows to read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from light_scheduler.errors import FormatError
+from light_scheduler.model import Entry, State
+
+from . import layout
+from .store import Store
+
+GROUPS = b"g"
+CHANGES = b"c"
+FANOUT = 16
+MINUTES_A_DAY = 1_440
+RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
+"""Books that are not those of a day: no instant is that late."""
+
+T = TypeVar("T")
+
+_LOW = 0xFFFFFFFF
+_GROUP = struct.Struct(">I")
+_ROW = struct.Struct(">IBB")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_changes = msgspec.msgpack.Decoder(dict[int, int]).decode
+
+
+class Group(NamedTuple):
+    """What schedules have in common that are counted together."""
+
+    tenant: str
+    topic: str
+    state: State
+
+
+_decode_group = msgspec.msgpack.Decoder(Group).decode
+
+
+class Tally:
+    """The cells that schedules were put into and taken out of; dropped, it leaves no trace."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._known = counts.numbers
+        self._next = counts.next_number
+        self.new: dict[Group, bytes] = {}
+        self.added: list[bytes] = []
+        self.removed: list[bytes] = []
+        self._tenant = self._topic = ""  # of the number that was looked up last, of pending schedules
+        self._number = b""
+        self._minute_at = 0  # in a time-index key of this tenant
+
+    def add(self, entry: Entry, index_key: bytes) -> bytes:
+        """Count a schedule; return its cell."""
+        cell = self.cell(entry, index_key)
+        self.added.append(cell)
+        return cell
+
+    def cell(self, entry: Entry, index_key: bytes) -> bytes:
+        """Return the cell of a schedule."""
+        schedule, progress = entry.schedule, entry.progress
+        tenant, topic = schedule.tenant, schedule.target.topic
+        if progress.awaited or progress.paused:
+            return self.number(Group(tenant, topic, progress.state)) + layout.minute_in(index_key)
+        if topic != self._topic or tenant != self._tenant:
+            self._turn_to(tenant, topic, index_key)
+        start = self._minute_at
+        return self._number + index_key[start : start + layout.MINUTE_BYTES]
+
+    def add_pending(self, tenant: str, topic: str, index_key: bytes) -> bytes:
+        """Count a schedule that is neither paused nor awaited; return its cell."""
+        if topic != self._topic or tenant != self._tenant:
+            self._turn_to(tenant, topic, index_key)
+        start = self._minute_at
+        cell = self._number + index_key[start : start + layout.MINUTE_BYTES]
+        self.added.append(cell)
+        return cell
+
+    def _turn_to(self, tenant: str, topic: str, index_key: bytes) -> None:
+        self._tenant, self._topic = tenant, topic
+        self._number = self.number(Group(tenant, topic, "pending"))
+        self._minute_at = index_key.index(0) + 1
+
+    def number(self, group: Group) -> bytes:
+        """Return the number (u32) of a group, which is a new one if nothing of it is counted yet."""
+        number = self._known.get(group) or self.new.get(group)
+        if number is None:
+            number = self.new[group] = _GROUP.pack(self._next)
+            self._next += 1
+        return number
+
+    def changes(self) -> dict[bytes, int]:
+        """Return by how much each cell has changed."""
+        changes = Counter(self.added)
+        changes.subtract(self.removed)
+        return {cell: change for cell, change in changes.items() if change}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a write does to the counts: rows to be stored with it, and what `Counts.take` takes in afterwards."""
+
+    rows: dict[bytes, bytes | None]
+    groups: Mapping[int, int]
+    born: Mapping[Group, bytes]
+    levels: Mapping[int, list[int]]
+
+
+@dataclass
+class Counts:
+    """The counts of a store. In memory there is a number for each group, and no more."""
+
+    store: Store
+    numbers: dict[Group, bytes] = field(default_factory=dict)
+    next_number: int = 0
+    _names: dict[int, Group] = field(default_factory=dict)
+    _totals: Counter[int] = field(default_factory=Counter)
+    _tenants: Counter[str] = field(default_factory=Counter)
+    _levels: dict[int, list[int]] = field(default_factory=dict)  # book -> how many rows each level has
+
+    def __post_init__(self) -> None:
+        for key, value in self.store.scan(GROUPS, GROUPS + b"\xff"):
+            self._name(_read(_decode_group, value), key[1:])
+        for key, _ in self.store.scan(CHANGES, CHANGES + b"\xff" * 7):
+            book, level, slot = _ROW.unpack(key[1:])
+            levels = self._levels.setdefault(book, [])
+            levels += [0] * (level + 1 - len(levels))
+            levels[level] = max(levels[level], slot + 1)
+        for cell, count in self.by_day().items():
+            self._add(cell >> 32, count)
+
+    def pending_of(self, tenant: str) -> int:
+        """Return how many schedules a tenant has."""
+        return self._tenants[tenant]
+
+    def totals(self) -> dict[Group, int]:
+        """Return how many schedules each group has."""
+        return {self._names[number]: count for number, count in self._totals.items() if count}
+
+    def by_day(self) -> dict[int, int]:
+        """Return how many schedules wake in each day, as {group u32 | day u32: count}."""
+        total = self._sum(DAYS)
+        for cell, change in self._sum(RECENT).items():
+            total[cell >> 32 << 32 | (cell & _LOW) // MINUTES_A_DAY] += change
+        return {number: count for number, count in total.items() if count}
+
+    def by_minute(self, day: int) -> dict[int, int]:
+        """Return how many schedules wake in each minute of a day, as {cell u64: count}."""
+        total = self._sum(day)
+        for cell, change in self._sum(RECENT).items():
+            if (cell & _LOW) // MINUTES_A_DAY == day:
+                total[cell] += change
+        return {cell: count for cell, count in total.items() if count}
+
+    def group(self, number: int) -> Group | None:
+        """Return the group of a number; None: nothing of it is counted any more."""
+        return self._names.get(number)
+
+    def step(self, tally: Tally) -> Step | None:
+        """Return what a write with these changes has to store; None if they change no count."""
+        changes = tally.changes()
+        if not changes:
+            return None
+        cells = dict(zip(struct.unpack(f">{len(changes)}Q", b"".join(changes)), changes.values(), strict=True))
+        groups: defaultdict[int, int] = defaultdict(int)
+        for cell, change in cells.items():
+            groups[cell >> 32] += change
+        rows: dict[bytes, bytes | None] = {}
+        levels: dict[int, list[int]] = {}
+        self._enter(rows, levels, cells)
+        born = {group: key for group, key in tally.new.items() if groups.get(_GROUP.unpack(key)[0])}
+        for group, key in born.items():
+            rows[GROUPS + key] = _encode(group)
+        for number, change in groups.items():
+            if change and self._totals[number] + change == 0:
+                rows[GROUPS + _GROUP.pack(number)] = None
+        return Step(rows, groups, born, levels)
+
+    def take(self, step: Step) -> None:
+        """Take in what was stored."""
+        self._levels.update(step.levels)
+        for group, key in step.born.items():
+            self._name(group, key)
+        for number, change in step.groups.items():
+            self._add(number, change)
+            if not self._totals[number]:
+                del self._totals[number]
+                if (gone := self._names.pop(number, None)) is not None:
+                    del self.numbers[gone]
+
+    def _name(self, group: Group, key: bytes) -> None:
+        number = _GROUP.unpack(key)[0]
+        self._names[number] = group
+        self.numbers[group] = key
+        self.next_number = max(self.next_number, number + 1)
+
+    def _add(self, number: int, change: int) -> None:
+        if (group := self._names.get(number)) is not None:
+            self._totals[number] += change
+            self._tenants[group.tenant] += change
+            if not self._tenants[group.tenant]:
+                del self._tenants[group.tenant]
+
+    def _enter(self, rows: dict[bytes, bytes | None], levels: dict[int, list[int]], cells: dict[int, int]) -> None:
+        """Note changes as recent ones; when there are many rows of those, enter them in the books of their days."""
+        known = self._levels.get(RECENT, [0])
+        if known[0] < FANOUT - 1:
+            rows[_row_key(RECENT, 0, known[0])] = _encode(cells)
+            levels[RECENT] = [known[0] + 1]
+            return
+        full = [_row_key(RECENT, 0, slot) for slot in range(FANOUT - 1)]
+        books: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        days: defaultdict[int, int] = defaultdict(int)
+        for cell, change in _added_up([cells, *self._read(full)]).items():
+            day = (cell & _LOW) // MINUTES_A_DAY
+            books[day][cell] = change
+            days[cell >> 32 << 32 | day] += change
+        rows.update(dict.fromkeys(full))
+        levels[RECENT] = [0]
+        books[DAYS] = {number: change for number, change in days.items() if change}
+        for book, changes in books.items():
+            if changes:
+                levels[book] = self._append(rows, book, changes)
+
+    def _append(self, rows: dict[bytes, bytes | None], book: int, changes: dict[int, int]) -> list[int]:
+        """Add a row to a book; return how many rows each of its levels has then."""
+        levels = list(self._levels.get(book, ()))
+        level = 0
+        while changes and level < len(levels) and levels[level] == FANOUT - 1:
+            full = [_row_key(book, level, slot) for slot in range(FANOUT - 1)]
+            changes = _added_up([changes, *self._read(full)])
+            rows.update(dict.fromkeys(full))
+            levels[level] = 0
+            level += 1
+        if changes:
+            levels += [0] * (level + 1 - len(levels))
+            rows[_row_key(book, level, levels[level])] = _encode(changes)
+            levels[level] += 1
+        return levels
+
+    def _sum(self, book: int) -> Counter[int]:
+        keys = [
+            _row_key(book, level, slot)
+            for level, count in enumerate(self._levels.get(book, ()))
+            for slot in range(count)
+        ]
+        return _added_up(self._read(keys))
+
+    def _read(self, keys: list[bytes]) -> Iterator[dict[int, int]]:
+        for value in self.store.get_many(keys) if keys else ():
+            if value is None:
+                raise FormatError("the table's counts lack a row")
+            yield _read(_decode_changes, value)
+
+
+def _row_key(book: int, level: int, slot: int) -> bytes:
+    return CHANGES + _ROW.pack(book, level, slot)
+
+
+def _added_up(changes: Iterable[Mapping[int, int]]) -> Counter[int]:
+    total: Counter[int] = Counter()
+    for each in changes:
+        total.update(each)
+    return Counter({cell: change for cell, change in total.items() if change})
+
+
+def _read(decode: Callable[[bytes], T], value: bytes) -> T:
+    try:
+        return decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(f"the table's counts cannot be read: {error}") from error

@@ -1,0 +1,79 @@
+"""Storing and removing many schedules of one tenant in an overlay, at the least cost for each.
+
+This is `Overlay.put` and `Overlay.remove` where little has to be asked: new schedules of ordinary priority are put, and
+whole ones removed, which have one record (a split one has two, see `layout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from light_scheduler.model import DEFAULT_PRIORITY
+
+from . import layout
+from .counts import Tally
+
+NOT_ASKED = b""
+"""Stands for what an overlay does not know; no value is empty."""
+
+
+class WholeSchedules:
+    """What an overlay has of one tenant: its changes, primary keys and new index keys, which this adds to.
+
+    Schedules go by their ids, as UTF-8. `count` is told by how much the number of an identity's schedules changes.
+    """
+
+    def __init__(
+        self,
+        tenant: str,
+        stored: Callable[[bytes], bytes | None],
+        changes: dict[bytes, bytes | None],
+        primaries: dict[bytes, bytes | None],
+        fresh: set[bytes],
+        tally: Tally,
+        count: Callable[[bytes, int], None],
+    ) -> None:
+        self._stored = stored
+        self._changes = changes
+        self._primaries = primaries
+        self._fresh = fresh
+        self._tally = tally
+        self._count = count
+        self._tenant = tenant
+        self._primary = layout.primary_key(tenant, "")
+        self._index_key = layout.index_keys(tenant, DEFAULT_PRIORITY)
+
+    def is_new(self, id: bytes) -> bool:
+        """Tell whether nothing of this id is pending."""
+        primary = self._primary + id
+        found = self._primaries.get(primary, NOT_ASKED)
+        if found is NOT_ASKED:
+            found = self._primaries[primary] = self._stored(primary)
+        return found is None
+
+    def put(self, id: bytes, due: int, arrival: int, topic: str, record: bytes) -> None:
+        """Store the state record of a schedule that `is_new`; its messages go to a topic."""
+        primary = self._primary + id
+        index_key = self._index_key(due, arrival, id)
+        self._changes[index_key] = record
+        self._fresh.add(index_key)
+        cell = self._tally.add_pending(self._tenant, topic, index_key)
+        self._changes[primary] = self._primaries[primary] = cell + index_key
+        self._count(primary[1:], 1)
+
+    def is_whole(self, id: bytes) -> bool:
+        """Tell whether a schedule is known to be pending, by a scan or by `put`, and has one record."""
+        row = self._primaries.get(self._primary + id)
+        return row is not None and not row.endswith(layout.SPLIT)
+
+    def remove(self, id: bytes) -> None:
+        """Forget a schedule that `is_whole`."""
+        primary = self._primary + id
+        row = self._primaries[primary] or b""
+        index_key = row[layout.CELL_BYTES :]
+        self._tally.removed.append(row[: layout.CELL_BYTES])
+        self._changes[index_key] = None
+        if self._fresh:
+            self._fresh.discard(index_key)
+        self._changes[primary] = self._primaries[primary] = None
+        self._count(primary[1:], -1)

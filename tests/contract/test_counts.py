@@ -1,0 +1,227 @@
+"""What a table counts is what it has: in memory and in RocksDB, whatever becomes of its schedules."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.counting import check_counts, count_by_hand, miscounted
+
+from light_scheduler.errors import FormatTooOld, StateError
+from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
+from light_scheduler.tables import Checkpoint, MemoryStore, Overlay, ScheduleTable, Store, counts, layout
+from light_scheduler.tables import table as table_module
+from light_scheduler.tables.counts import CHANGES, GROUPS, Counts, Group, Tally
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.store import Changes
+from light_scheduler.wire.state import encode_entry, encode_progress, identity_of
+
+AT = 1_767_225_600_000
+DAY = 86_400_000
+MINUTE = 60_000
+
+Stores = Callable[[], Store]
+
+
+@contextmanager
+def stores(kind: str) -> Iterator[Stores]:
+    if kind == "memory":
+        store = MemoryStore()
+        yield lambda: store
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            yield lambda: RocksStore(Path(folder))
+
+
+def entry(id: str, wakes: int = AT, *, tenant: str = "acme", topic: str = "t", state: str = "pending") -> Entry:
+    schedule = Schedule(tenant, id, 1, Once(wakes), Target(topic), b"x", [], 0, 0, AT)
+    match state:
+        case "paused":
+            return Entry(schedule, Progress(wakes, 0, wake=NEVER, paused=True))
+        case "awaiting":
+            return Entry(schedule, Progress(NEVER, 0, wake=wakes, awaited=(Awaited(AT, 1, 1, wakes, AT),)))
+    return Entry(schedule, Progress(wakes, 0))
+
+
+def put(overlay: Overlay, *entries: Entry) -> None:
+    for each in entries:
+        overlay.put(identity_of(each), each, encode_entry(each))
+
+
+def apply(overlay: Overlay) -> None:
+    overlay.apply(changelog_offset=1, complete_at=AT)
+
+
+schedules = st.builds(
+    entry,
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from([AT, AT + 1, AT + MINUTE, AT + DAY, AT + 400 * DAY, NEVER]),
+    tenant=st.sampled_from(["acme", "b"]),
+    topic=st.sampled_from(["t", "u"]),
+    state=st.sampled_from(["pending", "paused", "awaiting"]),
+)
+steps = st.one_of(
+    st.tuples(st.just("put"), schedules),
+    st.tuples(st.just("advance"), schedules),
+    st.tuples(st.just("remove"), schedules),
+    st.tuples(st.just("fire"), schedules),
+)
+
+
+@pytest.mark.parametrize("kind", ["memory", "rocks"])
+@settings(max_examples=80)
+@given(
+    cycles=st.lists(
+        st.tuples(st.lists(steps, max_size=4), st.sampled_from(["apply", "drop", "restart"])), min_size=1, max_size=12
+    )
+)
+def test_counts_are_those_of_the_schedules_after_each_cycle(
+    kind: str, cycles: list[tuple[list[tuple[str, Entry]], str]]
+) -> None:
+    with stores(kind) as opened, patch.object(counts, "FANOUT", 3):
+        table = ScheduleTable(opened())
+        for changes, end in cycles:
+            overlay = Overlay(table)
+            for number, (change, each) in enumerate(changes):
+                match change:
+                    case "put":
+                        put(overlay, each)
+                    case "remove":
+                        overlay.remove(identity_of(each))
+                    case "advance" if (current := overlay.get(identity_of(each))) is not None:
+                        moved = Entry(current.schedule, each.progress)
+                        overlay.advance(identity_of(each), moved, encode_progress(each.progress))
+                    case "fire" if number == 0:
+                        for due in overlay.due(AT + DAY, 2, 1 << 20).entries:
+                            overlay.remove(identity_of(due))
+            if end != "drop":
+                apply(overlay)
+            if end == "restart":
+                table.close()
+                table = ScheduleTable(opened())
+            check_counts(table)
+        table.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "rocks"])
+def test_groups_and_rows_of_what_is_gone_are_gone(kind: str) -> None:
+    with stores(kind) as opened, patch.object(counts, "FANOUT", 2):
+        table = ScheduleTable(opened())
+        for number in range(20):
+            each = entry("a", AT + number * DAY, tenant=f"tenant-{number}")
+            overlay = Overlay(table)
+            put(overlay, each)
+            apply(overlay)
+            overlay = Overlay(table)
+            overlay.remove(identity_of(each))
+            apply(overlay)
+        assert list(table.store.scan(GROUPS, GROUPS + b"\xff")) == []
+        assert len(list(table.store.scan(CHANGES, CHANGES + b"\xff" * 7))) <= 3
+        assert table.counts.totals() == {}
+        assert table.counts.numbers == {}
+        table.close()
+
+
+def test_a_table_of_many_cycles_has_few_rows_of_counts() -> None:
+    table = ScheduleTable(MemoryStore())
+    for number in range(2_000):
+        overlay = Overlay(table)
+        put(overlay, entry(f"id-{number}", AT + number * 17 * MINUTE))
+        apply(overlay)
+    days = 2_000 * 17 // 1_440 + 1
+    assert len(list(table.store.scan(CHANGES, CHANGES + b"\xff" * 7))) <= 3 * counts.FANOUT + days * 2 * counts.FANOUT
+    check_counts(table)
+
+
+def test_totals_and_minutes_are_told_by_tenant_target_and_state() -> None:
+    table = ScheduleTable(MemoryStore())
+    overlay = Overlay(table)
+    put(overlay, entry("a"), entry("b", AT + 59_999), entry("c", AT + MINUTE), entry("d", tenant="b", state="awaiting"))
+    apply(overlay)
+    found = table.counts
+    assert found.totals() == {Group("acme", "t", "pending"): 3, Group("b", "t", "awaiting"): 1}
+    assert (found.pending_of("acme"), found.pending_of("b"), found.pending_of("c")) == (3, 1, 0)
+    minutes = {(found.group(cell >> 32), cell & 0xFFFFFFFF): n for cell, n in found.by_minute(AT // DAY).items()}
+    assert minutes == count_by_hand(table.store)
+    assert found.by_minute(AT // DAY + 1) == {}
+
+
+def test_counts_are_right_after_a_write_that_failed_and_was_carried_out_all_the_same() -> None:
+    table = ScheduleTable(MemoryStore())
+    write = table.store.write
+
+    def answered_late(changes: Changes) -> None:
+        write(changes)
+        raise StateError("the answer came too late")
+
+    overlay = Overlay(table)
+    put(overlay, entry("a"))
+    with patch.object(table.store, "write", answered_late), pytest.raises(StateError):
+        apply(overlay)
+    overlay = Overlay(table)
+    put(overlay, entry("a"))
+    apply(overlay)
+    assert table.counts.totals() == {Group("acme", "t", "pending"): 1}
+    assert miscounted(table.store) is None
+
+
+def test_a_tenants_schedules_are_known_within_a_cycle() -> None:
+    table = ScheduleTable(MemoryStore())
+    overlay = Overlay(table)
+    put(overlay, entry("a"), entry("b"))
+    apply(overlay)
+    overlay = Overlay(table)
+    overlay.count_tenants()
+    put(overlay, entry("c"), entry("c", AT + 1), entry("d", tenant="b"))
+    overlay.remove(identity_of(entry("a")))
+    assert (overlay.pending_of("acme"), overlay.pending_of("b"), overlay.pending_of("c")) == (2, 1, 0)
+
+
+def uncounted(entries: list[Entry]) -> MemoryStore:
+    """Return a store as a version without counts left it."""
+    store = MemoryStore()
+    changes: dict[bytes, bytes | None] = {}
+    for each in entries:
+        key = layout.index_key(each, identity_of(each))
+        if each.schedule.id == "split":
+            changes |= {key: layout.PROGRESS_ONLY + encode_progress(each.progress)}
+            changes |= {layout.DEFINITION + identity_of(each): encode_entry(each)}
+            changes |= {layout.PRIMARY + identity_of(each): key + layout.SPLIT}
+        else:
+            changes |= {key: encode_entry(each), layout.PRIMARY + identity_of(each): key}
+    checkpoint = b"\x06" + msgspec.msgpack.encode(Checkpoint(7, 5, len(entries)))
+    store.write({**changes, layout.CHECKPOINT_KEY: checkpoint})
+    return store
+
+
+def test_a_table_of_a_version_that_did_not_count_is_counted_when_it_is_opened() -> None:
+    entries = [entry("a"), entry("split", AT + DAY), entry("c", tenant="b", state="paused")]
+    store = uncounted(entries)
+    table = ScheduleTable(store)
+    check_counts(table)
+    assert table.checkpoint == Checkpoint(7, 5, 3)
+    assert [table.get(each.schedule.tenant, each.schedule.id) for each in entries] == entries
+    check_counts(ScheduleTable(store))
+
+
+def test_a_large_table_of_a_version_that_did_not_count_is_built_anew() -> None:
+    store = uncounted([entry("a"), entry("b")])
+    before = list(store.scan(b"", b"\xff"))
+    with patch.object(table_module, "MOST_COUNTED", 1), pytest.raises(FormatTooOld, match="format 6"):
+        ScheduleTable(store)
+    assert list(store.scan(b"", b"\xff")) == before
+
+
+def test_a_group_that_was_never_stored_takes_no_number_from_another() -> None:
+    found = Counts(MemoryStore())
+    dropped, kept = Tally(found), Tally(found)
+    assert dropped.number(Group("a", "t", "pending")) == kept.number(Group("b", "t", "pending"))
+    step = found.step(kept)
+    assert step is None

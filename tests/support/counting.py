@@ -1,0 +1,62 @@
+"""What a table counts, held against what is in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from light_scheduler.tables import ScheduleTable, layout
+from light_scheduler.tables.counts import MINUTES_A_DAY, Counts, Group
+from light_scheduler.tables.store import Store
+from light_scheduler.tables.table import stored_entry
+
+Counted = dict[tuple[Group, int], int]
+"""(group, minute) -> schedules."""
+
+
+def count_by_hand(store: Store) -> Counted:
+    """Count the schedules of a store one by one."""
+    found: Counter[tuple[Group, int]] = Counter()
+    for key, value in store.scan(layout.INDEX_START, layout.INDEX_END):
+        schedule, progress = (entry := stored_entry(key, value, store.get)).schedule, entry.progress
+        found[Group(schedule.tenant, schedule.target.topic, progress.state), progress.wakes_at // 60_000] += 1
+    return dict(found)
+
+
+def counts_of(counts: Counts) -> Counted:
+    """Return what is counted, and see that totals and days agree with the minutes."""
+    by_minute: Counted = {}
+    totals: Counter[Group] = Counter()
+    by_day: Counter[int] = Counter(counts.by_day())
+    for day in {number & 0xFFFFFFFF for number in by_day}:
+        for cell, count in counts.by_minute(day).items():
+            group = counts.group(cell >> 32)
+            assert group is not None
+            by_minute[group, cell & 0xFFFFFFFF] = count
+            totals[group] += count
+            by_day[cell >> 32 << 32 | day] -= count
+            assert (cell & 0xFFFFFFFF) // MINUTES_A_DAY == day
+    assert not any(by_day.values())
+    assert counts.totals() == totals
+    return by_minute
+
+
+def miscounted(store: Store) -> str | None:
+    """Say what is wrong with the counts of a store, as they are found after a restart; None: nothing is."""
+    has, counts = count_by_hand(store), Counts(store)
+    try:
+        counted = counts_of(counts)
+    except AssertionError as error:
+        return f"totals, days and minutes do not agree: {error}"
+    return None if counted == has else f"it counts {counted} and has {has}"
+
+
+def check_counts(table: ScheduleTable) -> None:
+    """See that a table counts what it has, that it would after a restart, and that each row says where it counts."""
+    assert miscounted(table.store) is None
+    assert counts_of(table.counts) == count_by_hand(table.store)
+    assert sum(table.counts.totals().values()) == table.pending
+    for key, row in table.store.scan(layout.PRIMARY, layout.PRIMARY + b"\xff"):
+        group = table.counts.group(int.from_bytes(row[:4]))
+        assert group is not None
+        assert group.tenant.encode() == key[1 : key.index(0)]
+        assert row[4:8] == layout.minute_in(layout.indexed_at(row))

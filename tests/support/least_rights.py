@@ -1,0 +1,54 @@
+"""The least rights in Kafka of those who take part, as docs/security.md gives them. Tests run with no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from light_scheduler.kafka.rights import Right
+from light_scheduler.settings import Settings
+
+
+def worker_rights(settings: Settings, targets: Iterable[str] = ()) -> list[Right]:
+    """Return what a worker needs: everything of its own begins with the application id."""
+    prefix = settings.app_id
+    rights = [
+        Right("topic", prefix, ("Read", "Write", "DescribeConfigs"), "prefixed"),
+        Right("group", prefix, ("Read",), "prefixed"),
+        Right("transactional-id", prefix, ("Write",), "prefixed"),
+    ]
+    rights += [
+        Right("topic", source.name, ("Read", "Write"))
+        for source in settings.inputs
+        if not source.name.startswith(prefix)
+    ]
+    rights += [Right("topic", rule.source, ("Read", "DescribeConfigs")) for rule in settings.delays]
+    delivered = dict.fromkeys([*targets, *(rule.target for rule in settings.delays)])
+    return rights + [Right("topic", topic, ("Write", "DescribeConfigs")) for topic in delivered]
+
+
+def producer_rights(settings: Settings) -> list[Right]:
+    """Return what a client needs that sends commands, waits for their results, and follows the history."""
+    names = settings.topics
+    return [
+        *(Right("topic", source.name, ("Write",)) for source in settings.inputs),
+        Right("topic", names.results, ("Read",)),
+        Right("topic", names.history, ("Read",)),
+    ]
+
+
+def consumer_rights(topics: Iterable[str], group: str) -> list[Right]:
+    """Return what a consumer of firings needs."""
+    return [*(Right("topic", topic, ("Read",)) for topic in topics), Right("group", group, ("Read",))]
+
+
+def pipeline_rights(settings: Settings, targets: Iterable[str], load_name: str) -> list[Right]:
+    """Return what the jobs on Spark need together; only `load` and `import` write, only `audit` reads targets."""
+    prefix = settings.app_id
+    return [
+        Right("topic", prefix, ("Read", "Write", "DescribeConfigs"), "prefixed"),
+        Right("group", "light-scheduler-", ("Read",), "prefixed"),
+        Right("group", prefix, ("Describe",)),
+        Right("group", f"{prefix}-import", ("Read",)),
+        Right("transactional-id", load_name, ("Write",), "prefixed"),
+        *(Right("topic", topic, ("Read", "DescribeConfigs")) for topic in targets),
+    ]

@@ -1,0 +1,98 @@
+"""Counts of what is due when, of the whole cluster, asked of any worker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from light_scheduler.tables.views import Lane
+
+UPCOMING = "/api/v1/tenants/default/upcoming"
+LIST = "/api/v1/tenants/default/schedules"
+NOW = 1_800_000_000_000
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+EXAMPLES = count()
+LENGTHS = {"minute": MINUTE, "hour": HOUR, "day": DAY}
+
+
+def rows(answer: Any) -> list[tuple[int, str, str, int]]:
+    return [(each["due_from"], each["target_topic"], each["state"], each["count"]) for each in answer["counts"]]
+
+
+async def test_counts_are_of_the_whole_cluster_by_interval_topic_and_state(cluster: Any, workers: Any) -> None:
+    begin = NOW // HOUR * HOUR
+    for number in range(6):
+        cluster.put(f"a-{number}", partition=number % 4, due=begin + HOUR)
+    cluster.put("b", partition=3, due=begin + 2 * HOUR - 1, target="other")
+    cluster.put("c", partition=1, due=begin + 2 * HOUR)
+    cluster.put("paused", partition=2, due=begin + HOUR, progress={"paused": True})
+    cluster.put("of another tenant", partition=0, due=begin + HOUR, tenant="acme")
+    for worker in workers:
+        answer = await worker.json(UPCOMING, by="hour", due_from=str(NOW + MINUTE), due_to=str(NOW + 3 * HOUR + 1))
+        assert rows(answer) == [
+            (begin + HOUR, "other", "pending", 1),
+            (begin + HOUR, "out", "pending", 6),
+            (begin + 2 * HOUR, "out", "pending", 1),
+        ]
+        assert answer["pending"] == [
+            {"target_topic": "other", "state": "pending", "count": 1},
+            {"target_topic": "out", "state": "paused", "count": 1},
+            {"target_topic": "out", "state": "pending", "count": 7},
+        ]
+        assert (answer["due_from"], answer["due_to"]) == (begin, begin + 4 * HOUR)
+
+
+@pytest.mark.parametrize(("by", "intervals"), [("minute", 60), ("hour", 24), ("day", 30)])
+async def test_without_a_range_it_begins_now(workers: Any, by: str, intervals: int) -> None:
+    answer = await workers[0].json(UPCOMING, by=by)
+    begin = NOW // LENGTHS[by] * LENGTHS[by]
+    assert (answer["due_from"], answer["due_to"]) == (begin, begin + intervals * LENGTHS[by])
+
+
+@pytest.mark.parametrize("by", LENGTHS)
+@given(dues=st.lists(st.integers(0, 3 * DAY), max_size=20), span=st.integers(0, DAY), start=st.integers(0, DAY))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_counts_are_those_of_the_list(
+    cluster: Any, workers: Any, by: str, dues: list[int], span: int, start: int
+) -> None:
+    tenant = f"tenant-{next(EXAMPLES)}"
+    for number, due in enumerate(dues):
+        cluster.put(f"{tenant}-{number}", tenant=tenant, partition=number % 4, due=NOW + due, offset=number)
+    given = {"by": by, "due_from": str(NOW + start), "due_to": str(NOW + start + span)}
+    answer = await workers[1].json(UPCOMING.replace("default", tenant), **given)
+    within = {"due_from": str(answer["due_from"]), "due_to": str(answer["due_to"])}
+    listed = await workers[0].json(LIST.replace("default", tenant), **within)
+    expected = Counter(row["due"] // LENGTHS[by] * LENGTHS[by] for row in listed["schedules"])
+    assert {row[0]: row[3] for row in rows(answer)} == expected
+    assert sum(each["count"] for each in answer["pending"]) == len(dues)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({"by": "week"}, "by"),
+        ({"due_from": "soon"}, "due_from"),
+        ({"due_to": "1"}, "due_to"),
+        ({"by": "minute", "due_to": str(NOW + 2 * DAY)}, "due_to"),
+        ({"from": "1"}, "from"),
+    ],
+)
+async def test_what_cannot_be_counted_is_refused_by_its_parameter(
+    workers: Any, parameters: dict[str, str], field: str
+) -> None:
+    problem = await workers[0].json(UPCOMING, status=400, **parameters)
+    assert problem["parameter"] == field
+
+
+async def test_a_partition_that_does_not_run_is_named_and_never_left_out(workers: Any) -> None:
+    lane: Lane = ("light-scheduler-commands", 3)
+    workers[1].lanes.states[lane] = "restoring"
+    problem = await workers[0].json(UPCOMING, status=503)
+    assert [each["partition"] for each in problem["missing"]] == [3]

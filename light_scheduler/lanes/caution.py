@@ -117,12 +117,20 @@ class Caution:
             self._turn += 1
         return None
 
-    def rested(self) -> None:
-        """Learn that there was nothing to do of what a cycle could hold: another kind has its turn, if one is left."""
+    def rested(self, *, is_caught_up: bool) -> bool:
+        """Learn that there was nothing to do of what a cycle could hold; tell whether another is to follow at once.
+
+        Another kind has its turn, if one is left. Until the lane `is_caught_up`, it waits for commands and fires
+        nothing: what failed is still to come.
+        """
+        if not is_caught_up and Kind.COMMAND in self.share(FULL).kinds:
+            return False
         self._turn += 1
-        self._rests += 1
-        if self._limit != 1 or self._rests >= len(Kind):
-            self._limit, self._suspect, self._evidence, self._rests = None, None, 0.0, 0
+        if is_caught_up:
+            self._rests += 1
+            if self._limit != 1 or self._rests >= len(Kind):
+                self._limit, self._suspect, self._evidence, self._rests = None, None, 0.0, 0
+        return True
 
     def met(self, works: Iterable[Work]) -> None:
         """Forget what was condemned and has been refused."""

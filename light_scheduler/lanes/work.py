@@ -189,8 +189,7 @@ class LaneWork:
                 return
             if made.due.entries:
                 return  # what was due waits for its target, as became known just now
-            if made.kinds and self._caution.is_active:
-                self._caution.rested()
+            if made.kinds and self._caution.is_active and self._caution.rested(is_caught_up=self._intake.backlog_taken):
                 return
             if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
                 turns = self._budget.next_turn(made.due, made.now), made.cycle.delaying.goes_on_at

@@ -31,7 +31,7 @@ def live(caution: Caution, queue: list[Work], fails: Callable[[list[Work]], bool
         works = [work for work in queue if work.kind in kinds][:limit]
         if not works and kinds:
             if caution.is_active:
-                caution.rested()
+                caution.rested(is_caught_up=True)
             continue
         if fails(works):
             caution.failed(len(works), works if len(works) <= 1 else [])
@@ -97,7 +97,7 @@ def test_alone_each_kind_of_work_has_its_turn() -> None:
         caution.failed(1, [Work(kind, 1)])
         assert caution.share(MOST) == Share(1, NOTHING), "a failure is checked by a cycle that holds nothing"
         caution.succeeded([])
-        caution.rested()
+        caution.rested(is_caught_up=True)
     assert set(seen) == EVERYTHING
 
 
@@ -105,8 +105,22 @@ def test_a_lane_with_nothing_of_any_kind_left_is_cautious_no_more() -> None:
     caution = alone()
     for _ in Kind:
         assert caution.is_active
-        caution.rested()
+        caution.rested(is_caught_up=True)
     assert not caution.is_active
+
+
+@pytest.mark.parametrize("size", [1_000, 1])
+def test_a_lane_that_waits_for_its_commands_after_a_failure_is_as_cautious_as_before(size: int) -> None:
+    caution = Caution()
+    caution.failed(size, [])
+    before, kinds = caution.share(MOST), set[Kind]()
+    for _ in Kind:
+        followed = caution.rested(is_caught_up=False)
+        kinds |= (share := caution.share(MOST)).kinds
+        assert share.limit == before.limit
+        assert followed or Kind.COMMAND in share.kinds, "it is commands that it waits for"
+    assert Kind.COMMAND in kinds
+    assert caution.is_active
 
 
 def test_work_that_fails_alone_while_empty_cycles_pass_is_to_blame_after_its_strikes() -> None:

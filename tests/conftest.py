@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -73,6 +74,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["XDG_CONFIG_HOME"] = str(config.rootpath / "build" / "no-contexts")  # not those of who runs the tests
     shares = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
     if not shares or config.getoption(OPTION) or BOOTSTRAP_VARIABLE in os.environ:

@@ -73,6 +73,7 @@ async def test_what_is_missing_or_restoring_is_named(dashboard: Dashboard, page:
 async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard, page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/cluster") else None)
+    await page.clock.install()
     await page.goto("/")
     await eventually(lambda: len(asked) > 1, within=20, what="a second request")
     show = "hidden => {Object.defineProperty(document, 'hidden', {get: () => hidden, configurable: true});" + (
@@ -81,7 +82,8 @@ async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard,
     await page.evaluate(show, True)
     await page.wait_for_load_state("networkidle")
     count = len(asked)
-    await asyncio.sleep(5)  # two updates and a half
+    await page.clock.run_for(60_000)
+    await page.wait_for_load_state("networkidle")
     assert len(asked) == count
     await page.evaluate(show, False)
     await eventually(lambda: len(asked) > count, within=20, what="a request of the visible page")

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
+from light_scheduler import worker_page
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 from scripts.render_chart import CHART, MANIFESTS, digest, rendered
 
@@ -49,17 +50,20 @@ def containers(documents: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict
 def settings_of(container: dict[str, Any]) -> Settings:
     """Return the settings of a container, as the program reads them."""
     of_pod = {"metadata.name": "scheduler-0", "status.podIP": "10.0.0.7"}
-    environment = {
-        each["name"]: each["value"] if "value" in each else of_pod[each["valueFrom"]["fieldRef"]["fieldPath"]]
-        for each in container["env"]
-    }
+    environment: dict[str, str] = {}
+    for each in container["env"]:
+        if "value" in each:
+            value = re.sub(r"\$\((\w+)\)", lambda found: environment[found[1]], each["value"])
+        else:
+            value = of_pod[each["valueFrom"]["fieldRef"]["fieldPath"]]
+        environment[each["name"]] = value
     return load_settings(environment=environment)
 
 
 class TestChart:
     def test_the_recorded_manifests_are_those_of_this_chart(self) -> None:
         recorded = sorted(MANIFESTS.glob("*.yaml"))
-        assert {path.stem for path in recorded} == {"plain", "secured"}
+        assert {path.stem for path in recorded} == {"plain", "secured", "mutual-tls"}
         for path in recorded:
             first = path.read_text(encoding="utf-8").partition("\n")[0]
             assert first.endswith(digest()), f"{path} is older than the chart: run scripts/render_chart.py"
@@ -73,7 +77,8 @@ class TestChart:
         pod, worker = next(containers(manifests("secured")))
         settings = settings_of(worker)
         assert worker["args"] == ["worker"]
-        assert (settings.instance_id, settings.web_host) == ("scheduler-0", "10.0.0.7")
+        assert settings.instance_id == "scheduler-0"
+        assert settings_of(next(containers(manifests("plain")))[1]).web_host == "10.0.0.7"
         assert str(settings.data_dir) == DATA_DIR
         assert DATA_DIR in [mount["mountPath"] for mount in worker["volumeMounts"]]
         assert manifests("secured")["StatefulSet"]["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
@@ -91,8 +96,11 @@ class TestChart:
 
     def test_secrets_are_files_of_a_secret_and_nothing_else(self) -> None:
         for pod, container in containers(manifests("secured")):
-            (mounted,) = (volume for volume in pod["volumes"] if "secret" in volume)
-            assert mounted["secret"]["secretName"] == "light-scheduler-kafka"
+            mounted = {
+                volume["name"]: volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume
+            }
+            expected = {"kafka": "light-scheduler-kafka", "tls": "light-scheduler-http"}
+            assert mounted == (expected if container["args"] == ["worker"] else {"kafka": "light-scheduler-kafka"})
             assert {each["name"] for each in container["env"] if "secretKeyRef" in each.get("valueFrom", {})} == set()
         assert "Secret" not in manifests("secured")
 
@@ -114,6 +122,35 @@ class TestChart:
         _, worker = next(containers(manifests("plain")))
         probes = {name: worker[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")}
         assert probes == {"startup": "/live", "liveness": "/live", "readiness": "/ready"}
+
+    @pytest.mark.parametrize(("name", "domain"), [("secured", "cluster.local"), ("mutual-tls", "example.internal")])
+    def test_with_a_certificate_workers_have_names_that_it_can_hold(self, name: str, domain: str) -> None:
+        _, worker = next(containers(manifests(name)))
+        settings = settings_of(worker)
+        assert settings.web_host == f"scheduler-0.scheduler-light-scheduler-workers.prod.svc.{domain}"
+        (folder,) = (each["mountPath"] for each in worker["volumeMounts"] if each["name"] == "tls")
+        files = settings.web_ssl_certificate, settings.web_ssl_key, settings.web_ssl_ca
+        assert files == tuple(Path(folder, file) for file in ("tls.crt", "tls.key", "ca.crt"))
+
+    def test_probes_and_prometheus_ask_over_https(self) -> None:
+        _, worker = next(containers(manifests("secured")))
+        assert {worker[f"{name}Probe"]["httpGet"]["scheme"] for name in ("startup", "liveness", "readiness")} == {
+            "HTTPS"
+        }
+        (endpoint,) = manifests("secured")["ServiceMonitor"]["spec"]["endpoints"]
+        assert endpoint["scheme"] == "https"
+        assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "light-scheduler-http", "key": "ca.crt"}
+
+    def test_where_clients_must_show_a_certificate_workers_probe_themselves(self) -> None:
+        _, worker = next(containers(manifests("mutual-tls")))
+        settings = settings_of(worker)
+        assert (settings.web_ssl_client_auth, settings.web_ssl_client_ca) == ("required", settings.web_ssl_ca)
+        for name, path in (("startup", "/live"), ("liveness", "/live"), ("readiness", "/ready")):
+            probe = worker[f"{name}Probe"]
+            assert probe["exec"]["command"] == ["python", "-m", "light_scheduler.worker_page", path]
+            assert probe["timeoutSeconds"] > worker_page.TIMEOUT_S
+        (endpoint,) = manifests("mutual-tls")["ServiceMonitor"]["spec"]["endpoints"]
+        assert endpoint["tlsConfig"]["cert"]["secret"]["name"] == "light-scheduler-prometheus"
 
     def test_the_api_is_open_to_workers_and_to_those_named(self) -> None:
         documents = manifests("secured")
@@ -159,6 +196,9 @@ class TestChart:
             ("kafka.existingSecret=", "kafka.existingSecret is required"),
             ("kafka.securityProtocol=TLS", "securityProtocol"),
             ("settings.web_host=0.0.0.0", "web_host"),
+            ("settings.web_ssl_ca=ca.pem", "web_ssl_ca"),
+            ("tls.existingSecret=,tls.clientAuth=required", "tls.existingSecret is required"),
+            ("tls.clientAuth=always", "clientAuth"),
             ("replica=3", "replica"),
         ],
     )

@@ -95,3 +95,48 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
     defaultMode: 0440
 {{- end }}
 {{- end }}
+
+{{/* Where a Secret of tls is in a pod, and what workers are told of it. */}}
+{{- define "light-scheduler.tlsEnvironment" -}}
+{{- if .Values.tls.existingSecret }}
+{{- range $setting, $key := dict "certificate" "tls.crt" "key" "tls.key" "ca" "ca.crt" }}
+- name: LIGHT_SCHEDULER_WEB_SSL_{{ $setting | upper }}
+  value: /run/secrets/light-scheduler-tls/{{ $key }}
+{{- end }}
+{{- if ne .Values.tls.clientAuth "none" }}
+- name: LIGHT_SCHEDULER_WEB_SSL_CLIENT_CA
+  value: /run/secrets/light-scheduler-tls/ca.crt
+- name: LIGHT_SCHEDULER_WEB_SSL_CLIENT_AUTH
+  value: {{ .Values.tls.clientAuth }}
+{{- end }}
+{{- else if ne .Values.tls.clientAuth "none" }}
+{{- fail "tls.existingSecret is required with tls.clientAuth: the name of a Secret with tls.crt, tls.key and ca.crt" }}
+{{- end }}
+{{- end }}
+
+{{- define "light-scheduler.tlsMount" -}}
+{{- if .Values.tls.existingSecret }}
+- name: tls
+  mountPath: /run/secrets/light-scheduler-tls
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "light-scheduler.tlsVolume" -}}
+{{- with .Values.tls.existingSecret }}
+- name: tls
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
+{{/* How a probe asks for a path: the kubelet has no certificate to show, so where one is required the worker asks itself. */}}
+{{- define "light-scheduler.probe" -}}
+{{- $tls := .values.tls -}}
+{{- if and $tls.existingSecret (eq $tls.clientAuth "required") -}}
+exec: {command: [python, -m, light_scheduler.worker_page, {{ .path }}]}
+{{- else -}}
+httpGet: {path: {{ .path }}, port: http{{ if $tls.existingSecret }}, scheme: HTTPS{{ end }}}
+{{- end }}
+{{- end }}

@@ -10,7 +10,8 @@ begins with its cell, so what a change takes away is known without a look at the
 
 A write adds one row of changes to the book `RECENT`. When it has `FANOUT` rows, they are added up and entered in the
 book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In any book, as many
-rows of a level are added up to one of the next level. So a write is small, and there are few rows to read.
+rows of a level are added up to one of the next level. So a write is small, and there are few rows to read. The book of
+a day in which nothing wakes any more has no rows.
 """
 
 from __future__ import annotations
@@ -123,11 +124,12 @@ class Step:
     groups: Mapping[int, int]
     born: Mapping[Group, bytes]
     levels: Mapping[int, list[int]]
+    entered: Mapping[int, int]
 
 
 @dataclass
 class Counts:
-    """The counts of a store. In memory there is a number for each group, and no more."""
+    """The counts of a store. In memory there is a number for each group and each day, and no more."""
 
     store: Store
     numbers: dict[Group, bytes] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class Counts:
     _totals: Counter[int] = field(default_factory=Counter)
     _tenants: Counter[str] = field(default_factory=Counter)
     _levels: dict[int, list[int]] = field(default_factory=dict)  # book -> how many rows each level has
+    _entered: Counter[int] = field(default_factory=Counter)  # day -> how many schedules its book has
 
     def __post_init__(self) -> None:
         for key, value in self.store.scan(GROUPS, GROUPS + b"\xff"):
@@ -147,6 +150,8 @@ class Counts:
             levels[level] = max(levels[level], slot + 1)
         for cell, count in self.by_day().items():
             self._add(cell >> 32, count)
+        for cell, count in self._sum(DAYS).items():
+            self._entered[cell & _LOW] += count
 
     def pending_of(self, tenant: str) -> int:
         """Return how many schedules a tenant has."""
@@ -186,18 +191,26 @@ class Counts:
             groups[cell >> 32] += change
         rows: dict[bytes, bytes | None] = {}
         levels: dict[int, list[int]] = {}
-        self._enter(rows, levels, cells)
+        entered = self._enter(rows, levels, cells)
         born = {group: key for group, key in tally.new.items() if groups.get(_GROUP.unpack(key)[0])}
         for group, key in born.items():
             rows[GROUPS + key] = _encode(group)
         for number, change in groups.items():
             if change and self._totals[number] + change == 0:
                 rows[GROUPS + _GROUP.pack(number)] = None
-        return Step(rows, groups, born, levels)
+        return Step(rows, groups, born, levels, entered)
 
     def take(self, step: Step) -> None:
         """Take in what was stored."""
-        self._levels.update(step.levels)
+        for book, levels in step.levels.items():
+            if levels:
+                self._levels[book] = levels
+            else:
+                self._levels.pop(book, None)
+        for day, change in step.entered.items():
+            self._entered[day] += change
+            if not self._entered[day]:
+                del self._entered[day]
         for group, key in step.born.items():
             self._name(group, key)
         for number, change in step.groups.items():
@@ -220,13 +233,18 @@ class Counts:
             if not self._tenants[group.tenant]:
                 del self._tenants[group.tenant]
 
-    def _enter(self, rows: dict[bytes, bytes | None], levels: dict[int, list[int]], cells: dict[int, int]) -> None:
-        """Note changes as recent ones; when there are many rows of those, enter them in the books of their days."""
+    def _enter(
+        self, rows: dict[bytes, bytes | None], levels: dict[int, list[int]], cells: dict[int, int]
+    ) -> Mapping[int, int]:
+        """Note changes as recent ones; when there are many rows of those, enter them in the books of their days.
+
+        Returns by how much the books of days change.
+        """
         known = self._levels.get(RECENT, [0])
         if known[0] < FANOUT - 1:
             rows[_row_key(RECENT, 0, known[0])] = _encode(cells)
             levels[RECENT] = [known[0] + 1]
-            return
+            return {}
         full = [_row_key(RECENT, 0, slot) for slot in range(FANOUT - 1)]
         books: defaultdict[int, dict[int, int]] = defaultdict(dict)
         days: defaultdict[int, int] = defaultdict(int)
@@ -236,10 +254,17 @@ class Counts:
             days[cell >> 32 << 32 | day] += change
         rows.update(dict.fromkeys(full))
         levels[RECENT] = [0]
+        entered: Counter[int] = Counter()
+        for number, change in days.items():
+            entered[number & _LOW] += change
         books[DAYS] = {number: change for number, change in days.items() if change}
         for book, changes in books.items():
-            if changes:
+            if book != DAYS and not self._entered[book] + entered[book]:  # no count is below 0, so each is 0
+                rows.update(dict.fromkeys(self._rows_of(book)))
+                levels[book] = []
+            elif changes:
                 levels[book] = self._append(rows, book, changes)
+        return entered
 
     def _append(self, rows: dict[bytes, bytes | None], book: int, changes: dict[int, int]) -> list[int]:
         """Add a row to a book; return how many rows each of its levels has then."""
@@ -258,12 +283,14 @@ class Counts:
         return levels
 
     def _sum(self, book: int) -> Counter[int]:
-        keys = [
+        return _added_up(self._read(self._rows_of(book)))
+
+    def _rows_of(self, book: int) -> list[bytes]:
+        return [
             _row_key(book, level, slot)
             for level, count in enumerate(self._levels.get(book, ()))
             for slot in range(count)
         ]
-        return _added_up(self._read(keys))
 
     def _read(self, keys: list[bytes]) -> Iterator[dict[int, int]]:
         for value in self.store.get_many(keys) if keys else ():

@@ -140,6 +140,27 @@ def test_a_table_of_many_cycles_has_few_rows_of_counts() -> None:
     check_counts(table)
 
 
+@pytest.mark.parametrize("kind", ["memory", "rocks"])
+def test_days_that_are_over_leave_no_rows(kind: str) -> None:
+    with stores(kind) as opened:
+        table = ScheduleTable(opened())
+        for number in range(1_200):
+            at = AT + number * 15 * MINUTE
+            overlay = Overlay(table)
+            put(overlay, entry(f"{number}", at + DAY), entry(f"{number}-later", at + 3 * DAY, topic="u"))
+            for due in overlay.due(at, 10, 1 << 20).entries:
+                overlay.remove(identity_of(due))
+            apply(overlay)
+            if number == 700:
+                table.close()
+                table = ScheduleTable(opened())
+        today = (at - 16 * 15 * MINUTE) // DAY
+        books = {int.from_bytes(key[1:5]) for key, _ in table.store.scan(CHANGES, CHANGES + b"\xff" * 7)}
+        assert sorted(books - {counts.RECENT, counts.DAYS}) == list(range(today, today + 4))
+        check_counts(table)
+        table.close()
+
+
 def test_totals_and_minutes_are_told_by_tenant_target_and_state() -> None:
     table = ScheduleTable(MemoryStore())
     overlay = Overlay(table)

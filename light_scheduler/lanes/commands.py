@@ -151,7 +151,7 @@ class Commands:
                     return
             self._history.requester = requester_of(record, self._secret())
             command = self._decoded(record)
-            if self._may_delay and not has_waited and self._delaying.takes(read, command, origin):
+            if self._may_delay and not has_waited and self._delays(read, command, origin):
                 return
             if origin is not None:
                 self._moving.returned(identity(command.tenant, command.id), origin)
@@ -175,6 +175,15 @@ class Commands:
                 self._bulk.report_none(origin)
         finally:
             self._history.requester = None
+
+    def _delays(self, read: CommandRecord, command: Command, origin: Origin | None) -> bool:
+        """Delay a command if it has to wait; tell whether it was. Raises InvalidCommand."""
+        try:
+            return self._delaying.takes(read, command, origin)
+        except InvalidCommand:
+            if origin is not None:
+                self._moving.returned(identity(command.tenant, command.id), origin)
+            raise
 
     def _decoded(self, record: CommandRecord) -> Command:
         """Read a command. Raises InvalidCommand."""

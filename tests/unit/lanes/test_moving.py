@@ -13,6 +13,7 @@ from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, 
 
 from light_scheduler.engine.transplant import ANOTHER_LOG
 from light_scheduler.errors import InvalidCommand, LaneError
+from light_scheduler.lanes import delayed_commands
 from light_scheduler.lanes.caution import Kind, Work
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.handover import AGAIN_MS, SOON_MS, Sweep
@@ -474,3 +475,20 @@ async def test_a_delayed_command_is_passed_on_before_its_partition_says_that_it_
     assert [(result.offset, result.outcome) for result in home.results] == [(101, Outcome.NOT_FOUND)]
     await former.run(now=AT + SOON_MS)
     assert [mark(each, EMPTIED) is not None for each in passed(former, 5)] == [True]
+
+
+async def test_a_command_that_is_back_and_cannot_be_delayed_is_back_all_the_same(
+    former: Partition, home: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown(former)
+    await home.run(*(record(5, CANCEL, *ANSWER, offset=offset) for offset in range(3)))
+    await former.run(*passed(home, 1))
+    back = passed(former, 5)
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
+    home.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 1)
+    await home.run(*back)
+    assert [(result.offset, result.outcome.value) for result in home.results] == [(0, "not_found"), (2, "rejected")]
+    await home.run(now=AT + 1_000)
+    assert [(result.offset, result.outcome.value) for result in home.results] == [(1, "not_found")]
+    assert not Overlay(home.table).any_lent

@@ -104,8 +104,8 @@ class Commands:
                     self._refuse(record, reason)
                 records.pop()
 
-    def take_delayed(self, limit: int, fair: FairQueue) -> list[Work]:
-        """Carry out at most `limit` delayed commands, as far as rates allow; return them.
+    def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
+        """Carry out at most `limit` delayed commands, or `max_bytes` of them, as far as rates allow; return them.
 
         Raises WorkFailedError as `take_all` does.
         """
@@ -113,7 +113,9 @@ class Commands:
 
         def serve(tenant: str, most: float) -> float:
             done = 0
-            while done < most and (record := self._delaying.next(tenant)) is not None:
+            while done < most and self._delaying.taken_bytes <= max_bytes:
+                if (record := self._delaying.next(tenant)) is None:
+                    break
                 works.append(Work(Kind.COMMAND, record.offset))
                 reason = self._condemned.meet(works[-1]) if self._condemned else None
                 if reason is None:

@@ -112,9 +112,9 @@ class Cycle:
         """Carry out command records: see `Commands.take_all`."""
         self._commands.take_all(records)
 
-    def take_delayed(self, limit: int, fair: FairQueue) -> list[Work]:
+    def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
         """Carry out commands that were delayed: see `Commands.take_delayed`."""
-        return self._commands.take_delayed(limit, fair)
+        return self._commands.take_delayed(limit, max_bytes, fair)
 
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""

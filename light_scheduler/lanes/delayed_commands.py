@@ -45,6 +45,8 @@ class Delaying:
         self._queues = self._overlay.delayed()
         self.goes_on_at: int | None = None
         """When (UTC epoch ms) the first of the tenants goes on that were asked for and are over their rate."""
+        self.taken_bytes = 0
+        """What those took that were taken out of their queues."""
 
     @property
     def tenants(self) -> list[str]:
@@ -83,6 +85,7 @@ class Delaying:
         record = self._overlay.kept(key) or b""
         command = decode_delayed(record)
         self._transaction.store_record(key, None)
+        self.taken_bytes += len(record)
         self._keep(name, DelayedQueue(queue.first + 1, queue.end, queue.size - len(record)))
         return command
 

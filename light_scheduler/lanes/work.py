@@ -207,7 +207,7 @@ class LaneWork:
         cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
-        delayed = self._take_delayed(cycle, most) if Kind.COMMAND in kinds else 0  # 1. and 2.
+        delayed = self._take_delayed(cycle, most, max_bytes) if Kind.COMMAND in kinds else 0  # 1. and 2.
         room = most - delayed if self._caution.is_active else most
         commands = self._take_commands(room) if Kind.COMMAND in kinds else []  # 1.
         read, position = delayed + len(commands), commands[-1].offset + 1 if commands else None
@@ -244,8 +244,8 @@ class LaneWork:
             if moving.is_settled():
                 placements.tell(topic, partition, moving.placement.partitions, Stage.SETTLED)
 
-    def _take_delayed(self, cycle: Cycle, most: int) -> int:
-        works = cycle.take_delayed(most, self._delayed_turns)
+    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
+        works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
         if self._caution.is_active:
             self._attempt.works += works
         return len(works)

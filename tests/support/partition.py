@@ -100,6 +100,7 @@ class Partition:
         self.lost_results = 0
         self.most_bulk = 1_000
         self.most_bulk_bytes = 1 << 30
+        self.most_delayed_bytes = 1 << 30
         self.short_ways = True
         self.placements: Any = None
         self.sweep: Sweep | None = None
@@ -144,7 +145,7 @@ class Partition:
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
         cycle = Cycle(self.context, overlay, batches, now, condemned)
-        cycle.take_delayed(limit, self.fair)
+        cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)])
         cycle.advance_bulk(self.most_bulk, 1 << 30)
         if removal is not None:

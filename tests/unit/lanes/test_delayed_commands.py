@@ -34,8 +34,8 @@ def cancel(offset: int, *headers: tuple[str, bytes], key: bytes = b"a") -> Consu
     return command(("schedule-command", b"cancel"), *headers, *ANSWER, key=key, offset=offset)
 
 
-def schedule(offset: int, *headers: tuple[str, bytes], key: bytes = b"a") -> ConsumerRecord:
-    return command(LATER, *TO_REMINDERS, *headers, *ANSWER, key=key, offset=offset)
+def schedule(offset: int, *headers: tuple[str, bytes], key: bytes = b"a", value: bytes = b"payload") -> ConsumerRecord:
+    return command(LATER, *TO_REMINDERS, *headers, *ANSWER, key=key, value=value, offset=offset)
 
 
 def answers(partition: Partition) -> list[tuple[int | None, str]]:
@@ -189,3 +189,14 @@ async def test_one_that_fails_is_refused_and_those_behind_it_go_on(partition: Pa
     cycle = await partition.run(now=AT + 1_000, condemned={Work(Kind.COMMAND, 2): "it failed"})
     assert (cycle.condemned_met, answers(partition)) == ([Work(Kind.COMMAND, 2)], [(3, "not_found")])
     assert "the scheduler fails to carry it out: it failed" in (partition.history[0].reason or "")
+
+
+async def test_a_cycle_carries_out_no_more_of_them_than_its_transaction_can_hold(partition: Partition) -> None:
+    await partition.run(*(schedule(offset, key=b"%d" % offset, value=b"x" * 1_000) for offset in range(9)))
+    partition.tenants.book = TenantBook()
+    partition.most_delayed_bytes = 3_000
+    done = []
+    for _ in range(4):
+        await partition.run()
+        done.append(sorted(result.offset or 0 for result in partition.results))
+    assert done == [[2, 3, 4], [5, 6, 7], [8], []]

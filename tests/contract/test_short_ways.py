@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -155,3 +156,14 @@ def test_plain_work_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None
     records = [command(due_at(AT + 1), *TO_REMINDERS, key=b"%d" % number, offset=number) for number in range(3)]
     played([Step(records, AT), Step([], AT + 1)], True)
     assert taken == [3, True, True, True]
+
+
+@pytest.mark.parametrize("room", range(21_000, 34_001, 1_000))
+def test_it_does_for_ids_of_which_a_history_event_is_too_large(room: int) -> None:
+    def prepare(partition: Partition) -> None:
+        partition.topics[NAMES.history] = topic(1, room)
+        partition.limits = replace(partition.limits, max_id_bytes=10_000)
+
+    record = command(due_at(AT + 1), *TO_REMINDERS, key=b'"' * 10_000)
+    steps = [Step([record], AT), Step([], AT + 1)]
+    assert played(steps, True, prepare) == played(steps, False, prepare)

@@ -17,7 +17,8 @@ MOST_BYTES = 2 << 20
 """Per cycle, so that firings do not wait for long: schedules looked at, schedules moved, and payloads looked at."""
 
 AGAIN_MS, SOON_MS = 60_000, 10_000
-"""How long it is until those that could not be moved are looked at again; or all, if only delayed commands waited."""
+"""How long it is at least until those that could not be moved are looked at again; or all, once more, when no delayed
+command waits, if only those did."""
 
 
 class Slice(NamedTuple):
@@ -41,6 +42,7 @@ class Sweep:
         self._after = b""
         self._stayed = 0
         self._again_at = 0
+        self._is_for_delayed = False
 
     def is_due(self, moving: Moving, now: int) -> bool:
         """Tell whether there may be something to hand over at an instant (UTC epoch ms)."""
@@ -49,7 +51,8 @@ class Sweep:
             return False
         if placement.partitions != self._partitions:
             self._partitions, self._after, self._stayed, self._again_at = placement.partitions, b"", 0, 0
-        return now >= self._again_at
+            self._is_for_delayed = False
+        return now >= self._again_at and (not self._is_for_delayed or moving.may_finish())
 
     def advance(self, moving: Moving, overlay: Overlay, most: int) -> Slice:
         """Hand over the next schedules; nothing is kept of that before `learn`."""
@@ -76,3 +79,4 @@ class Sweep:
         """Go on behind a slice; its transaction was committed at an instant (UTC epoch ms), or had nothing to say."""
         self._after, self._stayed = (b"", 0) if done.is_last else (done.after, done.stayed)
         self._again_at = now + (AGAIN_MS if done.stayed else SOON_MS) if done.is_last else 0
+        self._is_for_delayed = done.is_last and not done.stayed

@@ -492,3 +492,20 @@ async def test_a_command_that_is_back_and_cannot_be_delayed_is_back_all_the_same
     await home.run(now=AT + 1_000)
     assert [(result.offset, result.outcome.value) for result in home.results] == [(1, "not_found")]
     assert not Overlay(home.table).any_lent
+
+
+async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(former: Partition) -> None:
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER / 60)
+    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    await former.run(*(record(1, *ONCE, key=STAYS, offset=offset) for offset in range(3)))
+    grown(former)
+    former.sweep = sweep = Sweep()
+    await former.run()
+    cycle = await former.run(now=AT + SOON_MS)
+    assert cycle.delaying.waiting == 2
+    assert not sweep.is_due(cycle.moving, AT + 10 * SOON_MS)
+
+    await former.run(now=AT + 60_000)
+    assert former.sent(NAMES.commands) == []
+    await former.run(now=AT + 120_000)
+    assert {mark(each, EMPTIED) for each in former.sent(NAMES.commands)} == {b"1:12"}

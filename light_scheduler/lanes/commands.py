@@ -77,18 +77,21 @@ class Commands:
         self._overlay = transaction.overlay
         self._tenants = transaction.tenants
         self._may_delay = bool(self._tenants or delaying.tenants)
+        self._most_delayed = self._most_delayed_bytes = 0
         self._plain = PlainCommands(transaction, forwarding, delaying)
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._history = transaction.history
         self._secret = context.secret
 
-    def take_all(self, records: list[CommandRecord]) -> None:
+    def take_all(self, records: list[CommandRecord], limit: int = 0, max_bytes: int = 0) -> None:
         """Carry out command records; the first is the last of the list, which is emptied.
 
-        Each is let go of while it is in the processor's cache. Raises WorkFailedError for one that raises what is no
-        fault of the worker's state.
+        Each is let go of while it is in the processor's cache. Of a backlog, at most `limit` delayed commands, or
+        `max_bytes` of them, are carried out among them. Raises WorkFailedError for one that raises what is no fault of
+        the worker's state.
         """
+        self._most_delayed, self._most_delayed_bytes = limit, max_bytes
         runs = self._plain.is_possible and not self._moving.is_active and not self._condemned
         with blaming(lambda: Work(Kind.COMMAND, records[-1].offset)):
             while records:
@@ -109,25 +112,28 @@ class Commands:
 
         Raises WorkFailedError as `take_all` does.
         """
+        delaying = self._delaying
         works: list[Work] = []
 
         def serve(tenant: str, most: float) -> float:
             done = 0
-            while done < most and self._delaying.taken_bytes <= max_bytes:
-                if (record := self._delaying.next(tenant)) is None:
-                    break
-                works.append(Work(Kind.COMMAND, record.offset))
-                reason = self._condemned.meet(works[-1]) if self._condemned else None
-                if reason is None:
-                    self.take(record, has_waited=True)
-                else:
-                    self._refuse(record, reason)
+            while done < most and delaying.taken_bytes <= max_bytes and (record := delaying.next(tenant)) is not None:
+                works.append(self._take_waiting(record))
                 done += 1
             return done
 
-        with blaming(lambda: works[-1] if works else None):
-            fair.share({tenant: partial(serve, tenant) for tenant in self._delaying.tenants}, limit)
+        fair.share({tenant: partial(serve, tenant) for tenant in delaying.tenants}, limit)
         return works
+
+    def _take_waiting(self, record: CommandRecord) -> Work:
+        work = Work(Kind.COMMAND, record.offset)
+        with blaming(lambda: work):
+            reason = self._condemned.meet(work) if self._condemned else None
+            if reason is None:
+                self.take(record, has_waited=True)
+            else:
+                self._refuse(record, reason)
+        return work
 
     def take(self, record: CommandRecord, *, has_waited: bool = False) -> None:
         """Carry out one command record, or delay it, unless it `has_waited`."""
@@ -179,9 +185,15 @@ class Commands:
             self._history.requester = None
 
     def _delays(self, read: CommandRecord, command: Command, origin: Origin | None) -> bool:
-        """Delay a command if it has to wait; tell whether it was. Raises InvalidCommand."""
+        """Delay a command if it has to wait; tell whether it was. Others may go on first. Raises InvalidCommand."""
+        delaying = self._delaying
+        while delaying.taken < self._most_delayed and delaying.taken_bytes <= self._most_delayed_bytes:
+            if (waiting := delaying.next_before(command)) is None:
+                break
+            with self._history.asked_for_by(None):
+                self._take_waiting(waiting)
         try:
-            return self._delaying.takes(read, command, origin)
+            return delaying.takes(read, command, origin)
         except InvalidCommand:
             if origin is not None:
                 self._moving.returned(identity(command.tenant, command.id), origin)

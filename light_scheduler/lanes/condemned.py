@@ -41,7 +41,7 @@ def blaming(work: Callable[[], Work | None]) -> Iterator[None]:
     """Raise WorkFailedError for an error that a piece of work is at fault for; `work` says which was under way."""
     try:
         yield
-    except NO_FAULT_OF_WORK:
+    except (*NO_FAULT_OF_WORK, WorkFailedError):  # of the latter, what is to blame is known
         raise
     except Exception as error:
         if (failed := work()) is None:

@@ -108,9 +108,9 @@ class Cycle:
         """That of the bulk command that `advance_bulk` was at last."""
         return self._bulk.offset
 
-    def take_all(self, records: list[CommandRecord]) -> None:
+    def take_all(self, records: list[CommandRecord], limit: int = 0, max_bytes: int = 0) -> None:
         """Carry out command records: see `Commands.take_all`."""
-        self._commands.take_all(records)
+        self._commands.take_all(records, limit, max_bytes)
 
     def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
         """Carry out commands that were delayed: see `Commands.take_delayed`."""

@@ -4,6 +4,8 @@
        transaction that reads it. So is every command of the tenant while any waits: none overtakes another.
     2. A cycle first carries out what waits, as far as rates allow, in order and as if it were read just then; the
        command leaves the queue in the same transaction.
+    3. While a lane reads a backlog, rates count by when commands were recorded. So what waits goes on when a command is
+       read that was recorded when there was room again, and just before it.
 
 Other tenants do not wait, and nothing of a queue is in memory but its ends. Reports of consumers are never delayed:
 they say what has happened to a firing, and change no schedule but the one that waits for them.
@@ -45,8 +47,8 @@ class Delaying:
         self._queues = self._overlay.delayed()
         self.goes_on_at: int | None = None
         """When (UTC epoch ms) the first of the tenants goes on that were asked for and are over their rate."""
-        self.taken_bytes = 0
-        """What those took that were taken out of their queues."""
+        self.taken = self.taken_bytes = 0
+        """How many were taken out of their queues, and what they took there."""
 
     @property
     def tenants(self) -> list[str]:
@@ -74,17 +76,34 @@ class Delaying:
 
     def next(self, name: str) -> DelayedCommand | None:
         """2. Take the first command of a tenant out of its queue; None: none waits, or it has to wait on."""
-        queue = self._queues.get(name)
-        if queue is None:
+        if name not in self._queues:
             return None
         at = self._quotas.goes_on_at(self._transaction.tenants.get(name))
         if at is not None:
             self.goes_on_at = at if self.goes_on_at is None else min(at, self.goes_on_at)
             return None
+        return self._take_out(name)
+
+    def next_before(self, command: Command | BulkCommand) -> DelayedCommand | None:
+        """3. Take the first command out of the queue of a command's tenant, if there was room when that was recorded.
+
+        None: none waits, or it has to wait on.
+        """
+        if command.tenant not in self._queues:
+            return None
+        tenant = self._transaction.tenants.get(command.tenant)
+        if tenant is None:
+            return self._take_out(command.tenant)
+        has_to_wait = tenant.rules.over_rate is not OverRate.DELAY or self._quotas.delays(command, tenant)
+        return None if has_to_wait else self._take_out(command.tenant)
+
+    def _take_out(self, name: str) -> DelayedCommand:
+        queue = self._queues[name]
         key = delayed_key(name, queue.first)
         record = self._overlay.kept(key) or b""
         command = decode_delayed(record)
         self._transaction.store_record(key, None)
+        self.taken += 1
         self.taken_bytes += len(record)
         self._keep(name, DelayedQueue(queue.first + 1, queue.end, queue.size - len(record)))
         return command

@@ -207,12 +207,17 @@ class LaneWork:
         cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
-        delayed = self._take_delayed(cycle, most, max_bytes) if Kind.COMMAND in kinds else 0  # 1. and 2.
-        room = most - delayed if self._caution.is_active else most
+        is_behind = not self._intake.backlog_taken
+        if Kind.COMMAND in kinds and not is_behind:
+            self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
+        room = most - cycle.delaying.taken if self._caution.is_active else most
         commands = self._take_commands(room) if Kind.COMMAND in kinds else []  # 1.
-        read, position = delayed + len(commands), commands[-1].offset + 1 if commands else None
+        if is_behind and self._intake.backlog_taken:
+            self._wake.set()  # what is delayed goes on
+        read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
-        cycle.take_all(commands)  # 2.
+        cycle.take_all(commands, most if is_behind and not self._caution.is_active else 0, max_bytes)  # 2.
+        read += cycle.delaying.taken
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.
@@ -244,11 +249,10 @@ class LaneWork:
             if moving.is_settled():
                 placements.tell(topic, partition, moving.placement.partitions, Stage.SETTLED)
 
-    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
+    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> None:
         works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
         if self._caution.is_active:
             self._attempt.works += works
-        return len(works)
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._intake.take(self._readable.count(self._intake.waiting(), most))

@@ -6,9 +6,10 @@ around it, the commits of a partition must be those of a scheduler that nothing 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,7 +25,7 @@ from light_scheduler.wire.state import decode_entry
 from .kafka import POISON, Record, Transaction
 from .ruled import Timeline
 from .violation import Violation
-from .waiting import Waiting, joined, left
+from .waiting import Step, Waiting, steps_of
 
 Sent = tuple[int, int]
 """(partition, offset) of a record that was sent."""
@@ -161,23 +162,23 @@ class Partition:
             if not is_for_many(record)
         ]
         copies = Counter((r.partition, sent(r)) for r in passed_on if is_for_many(r) and not counts(r))
-        for key in left(commit, CHANGELOG):
-            self._take(self.waiting.leave(key), number, now, happened, said, copies)
-        delayed = joined(commit, CHANGELOG)
+        steps = deque(steps_of(commit, CHANGELOG))
+        take = partial(self._take, number=number, now=now, happened=happened, said=said, copies=copies)
+        self._leave(steps, take)
         position = commit.group_offsets.get(TopicPartition("app-commands", self.number), -1)
         while self.taken < len(self.commands) and self.commands[self.taken].offset < position:
             command = self.commands[self.taken]
             self.taken += 1
             tenant = header(command, "schedule-tenant")
-            if command.offset in delayed:
-                rule = self.rules.at(tenant, self.decided_at)
-                self.waiting.join(delayed.pop(command.offset), command, rule)
+            if steps and steps[0].joins == command.offset:
+                self.waiting.join(steps.popleft(), command, self.rules.at(tenant, self.decided_at))
+                self._leave(steps, take)
                 continue
             if tenant in self.waiting.queues and (sent(command), "rejected") not in said:
                 raise Violation(f"the command at {command.offset} overtakes {self.waiting.queues[tenant]}")
-            self._take(command, number, now, happened, said, copies)
-        if delayed:
-            raise Violation(f"{delayed} were delayed, and were not read")
+            take(command)
+        if steps:
+            raise Violation(f"{steps} were delayed, and were not read")
         if said or any(copies.values()):
             raise Violation(f"{said} were said of commands that there are not; copies missing or too many: {copies}")
         for firing in commit.records:
@@ -202,6 +203,11 @@ class Partition:
         told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
         if told != Counter(self._check_total(result) for result in results if "count" in result):
             raise Violation(f"history says {told} of bulk commands; the answers are others: {results}")
+
+    def _leave(self, steps: deque[Step], take: Callable[[Record], None]) -> None:
+        """Carry out what leaves its queue before the next command joins one."""
+        while steps and steps[0].joins is None:
+            take(self.waiting.leave(steps.popleft()))
 
     def _take(
         self,

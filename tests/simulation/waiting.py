@@ -12,11 +12,15 @@ from .ruled import Change
 from .violation import Violation
 
 
-class Joined(NamedTuple):
-    """The changelog key of a command that is kept, and whose it is."""
+class Step(NamedTuple):
+    """A delayed command joins its tenant's queue, or leaves it; `key` is its changelog key.
+
+    `joins` is the offset of one that joins.
+    """
 
     key: bytes
     tenant: str
+    joins: int | None
 
 
 @dataclass
@@ -25,40 +29,26 @@ class Waiting:
 
     queues: dict[str, list[tuple[bytes, Record]]] = field(default_factory=dict)
 
-    def leave(self, key: bytes) -> Record:
+    def leave(self, step: Step) -> Record:
         """Take the first command of a tenant out: the one with this changelog key, or something is wrong."""
-        tenant = _tenant(key)
-        queue = self.queues.get(tenant, [])
-        if not queue or queue[0][0] != key:
-            raise Violation(f"{key!r} left the queue of {tenant}, which is {queue}")
+        queue = self.queues.get(step.tenant, [])
+        if not queue or queue[0][0] != step.key:
+            raise Violation(f"{step.key!r} left the queue of {step.tenant}, which is {queue}")
         if len(queue) == 1:
-            del self.queues[tenant]
+            del self.queues[step.tenant]
         return queue.pop(0)[1]
 
-    def join(self, joined: Joined, command: Record, rule: Change | None) -> None:
+    def join(self, step: Step, command: Record, rule: Change | None) -> None:
         """Put a command behind those of its tenant."""
-        if joined.tenant not in self.queues and (rule is None or rule.delayed_above is None):
+        if step.tenant not in self.queues and (rule is None or rule.delayed_above is None):
             raise Violation(f"a command at {command.offset} was delayed; the rule is {rule}")
-        self.queues.setdefault(joined.tenant, []).append((joined.key, command))
+        self.queues.setdefault(step.tenant, []).append((step.key, command))
 
 
-def joined(commit: Transaction, changelog: str) -> dict[int, Joined]:
-    """Return which commands a commit delays, by offset."""
-    return {
-        decode_delayed(record.value).offset: Joined(record.key or b"", _tenant(record.key or b""))
-        for record in _delayed(commit, changelog)
-        if record.value is not None
-    }
-
-
-def left(commit: Transaction, changelog: str) -> list[bytes]:
-    """Return which commands a commit carries out that were delayed, in order."""
-    return [record.key or b"" for record in _delayed(commit, changelog) if record.value is None]
-
-
-def _delayed(commit: Transaction, changelog: str) -> list[Record]:
-    return [each for each in commit.records if each.topic == changelog and (each.key or b"").startswith(DELAYED_KIND)]
-
-
-def _tenant(key: bytes) -> str:
-    return key[1:].partition(b"\0")[0].decode()
+def steps_of(commit: Transaction, changelog: str) -> list[Step]:
+    """Return what a commit does to the queues, in order."""
+    return [
+        Step(key, key[1:].partition(b"\0")[0].decode(), None if value is None else decode_delayed(value).offset)
+        for key, value in ((each.key or b"", each.value) for each in commit.records if each.topic == changelog)
+        if key.startswith(DELAYED_KIND)
+    ]

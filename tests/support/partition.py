@@ -135,18 +135,20 @@ class Partition:
         waits: Waits | None = None,
         holding: Any = None,
         removal: Removal | None = None,
+        is_behind: bool = False,
     ) -> Cycle:
         """Run one cycle as a lane does, and forget what cycles before it sent.
 
         Without `applies` it is committed and never reaches the table: what a crash between the two leaves behind.
         With a `sweep`, schedules are handed over. `waits` is asked after everything due was taken: a target that was
-        lost in between.
+        lost in between. With `is_behind` the commands are of a backlog.
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
         cycle = Cycle(self.context, overlay, batches, now, condemned)
-        cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
-        cycle.take_all([*reversed(commands)])
+        if not is_behind:
+            cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
+        cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)
         cycle.advance_bulk(self.most_bulk, 1 << 30)
         if removal is not None:
             removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)

@@ -9,7 +9,9 @@ from support.producing import FakeProducer
 
 from light_scheduler.engine import CommandRates
 from light_scheduler.lanes import delayed_commands
-from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
+from light_scheduler.lanes.quotas import Quotas
+from light_scheduler.model import Command
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.wire.relay import FORWARDED_FROM
 
@@ -200,3 +202,57 @@ async def test_a_cycle_carries_out_no_more_of_them_than_its_transaction_can_hold
         await partition.run()
         done.append(sorted(result.offset or 0 for result in partition.results))
     assert done == [[2, 3, 4], [5, 6, 7], [8], []]
+
+
+def backlog(count: int) -> list[ConsumerRecord]:
+    """Return three commands that are recorded together, and others behind them at the rate of two a second."""
+    times = [AT, AT, *(AT + 500 * number for number in range(count - 2))]
+    return [
+        command(("schedule-command", b"cancel"), *ANSWER, key=b"a", offset=offset, timestamp=time)
+        for offset, time in enumerate(times)
+    ]
+
+
+async def test_of_a_backlog_those_wait_that_would_have_waited_when_they_were_sent(partition: Partition) -> None:
+    sent, now = backlog(100), AT + HOUR
+    cycle = await partition.run(*sent[:60], now=now, is_behind=True)
+    assert (answers(partition), cycle.delaying.waiting) == ([(offset, "not_found") for offset in range(59)], 1)
+    cycle = await partition.run(*sent[60:], now=now, is_behind=True)
+    assert (answers(partition), cycle.delaying.waiting) == ([(offset, "not_found") for offset in range(59, 99)], 1)
+    await partition.run(now=now)
+    assert answers(partition) == [(99, "not_found")]
+
+
+async def test_a_cycle_that_reads_a_backlog_goes_on_with_no_more_than_it_may_hold(partition: Partition) -> None:
+    cycle = await partition.run(*backlog(12), now=AT + HOUR, limit=4, is_behind=True)
+    assert (answers(partition), cycle.delaying.waiting) == ([(offset, "not_found") for offset in range(6)], 6)
+    partition.most_delayed_bytes = 100
+    partition.rates = CommandRates()
+    cycle = await partition.run(*backlog(12), now=AT + HOUR, is_behind=True)
+    assert len(answers(partition)) == 1
+
+
+async def test_of_a_backlog_all_goes_on_once_there_is_no_rule(partition: Partition) -> None:
+    await partition.run(*backlog(5))
+    partition.tenants.book = TenantBook()
+    cycle = await partition.run(cancel(5), now=AT + HOUR, is_behind=True)
+    assert [offset for offset, _ in answers(partition)] == [2, 3, 4, 5]
+    assert cycle.delaying.waiting == 0
+
+
+async def test_one_of_a_backlog_that_fails_is_to_blame_itself(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Quotas.take
+
+    def fail(self: Quotas, command: Command, tenant: Tenant) -> None:
+        if command.offset == 2:
+            raise ZeroDivisionError
+        take(self, command, tenant)
+
+    monkeypatch.setattr(Quotas, "take", fail)
+    with pytest.raises(WorkFailedError) as raised:
+        await partition.run(*backlog(9), now=AT + HOUR, is_behind=True)
+    assert raised.value.work == Work(Kind.COMMAND, 2)
+    await partition.run(*backlog(9), now=AT + HOUR, is_behind=True, condemned={Work(Kind.COMMAND, 2): "it failed"})
+    assert [offset for offset, _ in answers(partition)] == [0, 1, 3, 4, 5, 6, 7, 8]

@@ -28,6 +28,7 @@ from .forwarding import Forwarding
 from .moving import Moving
 from .outages import Holding
 from .quotas import Quotas
+from .readable import CanRead, all_can_be_read
 from .transaction import Transaction
 from .turns import Turns
 
@@ -42,6 +43,7 @@ class Cycle:
         batches: RecordBatches,
         now: int,
         condemned: Mapping[Work, str] = NOTHING_CONDEMNED,
+        can_read: CanRead = all_can_be_read,
     ) -> None:
         self.transaction = transaction = Transaction(context, overlay, batches, now)
         self._condemned = Condemned(condemned)
@@ -49,7 +51,7 @@ class Cycle:
         forwarding = Forwarding(transaction)
         self._bulk = BulkCommands(transaction, forwarding, self._answers)
         quotas = Quotas(transaction)
-        self.delaying = delaying = Delaying(transaction, quotas)
+        self.delaying = delaying = Delaying(transaction, quotas, can_read)
         self.moving = Moving(transaction, forwarding, self._bulk, delaying)
         self._commands = Commands(
             transaction, forwarding, self._answers, self._bulk, self.moving, delaying, quotas, self._condemned

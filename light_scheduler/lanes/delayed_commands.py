@@ -30,6 +30,7 @@ from light_scheduler.wire.delayed_state import (
 from light_scheduler.wire.relay import Origin
 
 from .quotas import Quotas
+from .readable import CanRead, all_can_be_read
 from .transaction import Transaction
 
 MOST_DELAYED = 100_000
@@ -38,12 +39,16 @@ MOST_DELAYED_BYTES = 256 << 20
 
 
 class Delaying:
-    """The delayed commands of a partition, for the length of one cycle."""
+    """The delayed commands of a partition, for the length of one cycle.
 
-    def __init__(self, transaction: Transaction, quotas: Quotas) -> None:
+    One that cannot be read waits on: the worker that has delayed it knew the schemas that it needs.
+    """
+
+    def __init__(self, transaction: Transaction, quotas: Quotas, can_read: CanRead = all_can_be_read) -> None:
         self._transaction = transaction
         self._overlay = transaction.overlay
         self._quotas = quotas
+        self._can_read = can_read
         self._queues = self._overlay.delayed()
         self.goes_on_at: int | None = None
         """When (UTC epoch ms) the first of the tenants goes on that were asked for and are over their rate."""
@@ -97,11 +102,13 @@ class Delaying:
         has_to_wait = tenant.rules.over_rate is not OverRate.DELAY or self._quotas.delays(command, tenant)
         return None if has_to_wait else self._take_out(command.tenant)
 
-    def _take_out(self, name: str) -> DelayedCommand:
+    def _take_out(self, name: str) -> DelayedCommand | None:
         queue = self._queues[name]
         key = delayed_key(name, queue.first)
         record = self._overlay.kept(key) or b""
         command = decode_delayed(record)
+        if not self._can_read(command):
+            return None
         self._transaction.store_record(key, None)
         self.taken += 1
         self.taken_bytes += len(record)

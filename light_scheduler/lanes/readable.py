@@ -7,6 +7,14 @@ from collections.abc import Callable, Iterator
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.wire import CommandRecord, Dialect
 
+CanRead = Callable[[CommandRecord], bool]
+"""Tells whether a command can be read. If not, what it needs is asked for."""
+
+
+def all_can_be_read(_: CommandRecord) -> bool:
+    """Take every command for one that can be read: no schema is needed."""
+    return True
+
 
 class Readable:
     """Of one lane; without a registry or schemas every command can be read. `wake` is called when more of them can."""
@@ -45,10 +53,18 @@ class Readable:
         for number, record in enumerate(waiting):
             if number == most:
                 return most
-            unknown = [id for id in self._schema_ids(record) if id not in self._registry.schemas]
-            for id in unknown:
-                self._registry.ask_for(id, self._wake)
-            if unknown:
+            if unknown := self._ask(record, self._registry):
                 self._awaited = unknown[0] if number == 0 else None
                 return number
         return most
+
+    def can_read(self, record: CommandRecord) -> bool:
+        """Tell whether a command that was taken before can be read; what it needs is asked for."""
+        return self._registry is None or not self._ask(record, self._registry)
+
+    def _ask(self, record: CommandRecord, registry: SchemaRegistry) -> list[int]:
+        """Ask for the schemas that a command needs and that are not known; return them."""
+        unknown = [id for id in self._schema_ids(record) if id not in registry.schemas]
+        for id in unknown:
+            registry.ask_for(id, self._wake)
+        return unknown

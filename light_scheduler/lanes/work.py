@@ -204,7 +204,7 @@ class LaneWork:
         isolation.expire(now)
         budget.follow_tenants()
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
-        cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned)
+        cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned, self._readable.can_read)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
         is_behind = not self._intake.backlog_taken

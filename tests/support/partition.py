@@ -17,6 +17,7 @@ from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.handover import Sweep
+from light_scheduler.lanes.readable import CanRead, all_can_be_read
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
@@ -102,6 +103,7 @@ class Partition:
         self.most_bulk_bytes = 1 << 30
         self.most_delayed_bytes = 1 << 30
         self.short_ways = True
+        self.can_read: CanRead = all_can_be_read
         self.placements: Any = None
         self.sweep: Sweep | None = None
         self.fair = FairQueue()
@@ -145,7 +147,7 @@ class Partition:
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
-        cycle = Cycle(self.context, overlay, batches, now, condemned)
+        cycle = Cycle(self.context, overlay, batches, now, condemned, self.can_read)
         if not is_behind:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)

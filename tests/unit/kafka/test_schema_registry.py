@@ -27,6 +27,7 @@ from light_scheduler.kafka import schema_registry
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.readable import Readable
+from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules
 from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.record import CommandRecord
@@ -268,3 +269,27 @@ async def test_commands_of_a_dialect_without_schemas_never_wait_for_the_registry
 def test_without_a_registry_every_command_can_be_read() -> None:
     readable = Readable(dialect_named("skyuk"), None, lambda: None)
     assert readable.count(waiting(), 100) == 100
+
+
+async def test_a_delayed_command_waits_for_its_schema_after_a_restart() -> None:
+    server = FakeRegistry({7: SKYUK_SCHEMA})
+    async with server.serve(free_port()) as address, asking(address) as before, asking(address) as after:
+        await told(before, 7)
+        partition = Partition(FakeProducer(), dialect="skyuk")
+        partition.dialect = dialect_named("skyuk", before.schemas)
+        rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=1)
+        partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+        commands = [record(b"%d" % n, skyuk_avro(AT + 10_000, id=7), [], offset=n) for n in range(2)]
+        await partition.run(*commands)
+        assert partition.table.pending == 1
+
+        woken = asyncio.Event()
+        partition.dialect = dialect_named("skyuk", after.schemas)
+        partition.can_read = Readable(partition.dialect, after, woken.set).can_read
+        for is_behind in (False, True):
+            cycle = await partition.run(now=AT + 1_000, is_behind=is_behind)
+            assert (cycle.outcomes, cycle.delaying.waiting) == ({}, 1)
+        async with asyncio.timeout(5):
+            await woken.wait()
+        await partition.run(now=AT + 1_000)
+        assert partition.table.pending == 2

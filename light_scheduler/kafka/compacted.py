@@ -78,8 +78,9 @@ class CompactedTopic:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 while self._ends is None or not self.is_loaded:
                     await self._next_move()
+                reached = self._reached
                 end = await self._ends.now()
-                self._doubt(end, self._reached)
+                self._doubt(end, reached)
                 while self._reached < end:
                     await self._next_move()
 

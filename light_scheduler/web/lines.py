@@ -16,6 +16,10 @@ LARGEST_LINE = 1 << 20
 LINE_S = TIMEOUT_S + LARGEST_LINE / LEAST_BYTES_PER_S
 """How long a worker waits for the rest of a line."""
 
+LINES_AT_ONCE = 1_000
+"""After so many lines, and each piece of the body, others have the loop: a small compressed body has millions of blank
+lines, for which nothing has to be awaited."""
+
 
 class Line(NamedTuple):
     """A line that is not blank, numbered from 1; `text` is None if it is too long."""
@@ -36,13 +40,16 @@ class LineError(Exception):
 async def lines_of(request: web.Request) -> AsyncIterator[Line]:
     """Yield the lines of a body that nobody has read. Raises LineError."""
     number, held, is_too_long = 1, bytearray(), False
+    waits_until = _now() + LINE_S
     while True:
         try:
-            chunk = await _next_chunk(request)
+            chunk = await _next_chunk(request, waits_until)
         except ProblemError as refusal:
             raise LineError(number, refusal) from None
         *ended, rest = chunk.split(b"\n")
-        for part in ended:
+        for place, part in enumerate(ended):
+            if place % LINES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             is_too_long = is_too_long or len(held) + len(part) > LARGEST_LINE
             if is_too_long or (held + part).strip():
                 yield Line(number, None if is_too_long else bytes(held + part))
@@ -55,15 +62,23 @@ async def lines_of(request: web.Request) -> AsyncIterator[Line]:
             held += rest
         if not chunk:
             break
+        if ended:
+            waits_until = _now() + LINE_S
+        else:
+            await asyncio.sleep(0)
     if is_too_long or held.strip():
         yield Line(number, None if is_too_long else bytes(held))
 
 
-async def _next_chunk(request: web.Request) -> bytes:
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _next_chunk(request: web.Request, waits_until: float) -> bytes:
     """Return bytes as they arrive; none at the end. Raises ProblemError."""
     with unreadable_as_problems():
         try:
-            async with asyncio.timeout(LINE_S):
+            async with asyncio.timeout_at(waits_until):
                 return await request.content.readany()
         except TimeoutError:
             detail = f"No line arrived within {LINE_S:.0f} s. Send the rest of the lines in another request."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -197,6 +198,55 @@ async def test_a_body_that_stops_arriving_ends_with_a_problem(workers: Any, monk
     found = await answers(workers[0], sent)
     assert [(each["line"], each["status"]) for each in found] == [(1, 201), (2, 408)]
     assert "another request" in found[1]["problem"]["detail"]
+
+
+async def test_a_line_that_arrives_byte_by_byte_has_no_more_time_than_another(
+    workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LINE_S", 0.3)
+    sent = Body()
+
+    async def trickle() -> None:
+        while True:
+            sent._queue.put_nowait(b"x")
+            await asyncio.sleep(0.02)
+
+    trickling = asyncio.create_task(trickle())
+    try:
+        async with asyncio.timeout(30):
+            (found,) = await answers(workers[0], sent)
+    finally:
+        trickling.cancel()
+    assert (found["line"], found["status"]) == (1, 408)
+
+
+class AtHand:
+    """A body whose pieces are all there, as a small compressed one unfolds."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = [b"", *pieces]
+
+    async def readany(self) -> bytes:
+        return self._pieces.pop()
+
+
+@pytest.mark.parametrize("pieces", [[b"\n" * 100_000], [b"x" * 10_000] * 100], ids=["blank lines", "a long line"])
+async def test_others_have_the_loop_while_a_body_is_read_that_is_there(pieces: list[bytes]) -> None:
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    beside = asyncio.create_task(others())
+    request: Any = SimpleNamespace(content=AtHand(*pieces))
+    async with asyncio.timeout(30):
+        found = [line.number async for line in lines.lines_of(request)]
+    beside.cancel()
+    assert turns >= 99
+    assert found == ([] if len(pieces) == 1 else [1])
 
 
 async def test_a_client_that_leaves_ends_its_batch(workers: Any) -> None:

@@ -66,8 +66,8 @@ class BatchHandlers:
         async with self._batches.turn():
             response = web.StreamResponse(headers=headers_for(is_secure=request.secure))
             response.content_type = LINES_MEDIA_TYPE
-            await response.prepare(request)
             try:
+                await response.prepare(request)
                 await _Answering(request, response, carry_out).run()
             except* (OSError, TimeoutError) as gone:
                 log.debug("a client left before its batch was answered: %s", gone.exceptions)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import ClientError, web
 from support.waiting import eventually
 
 from light_scheduler.client import Receipt
@@ -259,6 +260,22 @@ async def test_a_client_that_leaves_ends_its_batch(workers: Any) -> None:
     held.open()
     for _ in range(2 * batch.MOST_AT_WORK):  # no turn is left behind
         assert len(await answers(workers[0], body({"id": "x"}))) == 1
+
+
+async def test_a_client_that_leaves_before_its_batch_begins_is_no_error(
+    workers: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = asyncio.Event()
+
+    async def gone(*_: Any) -> None:
+        left.set()
+        raise ConnectionResetError("Cannot write to closing transport")
+
+    monkeypatch.setattr(web.StreamResponse, "prepare", gone)
+    with pytest.raises(ClientError):
+        await answers(workers[0], body(ONCE))
+    assert left.is_set()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_a_token_that_ends_is_refused_from_the_next_line_on(cluster: Any) -> None:

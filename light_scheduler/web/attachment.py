@@ -23,6 +23,7 @@ from light_scheduler.tenants import TenantStore
 from .bodies import Bodies
 from .cluster import Access, Delays, Lanes, Peers
 from .command_channel import CommandChannel, largest_body, largest_record
+from .conditions import kept
 from .guard import guarded
 from .handlers import Handlers
 from .hosts import known_hosts
@@ -118,7 +119,8 @@ def install(application: web.Application, worker: Worker) -> None:
     handlers = Handlers(worker)
     bodies = Bodies(largest_body(settings), handlers.streaming())
     admitted = guarded(worker.access, worker.peers, worker.clock, handlers.rights())
-    application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, admitted, bodies.read))
+    keeping = kept(handlers.headers())
+    application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, admitted, keeping, bodies.read))
     application.add_routes(handlers.routes())
     application.on_cleanup.append(handlers.close)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from importlib import metadata
 
@@ -137,6 +137,10 @@ class Handlers:
         return {handler: RIGHTS[name] for name, handler in self._handlers.items()} | {
             handler: RIGHTS[name] for _, _, name, handler in self._pages
         }
+
+    def headers(self) -> dict[Handler, Collection[str]]:
+        """Return which headers each operation's handler takes."""
+        return {self._handlers[operation.name]: frozenset(operation.headers) for operation in self._operations}
 
     def streaming(self) -> frozenset[Handler]:
         """Return the handlers that read a body while it arrives."""

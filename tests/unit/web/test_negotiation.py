@@ -10,7 +10,8 @@ from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
 from light_scheduler.web.openapi import openapi_document
 
-ONE = "/api/v1/tenants/default/schedules/a"
+MANY = "/api/v1/tenants/default/schedules"
+ONE = f"{MANY}/a"
 BODY = {"trigger": {"at": 1_900_000_000_000}, "target": {"topic": "out"}}
 
 
@@ -81,6 +82,34 @@ async def test_a_put_takes_no_etag_that_must_not_match(workers: Any, headers: An
     status, _, problem = await answered(workers[0], "PUT", ONE, BODY, **headers)
     assert (status, problem["parameter"]) == (400, "If-None-Match")
     assert workers[0].commands.seen == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "header"),
+    [
+        ("POST", f"{MANY}:batch", "If-None-Match"),
+        ("POST", f"{MANY}:batch", "Idempotency-Key"),
+        ("POST", MANY, "If-Match"),
+        ("POST", f"{MANY}:cancel", "If-Match"),
+        ("POST", f"{ONE}/complete", "If-Match"),
+        ("POST", f"{ONE}/trigger", "Idempotency-Key"),
+        ("DELETE", ONE, "If-None-Match"),
+        ("PUT", "/api/v1/tenants/default", "If-Match"),
+    ],
+)
+async def test_a_condition_that_a_request_would_not_keep_is_refused(
+    workers: Any, method: str, path: str, header: str
+) -> None:
+    await answered(workers[0], "PUT", ONE, BODY)
+    status, _, problem = await answered(workers[0], method, path, {**BODY, "id": "a"}, **{header: "*"})
+    assert (status, problem["parameter"]) == (400, header)
+    assert "leave it out" in problem["detail"]
+    assert len(workers[0].commands.seen) == 1
+
+
+async def test_a_put_or_delete_can_be_repeated_with_a_key_or_without(workers: Any) -> None:
+    assert (await answered(workers[0], "PUT", ONE, BODY, Idempotency_Key="1"))[0] == 201
+    assert (await answered(workers[0], "DELETE", ONE, Idempotency_Key="1"))[0] == 200
 
 
 async def test_a_get_of_a_known_version_is_not_modified(workers: Any) -> None:

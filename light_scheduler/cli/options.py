@@ -34,6 +34,7 @@ _WORD = re.compile(
 )
 _CONTEXT = f"{__name__}.context"
 _OF_WORKERS = ("token_file", *HTTP_SECURITY_SETTINGS)
+_ADDRESS = ("web_host", "web_port")
 _DECLARED = {setting.name: setting for setting in fields(Settings)}
 
 
@@ -54,7 +55,10 @@ def settings_options(*names: str, in_context: bool = True) -> Callable[[F], F]:
         @functools.wraps(function)
         def with_settings(*args: Any, config: Path | None, **kwargs: Any) -> Any:
             given = {name: kwargs.pop(name) for name in offered}
-            context = _settings_of_context(click.get_current_context()) if in_context else NONE
+            ctx = click.get_current_context()
+            context = _settings_of_context(ctx) if in_context else NONE
+            if "url" in kwargs and kwargs["url"] is None:
+                kwargs["url"] = url_of_context(ctx, given)
             return function(*args, settings=load_settings(given, file=config, context=context), **kwargs)
 
         command: Any = with_settings
@@ -93,6 +97,12 @@ def context_of(ctx: click.Context) -> Mapping[str, str]:
     return load_contexts(contexts_path()).get(named or None)
 
 
+def url_of_context(ctx: click.Context, given: Mapping[str, Any]) -> str | None:
+    """Return the worker of the context, unless an option or the environment says where one is: they beat a context."""
+    is_told = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
+    return None if is_told else context_of(ctx).get("url")
+
+
 def _of_context(name: str, otherwise: str | None = None) -> str | None:
     """Return the default of an option; None while its line is being typed: what is wrong with a context waits."""
     ctx = click.get_current_context()
@@ -110,7 +120,6 @@ _context_option = click.option(
 
 url_option = click.option(
     "--url",
-    default=lambda: _of_context("url"),
     envvar=f"{ENVIRONMENT_PREFIX}URL",
     help="Address of any worker. Default: http://WEB_HOST:WEB_PORT, with https if web_ssl_certificate is set. With "
     f"https, --web-ssl-ca names the authority to trust. [env: {ENVIRONMENT_PREFIX}URL]",

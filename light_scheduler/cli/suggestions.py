@@ -63,10 +63,10 @@ def _asked(suggest: Suggest, ctx: click.Context, incomplete: str) -> list[str]:
 async def _answer(suggest: Suggest, ctx: click.Context, incomplete: str) -> Sequence[str]:
     from light_scheduler.web.reader import ScheduleReader
 
-    from .options import settings_of
+    from .options import settings_of, url_of_context
 
     settings = settings_of(ctx)
-    url = _given(ctx, "url") or settings.web_url
+    url = ctx.params.get("url") or _variable("url") or url_of_context(ctx, ctx.params) or settings.web_url
     async with asyncio.timeout(TIMEOUT_S), ScheduleReader(url, settings.web_token, settings.http_security) as reader:
         return await suggest(reader, ctx, incomplete)
 

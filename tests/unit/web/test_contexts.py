@@ -53,6 +53,22 @@ async def test_a_context_names_worker_token_and_tenant_and_an_option_beats_it(
     assert await listed(run) == ["default/a"]
 
 
+async def test_a_worker_named_by_an_option_or_the_environment_beats_that_of_the_context(
+    cluster: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (worker,) = await cluster.start([0])
+    cluster.put("a")
+    port = str(worker.client.port)
+    await run("config", "add", "nowhere", "--url", "http://127.0.0.1:1", "--tenant", "default")
+    assert (await run("list"))[0] == 1
+    assert await listed(run, "--web-port", port) == ["default/a"]
+    assert await asyncio.to_thread(completed, "get", "--web-port", port, "") == ["a"]
+    monkeypatch.setenv("LIGHT_SCHEDULER_WEB_PORT", port)
+    assert await listed(run) == ["default/a"]
+    assert await asyncio.to_thread(completed, "get", "") == ["a"]
+    assert (await run("list", "--url", "http://127.0.0.1:1"))[0] == 1
+
+
 async def test_contexts_are_listed_shown_changed_and_removed_without_their_secrets(run: Any, home: Path) -> None:
     (home / "token").write_text("lst_of_nobody")
     await run("config", "add", "staging", "--broker", "kafka://a:1", "--token-file", "token", "--tenant", "shop")

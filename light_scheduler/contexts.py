@@ -73,7 +73,8 @@ class Contexts:
         """Return these contexts and one of a name with these values. Raises ConfigurationError."""
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
-                "context", f"{name!r} is not a name: use 1 to 64 letters, digits, '.', '_' and '-', not '.' first"
+                "context",
+                f"{name!r} is not a name: use 1 to 64 letters, digits, '.', '_' and '-', first a letter or digit",
             )
         return Contexts({**self.named, name: checked(values)}, self.current)
 
@@ -100,8 +101,11 @@ def checked(values: Mapping[str, str]) -> dict[str, str]:
     return whole
 
 
-def load_contexts(path: Path) -> Contexts:
-    """Read a file of contexts; without one there are none. Raises ConfigurationError."""
+def load_contexts(path: Path, *, check_current: bool = True) -> Contexts:
+    """Read a file of contexts; without one there are none. Raises ConfigurationError.
+
+    Without `check_current`, the current one can be missing: `using` chooses another.
+    """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -110,10 +114,19 @@ def load_contexts(path: Path) -> Contexts:
         raise ConfigurationError(str(path), f"cannot be read: {error}") from error
     named: Any = document.pop("contexts", {})
     current: Any = document.pop("current", None)
-    if document or not isinstance(named, dict) or not all(isinstance(values, dict) for values in named.values()):
+    is_named = current is None or isinstance(current, str)
+    if (
+        document
+        or not is_named
+        or not isinstance(named, dict)
+        or not all(isinstance(values, dict) for values in named.values())
+    ):
         raise ConfigurationError(str(path), "must have `current` and tables `[contexts.NAME]`, and nothing else")
     try:
-        return Contexts({name: checked(values) for name, values in named.items()}).using(current)
+        contexts = Contexts({name: checked(values) for name, values in named.items()}, current)
+        if check_current:
+            contexts.get(None)
+        return contexts
     except ConfigurationError as error:
         raise ConfigurationError(str(path), str(error)) from error
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 from rich.table import Table
@@ -94,7 +95,7 @@ def use(name: str | None, no_context: bool) -> None:
     """Work in the context NAME from now on. For one command, use --context or LIGHT_SCHEDULER_CONTEXT."""
     if (name is None) is not no_context:
         raise click.UsageError("Name the context to use, or give --none.")
-    _save(_contexts().using(name))
+    _save(load_contexts(contexts_path(), check_current=False).using(name))
     click.echo("No context is in use." if name is None else f"Context {name} is in use.", err=True)
 
 
@@ -155,7 +156,17 @@ def _given(values: Mapping[str, str | None]) -> dict[str, str]:
             parse_tenant(given["tenant"])
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--tenant") from None
+    if "url" in given and not _is_address(given["url"]):
+        raise click.BadParameter(f"{given['url']!r} must be http[s]://HOST:PORT", param_hint="--url")
     return given
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _document(contexts: Contexts, name: str) -> dict[str, Any]:

@@ -69,6 +69,20 @@ async def test_a_worker_named_by_an_option_or_the_environment_beats_that_of_the_
     assert (await run("list", "--url", "http://127.0.0.1:1"))[0] == 1
 
 
+@pytest.mark.parametrize("current", ['"gone"', '["live"]'])
+async def test_a_current_context_that_is_not_there_is_named_and_can_be_left(run: Any, home: Path, current: str) -> None:
+    await run("config", "add", "live", "--broker", "kafka://a:1")
+    file = home / "light-scheduler/contexts.toml"
+    file.write_text(file.read_text().replace('current = "live"', f"current = {current}"))
+    code, _, err = await run("list")
+    assert (code, str(file) in err) == (2, True)
+    if current == '["live"]':
+        return
+    assert "'gone' is not known. Contexts: live" in err
+    assert (await run("config", "use", "live"))[0] == 0
+    assert (await run("config", "show"))[1].startswith("live (in use)")
+
+
 async def test_contexts_are_listed_shown_changed_and_removed_without_their_secrets(run: Any, home: Path) -> None:
     (home / "token").write_text("lst_of_nobody")
     await run("config", "add", "staging", "--broker", "kafka://a:1", "--token-file", "token", "--tenant", "shop")
@@ -99,6 +113,8 @@ async def test_contexts_are_listed_shown_changed_and_removed_without_their_secre
         ("add", "a b"),
         ("add", "a", "--tenant", "a/b"),
         ("add", "a", "--security-protocol", "TLS"),
+        ("add", "a", "--url", "127.0.0.1:6066"),
+        ("add", "a", "--url", "http://[::1"),
         ("use",),
         ("use", "other"),
         ("set", "other", "--tenant", "a"),

@@ -88,10 +88,11 @@ def relay(
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options = RelayOptions(name, settings.app_id, commands_topic, poll / 1_000, lease / 1_000)
     made = OutboxRelay(database, settings.connection, options)
-    if drain:
-        click.echo(f"{asyncio.run(made.drain())} commands sent")
-    else:
-        asyncio.run(_until_signal(made))
+    with _failures():
+        if drain:
+            click.echo(f"{asyncio.run(made.drain())} commands sent")
+        else:
+            asyncio.run(_until_signal(made))
 
 
 @command.command(
@@ -135,7 +136,8 @@ def import_ajenda(
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options = RelayOptions(name, settings.app_id, commands_topic)
     takeover = AjendaTakeover(database, topic, target_topic, options, schema=schema, tenant=tenant)
-    done = asyncio.run(takeover.preview() if dry_run else _take_over(takeover, settings, follow))
+    with _failures():
+        done = asyncio.run(takeover.preview() if dry_run else _take_over(takeover, settings, follow))
     _print(done, is_preview=dry_run)
     if done.refused:
         sys.exit(1)
@@ -162,6 +164,20 @@ def _extra() -> Iterator[None]:
     except ImportError as error:
         raise ConfigurationError(
             "database", f"needs SQLAlchemy: pip install 'light-scheduler[outbox]' ({error})"
+        ) from error
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Say in one line that the database cannot be reached, or what it refuses."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except SQLAlchemyError as error:
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        raise click.ClickException(
+            f"the database failed: {reason}. Check --database, and the rights of its user."
         ) from error
 
 

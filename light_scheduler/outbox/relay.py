@@ -200,7 +200,8 @@ class OutboxRelay:
         try:
             await self._database.do(self._ledger.leave)
         except _FAILURES as error:
-            log.warning("others take the shards of this relay after its lease: %s", error)
+            if self._owned:
+                log.warning("others take the shards of this relay after its lease: %s", error)
         await self._database.close()
 
 

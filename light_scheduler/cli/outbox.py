@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 
 from .durations import Duration
 from .examples import examples
-from .options import settings_options
+from .options import settings_options, tenant_option
 from .suggesting import SuggestingGroup
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def relay(
 @click.option("--topic", required=True, metavar="TOPIC", help="Topic of Ajenda: its table is ajenda_TOPIC.")
 @click.option("--target-topic", required=True, metavar="TOPIC", help="Kafka topic that the messages go to.")
 @click.option("--schema", default="public", show_default=True, metavar="NAME", help="Schema of Ajenda's tables.")
-@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, metavar="NAME", help="Tenant of the schedules.")
+@tenant_option
 @click.option("--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, with what is booked in Ajenda meanwhile.")
 @click.option("--dry-run", is_flag=True, help="Print what would be taken over, and change nothing.")
 @_NAME

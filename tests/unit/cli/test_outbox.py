@@ -1,15 +1,18 @@
-"""`light-scheduler outbox` without its database."""
+"""`light-scheduler outbox` without its database, and in a context."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from light_scheduler.cli import cli
+from light_scheduler.contexts import Contexts, contexts_path, save_contexts
 from light_scheduler.host.ports import free_port
+from light_scheduler.outbox import takeover
 
 RELAY = ["outbox", "relay"]
 IMPORT = ["outbox", "import-ajenda", "--topic", "mails", "--target-topic", "mails"]
@@ -20,9 +23,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "command", [RELAY, [*RELAY, "--drain"], IMPORT, [*IMPORT, "--dry-run"]]
-)
+@pytest.mark.parametrize("command", [RELAY, [*RELAY, "--drain"], IMPORT, [*IMPORT, "--dry-run"]])
 def test_a_database_that_cannot_be_reached_is_told_in_one_line(
     command: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -35,3 +36,22 @@ def test_a_database_that_cannot_be_reached_is_told_in_one_line(
     assert "127.0.0.1" in line
     assert "secret" not in line
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(("options", "tenant"), [([], "shop"), (["--tenant", "other"], "other")])
+def test_appointments_become_schedules_of_the_tenant_of_the_context(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], tenant: str
+) -> None:
+    save_contexts(contexts_path(), Contexts({"here": {"tenant": "shop"}}, "here"))
+    made: dict[str, Any] = {}
+
+    class Takeover:
+        def __init__(self, *_: Any, **options: Any) -> None:
+            made.update(options)
+
+        async def preview(self) -> takeover.TakenOver:
+            return takeover.TakenOver()
+
+    monkeypatch.setattr("light_scheduler.outbox.AjendaTakeover", Takeover, raising=False)
+    ran = CliRunner().invoke(cli, [*IMPORT, "--dry-run", *options, "--database", "postgresql+psycopg://app@db/shop"])
+    assert (ran.exit_code, made["tenant"]) == (0, tenant)

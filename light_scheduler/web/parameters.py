@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Iterator
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -101,7 +103,20 @@ def _check(field: msgspec.structs.FieldInfo, text: str, kind: type[msgspec.Struc
         # One parameter at a time, so that the error is about this one; not strict, for numbers come as text.
         msgspec.convert({field.encode_name: text}, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise QueryError(_parameter(field), str(error).partition(" - at `")[0]) from None
+        choices = [*_choices(field.type)]
+        reason = f"must be one of {', '.join(choices)}, not {text!r}" if choices else str(error).partition(" - at `")[0]
+        raise QueryError(_parameter(field), reason) from None
+
+
+def _choices(kind: Any) -> Iterator[str]:
+    """Yield the texts that a parameter may be, as they are declared; none if it may be any."""
+    if get_origin(kind) is Literal:
+        yield from map(str, get_args(kind))
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        yield from (str(each.value) for each in kind)
+    elif get_origin(kind) in (Annotated, Union, UnionType):
+        for each in get_args(kind):
+            yield from _choices(each)
 
 
 def _parameter(field: msgspec.structs.FieldInfo) -> str:

@@ -91,6 +91,21 @@ async def test_what_cannot_be_counted_is_refused_by_its_parameter(
     assert problem["parameter"] == field
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "choices"),
+    [
+        (UPCOMING, "by", "minute, hour, day"),
+        ("/api/v1/tenants/default/schedules", "sort", "id, due"),
+        ("/api/v1/tenants/default/schedules", "state", "pending, paused, awaiting"),
+    ],
+)
+async def test_a_word_that_is_none_of_a_parameter_is_refused_with_those_that_are(
+    workers: Any, path: str, name: str, choices: str
+) -> None:
+    problem = await workers[0].json(path, status=400, **{name: "week"})
+    assert (problem["parameter"], problem["detail"]) == (name, f"{name}: must be one of {choices}, not 'week'")
+
+
 async def test_a_partition_that_does_not_run_is_named_and_never_left_out(workers: Any) -> None:
     lane: Lane = ("light-scheduler-commands", 3)
     workers[1].lanes.states[lane] = "restoring"

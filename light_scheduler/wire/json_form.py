@@ -70,7 +70,9 @@ def json_command(body: bytes, told: Mapping[str, str], defaults: Mapping[str, An
     members = _members(body, "body") if body else {}
     for name, text in told.items():
         if name in members and _value(members[name], name) not in (text, None):
-            raise InvalidCommand(name, f"must be {shown(text)} here: that is what the path says. You can leave it out")
+            raise InvalidCommand(
+                name, f"must be {shown(text)} here: that is what the path or a header says. Leave it out"
+            )
     raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **told}.items()}
     missing = {name for name, member in members.items() if _value(member, name) is None and name in raw}
     return msgspec.json.encode({**raw, **{name: members[name] for name in members if name not in missing}})

@@ -77,6 +77,18 @@ async def test_if_none_match_of_anything_creates_and_replaces_nothing(workers: A
     assert (await answered(workers[0], method, path, body))[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("headers", "member"),
+    [({"If_None_Match": "*"}, {"on_conflict": "replace"}), ({"If_Match": '"1"'}, {"expected_version": 2})],
+)
+async def test_a_member_that_contradicts_a_header_is_refused_and_the_header_is_told_of(
+    workers: Any, headers: Any, member: Any
+) -> None:
+    status, _, problem = await answered(workers[0], "PUT", ONE, {**BODY, **member}, **headers)
+    assert (status, problem["parameter"]) == (400, *member)
+    assert "a header says" in problem["detail"]
+
+
 @pytest.mark.parametrize("headers", [{"If_None_Match": '"1"'}, {"If_None_Match": "*", "If_Match": '"1"'}])
 async def test_a_put_takes_no_etag_that_must_not_match(workers: Any, headers: Any) -> None:
     status, _, problem = await answered(workers[0], "PUT", ONE, BODY, **headers)

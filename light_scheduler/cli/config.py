@@ -27,6 +27,7 @@ from .examples import examples
 from .options import declared_option, json_option
 from .schedule_output import print_whole, shown
 from .suggesting import SuggestingGroup
+from .suggestions import context_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,7 +72,7 @@ def list_contexts(as_json: bool) -> None:
 
 
 @command.command("show", epilog=examples("config show", "config show staging --json"))
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=context_names)
 @json_option
 def show(name: str | None, as_json: bool) -> None:
     """Show the context NAME. Default: the one in use. Files are named; what is in them is not shown."""
@@ -89,7 +90,7 @@ def show(name: str | None, as_json: bool) -> None:
 
 
 @command.command("use", epilog=examples("config use staging", "config use --none"))
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=context_names)
 @click.option("--none", "no_context", is_flag=True, help="Work in no context.")
 def use(name: str | None, no_context: bool) -> None:
     """Work in the context NAME from now on. For one command, use --context or LIGHT_SCHEDULER_CONTEXT."""
@@ -118,7 +119,7 @@ def add(name: str, **given: str | None) -> None:
 
 
 @command.command("set", epilog=examples("config set staging --tenant billing", "config set staging --unset url"))
-@click.argument("name")
+@click.argument("name", shell_complete=context_names)
 @_values
 @click.option(
     "--unset",
@@ -135,7 +136,7 @@ def set_values(name: str, unset: tuple[str, ...], **given: str | None) -> None:
 
 
 @command.command("remove", epilog=examples("config remove staging"))
-@click.argument("name")
+@click.argument("name", shell_complete=context_names)
 def remove(name: str) -> None:
     """Remove the context NAME. Files that it names stay."""
     _save(_contexts().without(name))

@@ -25,7 +25,7 @@ from light_scheduler.settings import (
     option_name,
 )
 
-from .suggestions import tenants
+from .suggestions import context_names, tenants
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -115,6 +115,7 @@ _context_option = click.option(
     expose_value=False,
     callback=lambda ctx, _, name: ctx.meta.update({_CONTEXT: name}),
     metavar="NAME",
+    shell_complete=context_names,
     help="Context to work in: see `light-scheduler config`. [default: the one in use; env: LIGHT_SCHEDULER_CONTEXT]",
 )
 

@@ -1,4 +1,4 @@
-"""What a shell completes with what a worker knows: ids of schedules and names of tenants.
+"""What a shell completes besides commands and options: contexts, and the ids and tenants that a worker knows.
 
 Whoever presses Tab wants no error and no wait: what cannot be known in time is not suggested.
 """
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from light_scheduler.contexts import contexts_path, load_contexts
+from light_scheduler.errors import ConfigurationError
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 
@@ -32,6 +34,14 @@ def schedule_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 def tenants(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return names of tenants that begin with what was typed: those of the token, or those that have rules."""
     return [name for name in _asked(_tenants, ctx, incomplete) if name.startswith(incomplete)]
+
+
+def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return names of contexts that begin with what was typed."""
+    try:
+        return sorted(name for name in load_contexts(contexts_path()).named if name.startswith(incomplete))
+    except ConfigurationError:
+        return []
 
 
 async def _ids(reader: ScheduleReader, ctx: click.Context, incomplete: str) -> Sequence[str]:

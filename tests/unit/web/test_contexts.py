@@ -172,6 +172,18 @@ async def test_a_shell_is_told_nothing_where_nothing_can_be_known(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(
+    "line", [("list", "--context"), ("config", "use"), ("config", "show"), ("config", "set"), ("config", "remove")]
+)
+async def test_a_shell_completes_contexts(run: Any, home: Path, line: tuple[str, ...]) -> None:
+    assert completed(*line, "") == []
+    for name in ("live", "local", "staging"):
+        await run("config", "add", name)
+    assert completed(*line, "l") == ["live", "local"]
+    (home / "light-scheduler/contexts.toml").write_text("contexts = 3")
+    assert completed(*line, "") == []
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 async def test_the_script_of_a_shell_calls_the_command(run: Any, shell: str) -> None:
     code, script, _ = await run("completion", shell)

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, MetaData, func, select
 from light_scheduler import connection as kafka
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.model import DEFAULT_TENANT
+from light_scheduler.wire.fields import parse_tenant, parse_topic
 
 from .ajenda import AjendaTopic
 from .booking import Outbox
@@ -45,7 +46,15 @@ class AjendaTakeover:
         schema: str = "public",
         tenant: str = DEFAULT_TENANT,
     ) -> None:
-        """Prepare. `database` is a URL of SQLAlchemy. Raises ConfigurationError if it is not one of PostgreSQL."""
+        """Prepare. `database` is a URL of SQLAlchemy.
+
+        Raises ConfigurationError if it is not one of PostgreSQL, or if no schedule can have the target or the tenant.
+        """
+        for name, parse, text in (("target_topic", parse_topic, target), ("tenant", parse_tenant, tenant)):
+            try:
+                parse(text)
+            except ValueError as error:
+                raise ConfigurationError(name, str(error)) from None
         self._database = Database(database)
         if self._database.engine.dialect.name != "postgresql":
             raise ConfigurationError("database", "is not PostgreSQL, in which Ajenda has its appointments")

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from light_scheduler.cli import cli
 from light_scheduler.contexts import Contexts, contexts_path, save_contexts
+from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.ports import free_port
 from light_scheduler.outbox import takeover
 
@@ -36,6 +37,14 @@ def test_a_database_that_cannot_be_reached_is_told_in_one_line(
     assert "127.0.0.1" in line
     assert "secret" not in line
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("options", [["--target-topic", "two words"], ["--tenant", "a/b"]], ids=["topic", "tenant"])
+def test_what_no_schedule_can_have_is_refused_before_any_row_is_read(options: list[str]) -> None:
+    database = f"postgresql+psycopg://app@127.0.0.1:{free_port()}/shop"
+    ran = CliRunner().invoke(cli, [*IMPORT, *options, "--database", database])
+    assert isinstance(ran.exception, ConfigurationError)
+    assert ran.exception.setting == options[0].removeprefix("--").replace("-", "_")
 
 
 @pytest.mark.parametrize(("options", "tenant"), [([], "shop"), (["--tenant", "other"], "other")])

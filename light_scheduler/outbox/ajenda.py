@@ -30,6 +30,7 @@ from light_scheduler.wire import UnsentRecord
 from light_scheduler.wire.native import NATIVE
 
 from .booking import Outbox
+from .database_time import DatabaseTime
 
 MOST_ROWS = 500
 """Of one transaction."""
@@ -132,8 +133,8 @@ class AjendaTopic:
         self.refused[id] = reason
 
 
-_NOW = func.extract("epoch", func.clock_timestamp()) * 1000
-"""By the clock of the database, which is Ajenda's."""
+_NOW = DatabaseTime()
+"""Ajenda goes by this clock, too."""
 
 
 class _AlreadyDue(Exception):

@@ -8,9 +8,9 @@ from uuid import uuid4
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from light_scheduler.clock import Clock
 from light_scheduler.model import Headers
 
+from .database_time import DatabaseTime
 from .errors import DatabaseBehind, OutboxInDoubt, ShardLost
 from .marks import Mark
 from .tables import SHARDS, OutboxTables
@@ -40,26 +40,27 @@ class Batch(NamedTuple):
 
 
 class Ledger:
-    """The tables, as one relay uses them. `lease_ms` is how long a shard is its own without another sign of life."""
+    """The tables, as one relay uses them. `lease_ms` is how long a shard is its own without another sign of life.
 
-    def __init__(self, tables: OutboxTables, relay: str, lease_ms: int, clock: Clock) -> None:
+    Leases begin and end by the clock of the database: the relays' own may be hours apart.
+    """
+
+    def __init__(self, tables: OutboxTables, relay: str, lease_ms: int) -> None:
         self._commands, self._shards, self._relays = tables.commands, tables.shards, tables.relays
         self._relay = relay
-        self._lease_ms = lease_ms
-        self._clock = clock
+        self._lease_end = DatabaseTime() + lease_ms
 
     def attend(self, connection: Connection) -> list[int]:
         """Give a sign of life, take or give up shards so that relays have equal shares; return those it has."""
-        now, shards = self._clock.now(), self._shards
-        live = self._sign_of_life(connection, now)
-        renewed = update(shards).where(shards.c.relay == self._relay).values(until=now + self._lease_ms)
-        connection.execute(renewed)
+        shards = self._shards
+        live = self._sign_of_life(connection)
+        connection.execute(update(shards).where(shards.c.relay == self._relay).values(until=self._lease_end))
         mine = list(connection.scalars(select(shards.c.shard).where(shards.c.relay == self._relay)))
         share = -(-SHARDS // live)
         if len(mine) > share:
             self._give_up(connection, sorted(mine)[share:])
             return sorted(mine)[:share]
-        return sorted([*mine, *self._take(connection, now, share - len(mine))])
+        return sorted([*mine, *self._take(connection, share - len(mine))])
 
     def leave(self, connection: Connection) -> None:
         """Give up all shards, so that others need not wait for the lease to end."""
@@ -125,25 +126,24 @@ class Ledger:
         """Set a row aside that Kafka does not take. It stays in the table, with the reason."""
         connection.execute(update(self._commands).where(self._commands.c.seq == seq).values(refused=reason))
 
-    def _sign_of_life(self, connection: Connection, now: int) -> int:
+    def _sign_of_life(self, connection: Connection) -> int:
         """Note that this relay runs; return how many do."""
         relays = self._relays
-        until = now + self._lease_ms
-        known = connection.execute(update(relays).where(relays.c.relay == self._relay).values(until=until))
+        known = connection.execute(update(relays).where(relays.c.relay == self._relay).values(until=self._lease_end))
         if known.rowcount == 0:
-            connection.execute(insert(relays).values(relay=self._relay, until=until))
-        connection.execute(delete(relays).where(relays.c.until < now))
+            connection.execute(insert(relays).values(relay=self._relay, until=self._lease_end))
+        connection.execute(delete(relays).where(relays.c.until < DatabaseTime()))
         return connection.scalar(select(func.count()).select_from(relays)) or 1
 
-    def _take(self, connection: Connection, now: int, wanted: int) -> list[int]:
+    def _take(self, connection: Connection, wanted: int) -> list[int]:
         shards = self._shards
-        is_free = shards.c.until < now
+        is_free = shards.c.until < DatabaseTime()
         free = select(shards.c.shard).where(is_free).limit(wanted).with_for_update(skip_locked=True)
         taken = []
         for shard in list(connection.scalars(free)) if wanted > 0 else ():
             # SQLite locks no rows: the condition is asked again with the write.
             mine = update(shards).where(shards.c.shard == shard, is_free)
-            changed = connection.execute(mine.values(relay=self._relay, until=now + self._lease_ms))
+            changed = connection.execute(mine.values(relay=self._relay, until=self._lease_end))
             if changed.rowcount:
                 taken.append(shard)
         return taken
@@ -156,7 +156,7 @@ class Ledger:
         """Lock the row of a shard until the end of the transaction. Raises ShardLost if another relay has it."""
         shards = self._shards
         mine = update(shards).where(shards.c.shard == shard, shards.c.relay == self._relay)
-        if connection.execute(mine.values(until=self._clock.now() + self._lease_ms)).rowcount == 0:
+        if connection.execute(mine.values(until=self._lease_end)).rowcount == 0:
             raise ShardLost(shard)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -87,10 +89,11 @@ class OutboxRelay:
         self._clock = clock or SystemClock()
         self._on_step = on_step
         self._tables = define(MetaData(), self._options.name)
-        self._ledger = Ledger(self._tables, str(uuid4()), int(self._options.lease * 1_000), self._clock)
+        self._ledger = Ledger(self._tables, str(uuid4()), int(self._options.lease * 1_000))
         self._mine: dict[int, ShardRelay] = {}
         self._owned: list[int] = []
-        self._attended_at = self._turn = 0
+        self._attended_at = -math.inf
+        self._turn = 0
         self._wake = asyncio.Event()
         self._is_stopping = False
 
@@ -115,7 +118,7 @@ class OutboxRelay:
                     sent = await self._round()
                     pause = FIRST_PAUSE_S
                 except _FAILURES as error:
-                    self._attended_at = 0
+                    self._attended_at = -math.inf
                     log.warning("the outbox waits for %g s: %s", pause, error)
                     await self._pause(pause)
                     pause = min(2 * pause, LAST_PAUSE_S)
@@ -168,14 +171,14 @@ class OutboxRelay:
 
     @property
     def _must_attend(self) -> bool:
-        return self._clock.now() - self._attended_at > self._options.lease * 1_000 / ATTENDS_A_LEASE
+        return time.monotonic() - self._attended_at > self._options.lease / ATTENDS_A_LEASE
 
     async def _attend(self) -> None:
         """Keep this relay's shards, and have those that are its own now."""
         if not self._must_attend:
             return
         self._owned = await self._database.do(self._ledger.attend)
-        self._attended_at = self._clock.now()
+        self._attended_at = time.monotonic()
         for shard in set(self._mine) - set(self._owned):
             await self._mine.pop(shard).close()
 

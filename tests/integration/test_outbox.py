@@ -19,11 +19,13 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from support.application import Application
+from support.clocks import HOUR, MINUTE
 from support.postgres import running_postgres
 from support.reading import Record, read_until
 from support.waiting import eventually
 
 from light_scheduler.cli import cli
+from light_scheduler.clock import SystemClock
 from light_scheduler.errors import BrokerError
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
@@ -172,6 +174,43 @@ async def test_relays_share_the_work(postgres: str, settings: Settings) -> None:
     for relay in relays:
         relay.stop()
     await asyncio.gather(*running)
+    assert sorted(await shop.sent()) == sorted(shop.booked)
+
+
+class _Shifted:
+    """A clock that is wrong."""
+
+    def __init__(self, by_ms: int) -> None:
+        self._by_ms = by_ms
+
+    def now(self) -> int:
+        return SystemClock().now() + self._by_ms
+
+
+@pytest.mark.parametrize("driver", ["sqlite", "postgresql+psycopg"])
+async def test_a_relay_whose_clock_is_wrong_takes_no_more_than_its_share(
+    driver: str, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    shop = _shop(settings, driver, tmp_path, request)
+    shards, relays = shop.outbox.tables.shards, shop.outbox.tables.relays
+    clocks = [SystemClock(), _Shifted(HOUR), _Shifted(-HOUR)]
+    running = [OutboxRelay(shop.url, shop.kafka, shop.options, clock=clock) for clock in clocks]
+    tasks = [asyncio.create_task(relay.run()) for relay in running]
+    owned = select(func.count()).where(shards.c.relay.is_not(None)).group_by(shards.c.relay)
+
+    def is_shared() -> bool:
+        with shop.engine.connect() as connection:
+            return sorted(connection.scalars(owned)) == [2, 3, 3]
+
+    await eventually(is_shared, what="equal shares")
+    with shop.engine.connect() as connection:
+        ends = [until for table in (shards, relays) for until in connection.scalars(select(table.c.until))]
+    assert max(ends) - min(ends) < shop.options.lease * 1_000 + MINUTE, "by one clock"
+    shop.book(100, ids=20)
+    await eventually(lambda: shop.rows == 0, what="an empty outbox")
+    for relay in running:
+        relay.stop()
+    await asyncio.gather(*tasks)
     assert sorted(await shop.sent()) == sorted(shop.booked)
 
 

@@ -543,7 +543,7 @@ def play(history: History, mutation: Mutation = unchanged, trace: Callable[[str]
             patch.object(work_module, "MAX_BULK", 1),
             patch.multiple(handover, MOST_SEEN=2, MOST_MOVED=1),
             patch.object(counts_module, "FANOUT", 3),
-            patch.object(standby_module, "CHECKPOINT_MS", 5_000),
+            patch.multiple(standby_module, CHECKPOINT_MS=5_000, POLL_MS=1_000),
             patch.object(work_module, "CHECKPOINT_MS", 15_000),
             patch.object(Budget, "most", lambda budget, table: min(history.most, most(budget, table))),
             mutation() as lane_type,

@@ -151,6 +151,7 @@ class Kafka:
         self.commits: list[Transaction] = []
         self.group_offsets: dict[TopicPartition, int] = {}
         self.changed: Callable[[], None] = lambda: None
+        self._awaiting: list[asyncio.Future[None]] = []
         self._epochs: dict[str, int] = {}
         self._current: dict[str, Transaction] = {}
         self._unmarked: dict[str, Transaction] = {}
@@ -245,7 +246,30 @@ class Kafka:
         if transaction is not None:
             transaction.state = State.ABORTED if aborted else State.COMMITTED
             log.mark(transaction)
+        self._tell()
+
+    async def more(self, seconds: float) -> None:
+        """Return when readers can see more, or after a time (s)."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._awaiting.append(future)
+        timer = loop.call_later(seconds, self._wake, [future])
+        try:
+            await future
+        finally:
+            timer.cancel()
+
+    def _tell(self) -> None:
         self.changed()
+        if self._awaiting:
+            awaiting, self._awaiting = self._awaiting, []
+            self._wake(awaiting)
+
+    @staticmethod
+    def _wake(awaiting: list[asyncio.Future[None]]) -> None:
+        for future in awaiting:
+            if not future.done():
+                future.set_result(None)
 
     def _open_transaction(self, transactional_id: str, epoch: int, *, is_abort: bool = False) -> Transaction:
         self._check(transactional_id, epoch)
@@ -289,7 +313,7 @@ class Kafka:
     def _mark(self, transaction: Transaction) -> None:
         for place in transaction.places - transaction.late:
             self.log(place).mark(transaction)
-        self.changed()
+        self._tell()
 
     def _free(self, transaction: Transaction) -> None:
         transaction.late = set()
@@ -503,7 +527,7 @@ class Reader:
             if records := self.visible(log, at, reached):
                 fetched[tp] = records
         if not fetched:
-            await asyncio.sleep(timeout_ms / 1_000)
+            await self._kafka.more(timeout_ms / 1_000)
         return fetched
 
     async def stop(self) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -32,8 +33,8 @@ from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.model import TopicNames
 from light_scheduler.model.place import Place
-from light_scheduler.tables import MemoryStore
-from light_scheduler.tables.layout import CHECKPOINT_KEY
+from light_scheduler.tables import MemoryStore, layout
+from light_scheduler.tables.counts import CHANGES, GROUPS
 from light_scheduler.tables.recovery import ChangelogFacts
 from light_scheduler.tables.services import LaneServices, Timer
 from light_scheduler.tables.standby import Standby
@@ -56,6 +57,8 @@ EXISTING = {TARGET, FRAIL, REPLIES, COMMANDS, NAMES.changelog(COMMANDS), NAMES.h
 TICK_MS = 20_000
 TOMBSTONES_KEPT_MS = 30_000
 LOST_BATCH_S = 1.0
+COUNTED = {layout.INDEX_START, layout.DEFINITION, GROUPS, CHANGES}
+"""What keys begin with of what is counted, and of the counts."""
 POLL_S = 0.05
 
 
@@ -142,6 +145,7 @@ class Store:
     def __init__(self, node: Node, path: Path, memory: MemoryStore) -> None:
         self._node = node
         self._path = path
+        self._is_loading = memory.get(layout.CHECKPOINT_KEY) is None
         self.get = memory.get
         self.get_many = memory.get_many
         self.scan: Callable[[bytes, bytes], Iterator[tuple[bytes, bytes]]] = memory.scan
@@ -149,10 +153,13 @@ class Store:
     def write(self, changes: Any) -> None:
         self._node.reach_at_once("4.write begun")
         self._node.disk.write(self._path, changes)
-        self._node.check_counts(self._node.disk.stores[self._path])
+        if self._is_loading or any(key[:1] in COUNTED for key in changes):  # else they are as they were
+            self._is_loading = False
+            self._node.check_counts(self._node.disk.stores[self._path])
         self._node.reach_at_once("4.write done")
 
     def load(self, changes: Any) -> None:
+        self._is_loading = True
         self._node.reach_at_once("0.load")
         self._node.disk.load(self._path, changes)
 
@@ -212,15 +219,13 @@ class KnownTopics:
             raise KeyError(topic)
         if topic not in EXISTING:
             return TargetTopic(0, 0, f"topic {topic} does not exist", 0.0)
-        refusal, until = self._denied.get(topic, ("", 0.0))
-        if self._node.world.loop.time() < until:
-            return TargetTopic(0, 0, refusal, 0.0)
-        partitions = {
-            TARGET: TARGET_PARTITIONS,
-            FRAIL: TARGET_PARTITIONS,
-            COMMANDS: len(self._node.world.partitions),
-        }
-        return TargetTopic(partitions.get(topic, 1), MAX_BATCH_BYTES, None, 0.0)
+        if topic in self._denied:
+            refusal, until = self._denied[topic]
+            if self._node.world.loop.time() < until:
+                return TargetTopic(0, 0, refusal, 0.0)
+        if topic == COMMANDS:
+            return _existing(len(self._node.world.partitions))
+        return _existing(TARGET_PARTITIONS if topic in (TARGET, FRAIL) else 1)
 
     async def resolve(self, topics: set[str]) -> None:
         try:
@@ -240,6 +245,11 @@ class KnownTopics:
 
     async def close(self) -> None:
         """There are no connections."""
+
+
+@cache
+def _existing(partitions: int) -> TargetTopic:
+    return TargetTopic(partitions, MAX_BATCH_BYTES, None, 0.0)
 
 
 class _Feed:
@@ -276,7 +286,7 @@ class Node:
 
     def check_counts(self, store: MemoryStore) -> None:
         """Note it if what a store counts is not what it has, unless it is being filled."""
-        if store.get(CHECKPOINT_KEY) is not None and (wrong := miscounted(store)) is not None:
+        if store.get(layout.CHECKPOINT_KEY) is not None and (wrong := miscounted(store)) is not None:
             self.world.failure = f"{self.machine} counts wrongly: {wrong}"
 
     # -- faults -------------------------------------------------------------------------------------------------------

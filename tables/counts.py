@@ -111,8 +111,11 @@ class Tally:
 
     def changes(self) -> dict[bytes, int]:
         """Return by how much each cell has changed."""
-        changes = Counter(self.added)
-        changes.subtract(self.removed)
+        changes: defaultdict[bytes, int] = defaultdict(int)
+        for cell in self.added:
+            changes[cell] += 1
+        for cell in self.removed:
+            changes[cell] -= 1
         return {cell: change for cell, change in changes.items() if change}
 
 

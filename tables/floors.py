@@ -37,8 +37,11 @@ class Floors:
 
     def move(self, tenant: str, key: bytes | None) -> None:
         """Set a tenant's floor; None: nothing of its is pending."""
-        old = self._keys.pop(tenant, None)
+        old = self._keys.get(tenant)
+        if key == old:
+            return
         if old is not None:
+            del self._keys[tenant]
             self._by_due.remove((layout.due_of(old), tenant))
         if key is not None:
             self._keys[tenant] = key

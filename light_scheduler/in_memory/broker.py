@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from aiokafka.record.memory_records import MemoryRecords
@@ -31,11 +31,11 @@ class Record(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """A record batch of one partition as it was sent; `start` is the offset of its first record."""
+    """A record batch of one partition, which is built when it is read; `start` is the offset of its first record."""
 
     place: Place
     start: int
-    data: bytes
+    build: Callable[[], bytes]
 
 
 class MemoryBroker:
@@ -94,10 +94,10 @@ class MemoryBroker:
         self._wake()
         return offset
 
-    def append_batch(self, place: Place, data: bytes, count: int) -> None:
+    def append_batch(self, place: Place, build: Callable[[], bytes], count: int) -> None:
         """Write a record batch of a number of records."""
         if place[0] not in self._unread:
-            self._batches.append(_Batch(place, self._ends[place], data))
+            self._batches.append(_Batch(place, self._ends[place], build))
         self._ends[place] += count
         self._wake()
 
@@ -134,7 +134,7 @@ class MemoryBroker:
 
 
 def _unpacked(batch: _Batch) -> Iterator[Record]:
-    records = MemoryRecords(batch.data).next_batch()
+    records = MemoryRecords(batch.build()).next_batch()
     assert records is not None
     for number, sent in enumerate(records):
         yield Record(*batch.place, batch.start + number, sent.timestamp, sent.key, sent.value, list(sent.headers))

@@ -58,8 +58,8 @@ class MemoryPartition:
         cycle.fire_due(due, {}, self._most, MAX_FIRING_BYTES)
         cycle.answer({})
         cycle.keep_bulk()
-        for place, data, count in batches.built():
-            self._broker.append_batch(place, data, count)
+        for place, build, count in batches.by_place():
+            self._broker.append_batch(place, build, count)
         overlay.apply(changelog_offset=self._broker.end(self._context.changelog), complete_at=now)
         after = Overlay(self._table)
         self._is_bulk_at_work = bool((has_commands or is_bulk_at_work) and after.bulk_parts())
@@ -67,6 +67,8 @@ class MemoryPartition:
 
     def _take_commands(self) -> list[CommandRecord]:
         """Return the next commands, the first of them last."""
+        if self._position == self._broker.end(self._place):
+            return []
         log = self._broker.log(self._place)[self._position : self._position + self._most]
         self._position += len(log)
         return [*reversed(log)]

@@ -133,6 +133,10 @@ class _Builder(BatchBuilder):  # type: ignore[misc]  # aiokafka is not typed
             self._relative_offset += 1
         return metadata
 
+    def build(self) -> bytes:
+        """Return the batch as a broker would store it."""
+        return bytes(self._build())
+
     def _build(self) -> Any:
         self.write = None  # it would keep the records a second time, beside what is built from them
         return super()._build()
@@ -218,13 +222,13 @@ class RecordBatches:
         """The partitions that records were added for."""
         return list(dict.fromkeys([*(target for target, _ in self._full), *self._open]))
 
-    def built(self) -> list[tuple[tuple[str, int], bytes, int]]:
-        """Return each partition's batches, in order, as a broker would store them, and how many records each has.
+    def by_place(self) -> list[tuple[tuple[str, int], Callable[[], bytes], int]]:
+        """Return each partition's batches, in order: what builds one, and how many records it has.
 
-        Nothing can be added after that.
+        Nothing can be added after that. A batch is built once.
         """
         batches = [*self._full, *self._open.items()]
-        return [(target, bytes(builder._build()), builder.record_count()) for target, (builder, _) in batches]
+        return [(target, builder.build, builder.record_count()) for target, (builder, _) in batches]
 
     async def send(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -121,7 +121,7 @@ class Targets:
         if topic in self._known:
             self._known[topic] = self._known[topic]._replace(asked_at=-FRESH_S)
 
-    async def resolve(self, topics: set[str]) -> None:
+    async def resolve(self, topics: Set[str]) -> None:
         """Make sure that every topic is known. Raises BrokerError if the broker says nothing of one of our own."""
         now = time.monotonic()
         if all((known := self._known.get(topic)) is not None and _is_fresh(known, now) for topic in topics):
@@ -273,7 +273,7 @@ class Targets:
         was_there = known is not None and known.refusal is None
         return was_there and name not in self._own and now - self._gone.setdefault(name, now) < GONE_S
 
-    def _make_room(self, needed: set[str]) -> None:
+    def _make_room(self, needed: Set[str]) -> None:
         if len(self._known) > MOST_KNOWN:
             kept = sorted(self._known.items(), key=lambda item: item[1].asked_at)[len(self._known) - MOST_KNOWN // 2 :]
             waiting = self.outages.topics | {topic for topic, _ in self.trials.places}

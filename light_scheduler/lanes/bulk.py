@@ -66,6 +66,11 @@ class BulkCommands:
         """Whether a schedule may have to catch up."""
         return bool(self._at_work)
 
+    @property
+    def any_before(self) -> bool:
+        """Whether any were at work before this cycle: `advance` carries those on."""
+        return bool(self._before)
+
     def begin(self, record: CommandRecord, command: BulkCommand, origin: Origin | None) -> None:
         """1. Take a bulk command, or a copy of one. Raises InvalidCommand."""
         requester = self._history.requester

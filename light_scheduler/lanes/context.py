@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 
 from light_scheduler.engine import CommandRates, FiringRules, Limits
 from light_scheduler.errors import InvalidCommand
@@ -65,10 +66,11 @@ class LaneContext:
         """What holds for the partitions of the commands topic; it has been asked for before."""
         if self.placements is not None and (known := self.placements.of(self.commands_topic)) is not None:
             return known
-        return Placement(self.targets[self.commands_topic].partitions)
+        return _settled(self.targets[self.commands_topic].partitions)
 
-    @property
+    @cached_property
     def changelog(self) -> tuple[str, int]:
+        """The topic and partition that the state goes to."""
         return self.names.changelog(self.commands_topic), self.partition
 
     def own_place(self, topic: str) -> tuple[str, int]:
@@ -88,10 +90,10 @@ class LaneContext:
         partitions = self.targets[target.topic].partitions
         return target.topic, partition_for(schedule.id.encode() if key is None else key, partitions)
 
-    @property
-    def own_topics(self) -> set[str]:
+    @cached_property
+    def own_topics(self) -> frozenset[str]:
         """The topics that every cycle may write to."""
-        return {self.commands_topic, self.changelog[0], self.names.history, self.names.dead_letters}
+        return frozenset((self.commands_topic, self.changelog[0], self.names.history, self.names.dead_letters))
 
     def concerns(self, record: CommandRecord, schedules: Collection[bytes]) -> bool:
         """Tell whether a command may change one of these schedules, which go by their identity (`wire.state`).
@@ -105,3 +107,8 @@ class LaneContext:
         if isinstance(command, BulkCommand) and command.selection is not None:
             return True
         return identity(command.tenant, command.id) in schedules
+
+
+@cache
+def _settled(partitions: int) -> Placement:
+    return Placement(partitions)

@@ -112,11 +112,12 @@ class Cycle:
 
     def take_all(self, records: list[CommandRecord], limit: int = 0, max_bytes: int = 0) -> None:
         """Carry out command records: see `Commands.take_all`."""
-        self._commands.take_all(records, limit, max_bytes)
+        if records:
+            self._commands.take_all(records, limit, max_bytes)
 
     def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
         """Carry out commands that were delayed: see `Commands.take_delayed`."""
-        return self._commands.take_delayed(limit, max_bytes, fair)
+        return self._commands.take_delayed(limit, max_bytes, fair) if self.delaying.waiting else []
 
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""
@@ -127,6 +128,8 @@ class Cycle:
 
         Raises WorkFailedError as `take_all` does.
         """
+        if not (self._bulk.any_before or self._condemned):
+            return False
         for work in self._condemned:
             if work.kind is Kind.BULK and isinstance(work.key, int):
                 self._bulk.give_up(work.key, self._condemned.meet(work) or "")
@@ -147,6 +150,8 @@ class Cycle:
 
         Their target topics have been resolved. Raises WorkFailedError as `take_all` does.
         """
+        if not due.entries:
+            return
         transaction = self.transaction
         firings = Firings(transaction, self._bulk, self._condemned, refusals, traced=traced)
         self.tried = firings.tried

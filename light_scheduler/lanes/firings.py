@@ -14,6 +14,7 @@ from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned
 from .context import OriginKey, Refusals, origin_key
 from .plain_firings import PlainFirings
+from .short_ways import may_be_short
 from .transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -55,9 +56,8 @@ class Firings:
         self._record = transaction.history.record
         self._add = transaction.batches.add
         self._delivered = context.dialect.delivered
-        plain = PlainFirings(transaction)
-        is_short = plain.is_possible and not (traced or refusals or condemned or bulk.any_at_work)
-        self._fire_plain = plain.fire if is_short else _leave
+        is_short = not (traced or refusals or condemned or bulk.any_at_work) and may_be_short(transaction)
+        self._fire_plain = PlainFirings(transaction).fire if is_short else _leave
         self.current: Entry | None = None
         """What is being carried out, or was last."""
         self.steps = 0

@@ -29,14 +29,18 @@ class PlainCommands:
     def __init__(self, transaction: Transaction, forwarding: Forwarding, delaying: Delaying) -> None:
         self._transaction = transaction
         self._forwarding = forwarding
-        history = transaction.context.own_place(transaction.context.names.history)
-        self._history = history
-        self.is_possible = may_be_short(transaction) and DEFAULT_TENANT not in delaying.tenants
+        self._delaying = delaying
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether anything may be carried out here."""
+        return may_be_short(self._transaction) and DEFAULT_TENANT not in self._delaying.tenants
 
     def take_run(self, records: list[CommandRecord]) -> None:
         """Carry out the plain commands at the end of a list, the last one first, and remove them from it."""
         context, transaction = self._transaction.context, self._transaction
-        now, limits, history, changelog = transaction.now, context.limits, self._history, context.changelog
+        now, limits, changelog = transaction.now, context.limits, context.changelog
+        history = context.own_place(context.names.history)
         read, forwards, is_home = context.dialect.plain, context.dialect.forwards, self._forwarding.is_home
         schedules = transaction.overlay.whole_of(DEFAULT_TENANT)
         is_new, put = schedules.is_new, schedules.put

@@ -7,14 +7,17 @@ plain ones, byte for byte.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 from light_scheduler.engine import is_plain_turn
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import DEFAULT_TENANT, Entry, EventType
+from light_scheduler.tables.whole import WholeSchedules
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, fired_lines
 from light_scheduler.wire.state import SCHEDULE_KIND
 
-from .short_ways import may_be_short
 from .transaction import Transaction
 
 _STATE_KEY = SCHEDULE_KIND + IDENTITY
@@ -25,7 +28,7 @@ class PlainFirings:
 
     def __init__(self, transaction: Transaction) -> None:
         context = transaction.context
-        self.is_possible = may_be_short(transaction)
+        self._transaction = transaction
         self._events = transaction.history.events
         self._delivered = transaction.delivered
         self._add = transaction.batches.add
@@ -36,9 +39,19 @@ class PlainFirings:
         self._message_of = context.dialect.delivered
         self._source_topic = context.commands_topic.encode()
         self._changelog = context.changelog
-        self._history = context.own_place(context.names.history)
-        self._line = fired_lines(self._now, context.partition)
-        self._schedules = transaction.overlay.whole_of(DEFAULT_TENANT)
+
+    @cached_property
+    def _history(self) -> tuple[str, int]:
+        context = self._transaction.context
+        return context.own_place(context.names.history)
+
+    @cached_property
+    def _line(self) -> Callable[[str, int, int, int, int, str], bytes]:
+        return fired_lines(self._now, self._transaction.context.partition)
+
+    @cached_property
+    def _schedules(self) -> WholeSchedules:
+        return self._transaction.overlay.whole_of(DEFAULT_TENANT)
 
     def fire(self, entry: Entry) -> bool:
         """Deliver the message of a schedule that wakes, if that is all there is to do; tell whether it is done."""

@@ -54,12 +54,10 @@ class CompiledCron:
 
     def _next_fixed(self, rule: CronRule, after: int) -> int | None:
         zone = self._zone
-        offset = zone.offset_at(after)
+        offset, is_second_pass = zone.local_at(after)
         here = after + offset
-        first, second = zone.offsets_of(here)
-        if offset == second < first:
-            # In the second pass: what is still to come of it has run in the first.
-            here = zone.transition(here) + first - 1
+        if is_second_pass:  # what is still to come of it has run in the first
+            here = zone.transition(here) + zone.offsets_of(here)[0] - 1
         wall = rule.next_wall(here + 1)
         if wall is None:
             return None

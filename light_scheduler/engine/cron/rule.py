@@ -38,17 +38,12 @@ class CronRule:
     def next_wall(self, wall: int) -> int | None:
         """Return the first wall second at or after one that fits, or None if there is none up to the year 9999."""
         day, second = divmod(wall, _DAY)
-        found = self._first_day(day)
+        time = self._first_time(second)
+        found = self._first_day(day + 1 if time is None else day)
         if found is None:
             return None
-        if found == day:
-            time = self._first_time(second)
-            if time is not None:
-                return day * _DAY + time
-            found = self._first_day(day + 1)
-            if found is None:
-                return None
-        time = self._first_time(0)
+        if found != day:
+            time = self._first_time(0)
         assert time is not None
         return found * _DAY + time
 

@@ -27,9 +27,14 @@ class Zone:
 
     def offset_at(self, instant: int) -> int:
         """Return the offset at an instant."""
-        offset = datetime.fromtimestamp(min(instant, _LAST), self._zone).utcoffset()
+        return self.local_at(instant)[0]
+
+    def local_at(self, instant: int) -> tuple[int, bool]:
+        """Return the offset at an instant, and whether its wall time comes for the second time."""
+        local = datetime.fromtimestamp(min(instant, _LAST), self._zone)
+        offset = local.utcoffset()
         assert offset is not None
-        return offset.days * 86_400 + offset.seconds
+        return offset.days * 86_400 + offset.seconds, local.fold == 1
 
     def offsets_of(self, wall: int) -> tuple[int, int]:
         """Return the offsets that a wall time has.

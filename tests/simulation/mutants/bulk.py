@@ -1,0 +1,60 @@
+"""Step 2: bulk commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from light_scheduler.engine import Decision, concerns, decide_bulk
+from light_scheduler.lanes import bulk as bulk_module
+from light_scheduler.lanes.bulk import BulkCommands
+from light_scheduler.model import BulkPart, Entry
+from light_scheduler.wire.relay import Count
+
+from .planting import mutant, replaced
+
+replace = msgspec.structs.replace
+
+
+@mutant(2, "A bulk command is not carried out first on what something else happens to.")
+def _nothing_catches_up() -> Iterator[Any]:
+    with replaced(BulkCommands, "catch_up", lambda _self, _name, entry: entry):
+        yield None
+
+
+@mutant(2, "A schedule does not remember that a bulk command has dealt with it out of turn.")
+def _swept_is_forgotten() -> Iterator[Any]:
+    def unmarked(*args: Any) -> Decision:
+        decision = decide_bulk(*args)
+        if decision.entry is None:
+            return decision
+        progress = replace(decision.entry.progress, swept=0)
+        return replace(decision, entry=replace(decision.entry, progress=progress))
+
+    with replaced(bulk_module, "decide_bulk", unmarked):
+        yield None
+
+
+@mutant(2, "A bulk command is carried out on what arrived after it, too.")
+def _sweeps_touch_what_came_later() -> Iterator[Any]:
+    def anything(part: BulkPart, entry: Entry) -> bool:
+        return concerns(part, replace(entry, progress=replace(entry.progress, arrival=0)))
+
+    with replaced(bulk_module, "concerns", anything):
+        yield None
+
+
+@mutant(2, "A bulk command is answered when the first partition has reported.")
+def _tally_is_answered_too_soon() -> Iterator[Any]:
+    hear = BulkCommands.add_count
+
+    def first_is_enough(self: BulkCommands, count: Count) -> None:
+        total = self._overlay.bulk_total(count.offset)
+        if total is not None and count.offset not in self._totals:
+            self._totals[count.offset] = replace(total, awaited=(count.partition,))
+        hear(self, count)
+
+    with replaced(BulkCommands, "add_count", first_is_enough):
+        yield None

@@ -1,0 +1,99 @@
+"""Steps 4 to 6: what is applied, what an error leaves behind, and who goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from light_scheduler.errors import SchedulerError
+from light_scheduler.kafka.batches import RecordBatches
+from light_scheduler.kafka.producer import LaneProducer
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.tables import Overlay
+from simulation.node import Node
+
+from .overlays import apply_at_once, known_overlays
+from .planting import mutant, nobody_looks, replaced
+
+
+@mutant(4, "The table is written before the commit.")
+def _apply_before_commit() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def early(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+        apply_at_once(overlay_of(self))
+        return await commit(self, batches, group, offsets, **checks)
+
+    with known_overlays() as (lane_type, overlay_of), replaced(LaneProducer, "commit", early):
+        yield lane_type
+
+
+@mutant(4, "The table notes a changelog offset that it has not reached.")
+def _checkpoint_too_far() -> Iterator[Any]:
+    apply = Overlay.apply
+
+    def too_far(self: Overlay, *, changelog_offset: int, complete_at: int) -> None:
+        apply(self, changelog_offset=changelog_offset + 3, complete_at=complete_at)
+
+    with replaced(Overlay, "apply", too_far):
+        yield None
+
+
+@mutant(5, "What a failed cycle would have changed is kept in the table.")
+def _overlay_survives_an_abort() -> Iterator[Any]:
+    commit = LaneProducer.commit
+
+    async def kept(self: LaneProducer, batches: RecordBatches, group: str, offsets: Any, **checks: Any) -> Any:
+        try:
+            return await commit(self, batches, group, offsets, **checks)
+        except (KafkaError, SchedulerError):
+            apply_at_once(overlay_of(self))
+            raise
+
+    with known_overlays() as (lane_type, overlay_of), replaced(LaneProducer, "commit", kept):
+        yield lane_type
+
+
+@mutant(5, "A fenced lane goes straight back to fencing, without asking whether the partition is still its own.")
+def _zombie_without_confirmation() -> Iterator[Any]:
+    async def unasked(self: Node, tp: Any) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    with replaced(Node, "_confirm", unasked):
+        yield None
+
+
+@mutant(5, "After an error the lane goes on with what it has, without fencing and restoring.")
+def _no_return_to_zero() -> Iterator[Any]:
+    take_over, recover = Lane._take_over, Lane._recover
+
+    class Careless(Lane):
+        async def _take_over(self) -> None:
+            if self.copy.table is None or self._producer is None:
+                await take_over(self)
+
+        async def _recover(self, error: BaseException) -> None:
+            if self.copy.table is None or self._producer is None:
+                await recover(self, error)
+            else:
+                self._producer._in_transaction = False
+
+    yield Careless
+
+
+@mutant(6, "A lane that went elsewhere is left running; and nobody looks for others' records.")
+def _lost_lanes_go_on() -> Iterator[Any]:
+    make = LaneProducer.__init__
+
+    def own_id(self: LaneProducer, clients: Any, transactional_id: str) -> None:
+        make(self, clients, f"{id(clients)}-{transactional_id}")
+
+    async def deaf(self: Lane) -> None:
+        await asyncio.sleep(0)
+
+    with replaced(Lane, "close", deaf), replaced(LaneProducer, "__init__", own_id), nobody_looks():
+        yield None

@@ -4,7 +4,11 @@
     kafka     logs, transactions, fencing, markers, compaction; the clients that lanes use
     group     who owns which partition, and who believes to
     node      a worker process on a machine: its lanes, its fetcher, its disk; where faults strike
-    history   what happens in one run: commands and faults, drawn from a seed; running and shrinking it
+    history   what happens in one run: commands and faults
+    drawing   histories from a seed
+    sending   a command of a history as a record
+    world     everything of one history while it happens
+    playing   running a history, and shrinking it
     ruled     rules of tenants, and when they change
     trouble   a target that takes nothing, slowly, or with errors, and what others must not notice of it
     model     what must have been delivered, from the commands and the commits alone

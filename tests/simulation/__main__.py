@@ -8,8 +8,9 @@ import sys
 from dataclasses import asdict
 
 from .campaign import Campaign, stand_back
-from .history import draw, play, shrunk, unchanged
+from .drawing import draw
 from .mutants import MUTANTS
+from .playing import play, shrunk, unchanged
 
 
 def main() -> int:

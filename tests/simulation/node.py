@@ -44,7 +44,7 @@ from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record
 from .placements import NodePlacements
 
 if TYPE_CHECKING:
-    from .history import World
+    from .world import World
 
 NAMES = TopicNames("app")
 COMMANDS = NAMES.commands

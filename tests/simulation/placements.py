@@ -13,8 +13,8 @@ from light_scheduler.model.placement import Placement
 from .kafka import Killed
 
 if TYPE_CHECKING:
-    from .history import World
     from .node import Node
+    from .world import World
 
 SECRET = b"of the workers"
 LATEST_NEWS_S = 3.0

@@ -20,21 +20,13 @@ from light_scheduler.model import OTHERS, Shares
 from light_scheduler.wire import partition_for
 from simulation import loop as simulated
 from simulation.campaign import POINTS
-from simulation.history import (
-    History,
-    Send,
-    World,
-    draw,
-    draw_doubt,
-    draw_frozen_standby,
-    draw_growth,
-    draw_tenants,
-    draw_trouble,
-    play,
-)
+from simulation.drawing import draw, draw_doubt, draw_frozen_standby, draw_growth, draw_tenants, draw_trouble
+from simulation.history import History, Send
 from simulation.kafka import POISON, Reader
 from simulation.mutants import MUTANTS
 from simulation.node import COMMANDS, TARGET, TARGET_PARTITIONS, Fault, KnownTopics, Node
+from simulation.playing import play
+from simulation.world import World
 
 
 def test_a_process_is_killed_between_any_two_steps_and_no_harm_is_done() -> None:

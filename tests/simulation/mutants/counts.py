@@ -8,7 +8,7 @@ from typing import Any
 
 from light_scheduler.tables import Overlay, ScheduleTable
 from light_scheduler.tables.counts import Tally
-from simulation.history import draw_tenants
+from simulation.drawing import draw_tenants
 
 from .planting import mutant, replaced
 

@@ -9,7 +9,7 @@ from typing import Any
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.lanes.delayed_commands import Delaying
 from light_scheduler.lanes.quotas import Quotas
-from simulation.history import draw_tenants
+from simulation.drawing import draw_tenants
 
 from .planting import mutant, replaced
 

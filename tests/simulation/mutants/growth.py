@@ -10,7 +10,7 @@ from light_scheduler.lanes.handover import Sweep
 from light_scheduler.lanes.moving import Moving
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model import Entry
-from simulation.history import draw_growth
+from simulation.drawing import draw_growth
 
 from .planting import mutant, replaced
 

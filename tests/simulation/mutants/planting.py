@@ -10,7 +10,8 @@ from unittest.mock import patch
 
 from light_scheduler.kafka.continuity import Continuity
 from light_scheduler.lanes.lane import Lane
-from simulation.history import History, draw
+from simulation.drawing import draw
+from simulation.history import History
 
 Plant = Callable[[], AbstractContextManager[type[Lane]]]
 

@@ -13,7 +13,7 @@ from light_scheduler.tables import local_copy as local_copy_module
 from light_scheduler.tables import recovery as recovery_module
 from light_scheduler.tables import standby as standby_module
 from light_scheduler.tables.recovery import Restored, restore
-from simulation.history import draw_frozen_owner, draw_frozen_standby
+from simulation.drawing import draw_frozen_owner, draw_frozen_standby
 from simulation.kafka import Log, Reader, Record
 
 from .planting import mutant, nobody_looks, replaced

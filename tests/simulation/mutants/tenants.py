@@ -12,7 +12,7 @@ from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model.tenant_rules import TenantBook
 from light_scheduler.tables import Overlay
-from simulation.history import draw_tenants
+from simulation.drawing import draw_tenants
 
 from .planting import mutant, replaced
 

@@ -1,0 +1,212 @@
+"""Everything of one history while it happens, and the judgement on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from itertools import count
+from random import Random
+
+from aiokafka import TopicPartition
+
+from light_scheduler.engine import Limits
+from light_scheduler.lanes.lane import Lane
+
+from .group import SESSION_TIMEOUT_S, Group
+from .history import History, Send, Verdict
+from .kafka import Kafka, Place
+from .model import Many, Moves, Partition, Sent
+from .node import COMMANDS, FRAIL, NAMES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
+from .placements import Facts
+from .ruled import SimulatedTenancy, Timeline
+from .sending import Command
+from .trouble import Trouble, check_others
+from .violation import Violation
+
+EPOCH_MS = 1_767_225_600_000
+SETTLE_S = 40.0
+"""How long (s) after everything has happened it is looked at what came of it."""
+
+LIMITS = Limits(max_payload_bytes=1_000, max_id_bytes=100)
+
+
+class World:
+    """Everything of one history while it is played."""
+
+    def __init__(
+        self, history: History, lane_type: type[Lane] = Lane, limits: Limits = LIMITS, settle_s: float = SETTLE_S
+    ) -> None:
+        self.limits = limits
+        self.settle_s = settle_s
+        self.loop = asyncio.get_running_loop()
+        self.random = Random(history.seed)
+        self.history = history
+        self.lane_type = lane_type
+        self.clock = _Clock(self.loop)
+        self.tenants = SimulatedTenancy(history.changes, EPOCH_MS, self.clock.now)
+        self.kafka = Kafka(self.random, self.clock.now, late_markers=history.late_markers)
+        self.kafka.changed = self._wake_fetchers
+        self.partitions = [TopicPartition(COMMANDS, number) for number in range(history.partitions)]
+        self.group = Group(self.random, self.partitions, with_standbys=history.seed % 3 == 0)
+        self.outage_until = 0.0
+        self.steps = 0
+        self.struck: set[tuple[str, str]] = set()
+        self.trace: Callable[[str], None] | None = None
+        self.busy_until = 0.0
+        self._faults = dict(history.faults)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.nodes: dict[str, Node] = {}
+        self.failure: str | None = None
+        self._tokens = count(1)
+        self.facts = Facts(self, history.partitions)
+
+    async def play(self) -> Verdict:
+        """Let it all happen; then compare with the model."""
+        await self.happen()
+        many: dict[Sent, Many] = {}
+        moves = None if self.history.growth is None else Moves()
+        models = [
+            Partition(
+                tp.partition,
+                len(self.partitions),
+                self.kafka.log((tp.topic, tp.partition)).committed(0, 1 << 40),
+                many,
+                FRAIL if self.history.trouble is not None and self.history.trouble.kind == "refuses" else None,
+                Timeline(self.history.changes, EPOCH_MS),
+                self.history.stage_ahead_ms,
+                moves,
+            )
+            for tp in self.partitions
+        ]
+        return Verdict(
+            self._violation(models), frozenset(self.struck), sum(model.fired for model in models), self.steps
+        )
+
+    async def happen(self) -> None:
+        """Let it all happen."""
+        history = self.history
+        for number in range(history.machines):
+            self._start(f"machine {number}", Disk())
+        for send in history.sends:
+            self.loop.call_at(send.at, self._send, send)
+            self._lasts_until(send.at + max(0, send.wait) / 1_000)
+        last = max((send.at for send in history.sends), default=0.0)
+        for change in history.changes:
+            self._lasts_until(change.at / 1_000)
+            if change.delayed_above is not None:
+                grown = history.partitions if history.growth is None else history.growth.partitions
+                self._lasts_until(max(last, change.at / 1_000) + len(history.sends) * grown / change.delayed_above)
+        if history.growth is not None:
+            self.loop.call_at(history.growth.at, self._grow, history.growth.partitions)
+            self._lasts_until(history.growth.at)
+        for at in history.compactions:
+            self.loop.call_at(at, self._compact)
+            self._lasts_until(at)
+        if history.trouble is not None:
+            self._lasts_until(history.trouble.ends)
+        while (rest := self.busy_until + self.settle_s - self.loop.time()) > 0:
+            await asyncio.sleep(rest)
+
+    # -- what nodes tell and ask --------------------------------------------------------------------------------------
+
+    def strike(self, node: Node, point: str) -> Fault | None:
+        """Count a point reached; return the fault that strikes there."""
+        self.steps += 1
+        fault = self._faults.get(self.steps)
+        if self.trace is not None:
+            self.trace(f"{self.loop.time():8.3f} {self.steps:4} {node} {point} {fault or ''}")
+        if fault is not None:
+            self.struck.add((fault.kind, point))
+            self._lasts_until(self.loop.time() + fault.seconds + SESSION_TIMEOUT_S)
+        return fault
+
+    def trouble_of(self, place: Place) -> Trouble | None:
+        """Return what is wrong with a partition just now, if anything is."""
+        trouble = self.history.trouble
+        if trouble is None or place[0] != FRAIL or place[1] not in trouble.partitions:
+            return None
+        return trouble if trouble.begins <= self.loop.time() < trouble.ends else None
+
+    def new_token(self) -> str:
+        """Make a token that no other lane has made, the same in every run of a history."""
+        return f"{next(self._tokens):032x}"
+
+    def start_later(self, machine: str, disk: Disk, seconds: float) -> None:
+        self._lasts_until(self.loop.time() + seconds)
+        self.loop.call_later(seconds, self._start, machine, disk)
+
+    def thaw_later(self, node: Node, seconds: float) -> None:
+        self.loop.call_later(seconds, node.thaw)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def fail(self, error: BaseException) -> None:
+        """A lane gave up for good."""
+        self.failure = f"a lane gave up: {error!r}"
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _start(self, machine: str, disk: Disk) -> None:
+        self.nodes[machine] = Node(self, machine, disk)
+
+    def _wake_fetchers(self) -> None:
+        for node in self.nodes.values():
+            node.wake()
+
+    def _lasts_until(self, at: float) -> None:
+        self.busy_until = max(self.busy_until, at)
+
+    def _send(self, send: Send) -> None:
+        due = self.clock.now() + send.wait
+        self.kafka.send((COMMANDS, send.partition), [Command(send, due)], aborted=send.aborted)
+
+    def _grow(self, partitions: int) -> None:
+        self.partitions += [TopicPartition(COMMANDS, number) for number in range(len(self.partitions), partitions)]
+        self.group.rebalance()
+
+    def _compact(self) -> None:
+        for tp in self.partitions:
+            log = self.kafka.log((NAMES.changelog(COMMANDS), tp.partition))
+            log.compact(self.clock.now(), TOMBSTONES_KEPT_MS)
+
+    # -- judgement ----------------------------------------------------------------------------------------------------
+
+    def _violation(self, models: list[Partition]) -> str | None:
+        if self.failure or self.group.usurped:
+            return self.failure or self.group.usurped
+        changelog = NAMES.changelog(COMMANDS)
+        try:
+            for number, commit in enumerate(self.kafka.commits):
+                if not (commit.records or commit.group_offsets):
+                    continue  # it was for its markers
+                partition = next((place[1] for place in commit.places if place[0] == changelog), None)
+                if partition is None:
+                    raise Violation(f"a commit of {commit.transactional_id} changes no state")
+                now = EPOCH_MS + int(commit.decided_at * 1_000)
+                models[partition].follow(number, commit, now)
+            for tp, model in zip(self.partitions, models, strict=True):
+                model.finish(self.clock.now())
+                offset = self.kafka.group_offsets.get(tp, 0)
+                if model.commands and offset != model.commands[-1].offset + 1:
+                    raise Violation(f"the group's offset is {offset} after command {model.commands[-1].offset}")
+            if models and models[0].moves is not None:
+                models[0].moves.finish(models, self.facts.current)
+            if self.history.trouble is not None:
+                logs = {tp.partition: self.kafka.log((tp.topic, tp.partition)) for tp in self.partitions}
+                check_others(self.kafka.commits, self.history.trouble, logs, TARGET, FRAIL, EPOCH_MS)
+        except Violation as violation:
+            return str(violation)
+        return None
+
+
+class _Clock:
+    """The time of day in the simulated world."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> int:
+        return EPOCH_MS + int(self._loop.time() * 1_000)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, Unpack, overload
 
 from light_scheduler.clock import Clock, SystemClock
@@ -341,15 +342,8 @@ class BlockingSchedulerClient:
         The report goes to the partition of the schedule's command; with `key`, to the partition of this key. The
         outcome is `completed`, `not_found`, or `conflict` if a later attempt has been delivered in the meantime.
         """
-
-        def make(reply_to: ReplyTo | None) -> CommandToSend:
-            command = complete_command(
-                firing.tenant, firing.firing_id, firing.attempt, succeeded=succeeded, key=key, reply_to=reply_to
-            )
-            partition = firing.source_partition if key is None else None
-            return command._replace(topic=firing.source_topic, partition=partition)
-
-        return self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
+        command = partial(complete_command, succeeded=succeeded)
+        return self._report(command, firing, key, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
     @overload
     def extend(
@@ -389,15 +383,8 @@ class BlockingSchedulerClient:
         Default: the schedule's own `ack_timeout`. The outcome is `updated`, `not_found`, or `conflict` if the time-out
         was over, or a later attempt has been delivered in the meantime: then nothing changes.
         """
-
-        def make(reply_to: ReplyTo | None) -> CommandToSend:
-            command = extend_command(
-                firing.tenant, firing.firing_id, firing.attempt, ack_timeout=ack_timeout, key=key, reply_to=reply_to
-            )
-            partition = firing.source_partition if key is None else None
-            return command._replace(topic=firing.source_topic, partition=partition)
-
-        return self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
+        command = partial(extend_command, ack_timeout=ack_timeout)
+        return self._report(command, firing, key, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
 
     def retry(
         self,
@@ -720,6 +707,23 @@ class BlockingSchedulerClient:
         return self._answered(
             lambda reply_to: control_many_command(name, self.tenant, options, reply_to=reply_to), options
         )
+
+    def _report(
+        self,
+        command: Callable[..., CommandToSend],
+        firing: Firing,
+        key: Key | None,
+        wait: bool,
+        options: CommandOptions,
+    ) -> Result | Receipt:
+        """Send a command about a firing to where the schedule's own command was, unless a key says otherwise."""
+
+        def make(reply_to: ReplyTo | None) -> CommandToSend:
+            made = command(firing.tenant, firing.firing_id, firing.attempt, key=key, reply_to=reply_to)
+            partition = firing.source_partition if key is None else None
+            return made._replace(topic=firing.source_topic, partition=partition)
+
+        return self._carry_out(make, wait, options)
 
     def _carry_out(self, make: MakeCommand, wait: bool, options: CommandOptions) -> Result | Receipt:
         if not wait:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, Unpack, overload
 
 from light_scheduler.clock import Clock, SystemClock
@@ -334,15 +335,10 @@ class SchedulerClient:
         The report goes to the partition of the schedule's command; with `key`, to the partition of this key. The
         outcome is `completed`, `not_found`, or `conflict` if a later attempt has been delivered in the meantime.
         """
-
-        def make(reply_to: ReplyTo | None) -> CommandToSend:
-            command = complete_command(
-                firing.tenant, firing.firing_id, firing.attempt, succeeded=succeeded, key=key, reply_to=reply_to
-            )
-            partition = firing.source_partition if key is None else None
-            return command._replace(topic=firing.source_topic, partition=partition)
-
-        return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
+        command = partial(complete_command, succeeded=succeeded)
+        return await self._report(
+            command, firing, key, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal}
+        )
 
     @overload
     async def extend(
@@ -382,15 +378,10 @@ class SchedulerClient:
         Default: the schedule's own `ack_timeout`. The outcome is `updated`, `not_found`, or `conflict` if the time-out
         was over, or a later attempt has been delivered in the meantime: then nothing changes.
         """
-
-        def make(reply_to: ReplyTo | None) -> CommandToSend:
-            command = extend_command(
-                firing.tenant, firing.firing_id, firing.attempt, ack_timeout=ack_timeout, key=key, reply_to=reply_to
-            )
-            partition = firing.source_partition if key is None else None
-            return command._replace(topic=firing.source_topic, partition=partition)
-
-        return await self._carry_out(make, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal})
+        command = partial(extend_command, ack_timeout=ack_timeout)
+        return await self._report(
+            command, firing, key, wait, {"timeout": timeout, "raise_on_refusal": raise_on_refusal}
+        )
 
     async def retry(
         self,
@@ -718,6 +709,23 @@ class SchedulerClient:
         return await self._answered(
             lambda reply_to: control_many_command(name, self.tenant, options, reply_to=reply_to), options
         )
+
+    async def _report(
+        self,
+        command: Callable[..., CommandToSend],
+        firing: Firing,
+        key: Key | None,
+        wait: bool,
+        options: CommandOptions,
+    ) -> Result | Receipt:
+        """Send a command about a firing to where the schedule's own command was, unless a key says otherwise."""
+
+        def make(reply_to: ReplyTo | None) -> CommandToSend:
+            made = command(firing.tenant, firing.firing_id, firing.attempt, key=key, reply_to=reply_to)
+            partition = firing.source_partition if key is None else None
+            return made._replace(topic=firing.source_topic, partition=partition)
+
+        return await self._carry_out(make, wait, options)
 
     async def _carry_out(self, make: MakeCommand, wait: bool, options: CommandOptions) -> Result | Receipt:
         if not wait:

@@ -143,9 +143,23 @@ def import_ajenda(
 
 
 async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool) -> TakenOver:
+    """Take over until all is sent. The first signal asks to stop, the second does not wait for Kafka."""
+    running = asyncio.ensure_future(takeover.run(settings.connection, follow=follow))
+
+    def stop() -> None:
+        if takeover.is_stopping:
+            running.cancel()
+        else:
+            click.echo("Stopping when Kafka has all that was taken over. Repeat to stop at once.", err=True)
+            takeover.stop()
+
     for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, takeover.stop)
-    return await takeover.run(settings.connection, follow=follow)
+        asyncio.get_running_loop().add_signal_handler(name, stop)
+    try:
+        return await running
+    except asyncio.CancelledError:
+        reason = "stopped before Kafka had all that was taken over. The next import sends the rest, or `outbox relay`."
+        raise click.ClickException(reason) from None
 
 
 def _print(done: TakenOver, *, is_preview: bool) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, MetaData, func, select
 
 from light_scheduler import connection as kafka
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, partition_counts
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.wire.fields import parse_tenant, parse_topic
 
@@ -63,6 +64,11 @@ class AjendaTakeover:
         self._outbox = Outbox(self._tables, name=options.name, tenant=tenant)
         self._stopping = asyncio.Event()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping.is_set()
+
     def stop(self) -> None:
         """Have `run` return when all that it has taken is sent. To be called in the loop that it runs in."""
         self._stopping.set()
@@ -80,12 +86,14 @@ class AjendaTakeover:
     async def run(self, broker: kafka.Connection, *, follow: bool = False) -> TakenOver:
         """Take over what is at rest, and wait until Kafka has it; with `follow`, go on until `stop`.
 
-        Raises ConfigurationError if the topic is not there, and what the database and the relay raise.
+        Nothing is taken over before Kafka has answered. Raises BrokerError if it does not, ConfigurationError if the
+        topic or the commands topic is not there, and what the database and the relay raise.
         """
         done = TakenOver()
         try:
-            await self._database.do(self._tables.create_all)
             topic = await self._database.do(self._topic)
+            await asyncio.to_thread(_require_topic, broker, self._options.topic)
+            await self._database.do(self._tables.create_all)
             settled = asyncio.Event()
             relay = OutboxRelay(self._database.engine, broker, self._options, on_step=lambda _: settled.set())
             relaying = asyncio.create_task(relay.run())
@@ -143,6 +151,14 @@ class AjendaTakeover:
     @staticmethod
     def _conclude(topic: AjendaTopic, done: TakenOver, remaining: int) -> None:
         done.remaining, done.refused = remaining, topic.refused
+
+
+def _require_topic(broker: kafka.Connection, topic: str) -> None:
+    if topic not in partition_counts(admin_client(broker), broker, TIMEOUT_S):
+        raise ConfigurationError(
+            "commands_topic",
+            f"there is no topic {topic}: name another, or create it with `light-scheduler topics create`",
+        )
 
 
 class _RolledBack(Exception):

@@ -18,6 +18,7 @@ from support.postgres import running_postgres
 from support.reading import Record, read_until
 from support.waiting import eventually
 
+from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.testing import Kafka
@@ -178,6 +179,19 @@ async def test_a_topic_that_is_not_there_is_named(ajenda: Ajenda, settings: Sett
     assert "is not a topic of Ajenda" in (await taken_over(ajenda, settings)).stderr
     ajenda.url = f"sqlite:///{tmp_path}/a.db"
     assert "is not PostgreSQL" in (await taken_over(ajenda, settings)).stderr
+
+
+async def test_nothing_is_taken_over_that_could_not_be_sent(ajenda: Ajenda, settings: Settings) -> None:
+    ajenda.book(now() + HOUR)
+    for other, status, reason in (
+        (("--broker", f"kafka://127.0.0.1:{free_port()}"), 1, "cannot reach"),
+        (("--commands-topic", f"none-{ajenda.topic}"), 2, "there is no topic"),
+    ):
+        ran = await taken_over(ajenda, settings, *other)
+        assert (ran.returncode, ran.stdout) == (status, "")
+        assert reason in ran.stderr
+        assert "Traceback" not in ran.stderr
+    assert (await taken_over(ajenda, settings)).stdout.startswith("1 appointments and 0 periodic ones taken over")
 
 
 async def test_appointments_fire_at_their_times(ajenda: Ajenda, served: Application) -> None:

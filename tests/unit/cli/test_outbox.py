@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +67,28 @@ def test_appointments_become_schedules_of_the_tenant_of_the_context(
     monkeypatch.setattr("light_scheduler.outbox.AjendaTakeover", Takeover, raising=False)
     ran = CliRunner().invoke(cli, [*IMPORT, "--dry-run", *options, "--database", "postgresql+psycopg://app@db/shop"])
     assert (ran.exit_code, made["tenant"]) == (0, tenant)
+
+
+def test_a_second_signal_does_not_wait_for_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Takeover:
+        is_stopping = False
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def stop(self) -> None:
+            self.is_stopping = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+        async def run(self, *_: Any, **__: Any) -> takeover.TakenOver:
+            os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(30):
+                await asyncio.Event().wait()
+            return takeover.TakenOver()
+
+    monkeypatch.setattr("light_scheduler.outbox.AjendaTakeover", Takeover, raising=False)
+    ran = CliRunner().invoke(cli, [*IMPORT, "--database", "postgresql+psycopg://app@db/shop"])
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    told, error = ran.stderr.splitlines()
+    assert told.startswith("Stopping when Kafka has all")
+    assert error.startswith("Error: stopped before Kafka had all")

@@ -117,7 +117,7 @@ class Cycle:
 
     def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
         """Carry out commands that were delayed: see `Commands.take_delayed`."""
-        return self._commands.take_delayed(limit, max_bytes, fair) if self.delaying.waiting else []
+        return self._commands.take_delayed(limit, max_bytes, fair) if self.delaying.tenants else []
 
     def take(self, record: CommandRecord) -> None:
         """Carry out one command record."""

@@ -1,8 +1,8 @@
 """Contexts: names for the clusters that the command line works with, and what reaches each of them.
 
 They are in `contexts.toml` in the user's own folder, which has `current = NAME` and a table `[contexts.NAME]` for each:
-settings, and what only the command line knows, `url` and `tenant`. None of it is a secret: those are in files, which
-settings such as `token_file` name.
+settings, and what only the command line knows: `url`, `tenant` and `output`. None of it is a secret: those are in
+files, which settings such as `token_file` name.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ CONTEXT_SETTINGS = tuple(
 )
 """The settings that a context can have: what reaches a cluster."""
 
-OF_COMMANDS = ("url", "tenant")
-"""What a context can have besides: a worker to ask, and the tenant of schedules."""
+OF_COMMANDS = ("url", "tenant", "output")
+"""What a context can have besides: a worker to ask, the tenant of schedules, and how to print data."""
+
+OUTPUT_FORMATS = ("table", "json", "jsonl", "yaml")
+"""How the command line can print data; the first is the default."""
 
 NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -97,6 +100,8 @@ def checked(values: Mapping[str, str]) -> dict[str, str]:
             raise ConfigurationError(name, f"must be text in a context, not {value!r}")
         if name in CONTEXT_SETTINGS and isinstance(parse_setting(name, value, origin=name), Path):
             value = str(Path(value).expanduser().absolute())
+        if name == "output" and value not in OUTPUT_FORMATS:
+            raise ConfigurationError(name, f"{value!r} is not one of {', '.join(OUTPUT_FORMATS)}")
         whole[name] = value
     return whole
 

@@ -31,7 +31,7 @@ from . import setting_values as read
 from .setting_values import CommandsTopic
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
-OF_COMMANDS_ONLY = frozenset({"CONTEXT", "TENANT", "URL", "OUTBOX_DATABASE"})
+OF_COMMANDS_ONLY = frozenset({"CONTEXT", "OUTPUT", "TENANT", "URL", "OUTBOX_DATABASE"})
 """Variables that are no settings: options of the command line have them."""
 
 SETTINGS_FILE = "light-scheduler.toml"

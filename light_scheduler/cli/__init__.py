@@ -13,6 +13,7 @@ from light_scheduler.errors import BrokerUnreachable, ConfigurationError, Schedu
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 
 from .lazy import LazyGroup
+from .verbosity import verbosity_options
 
 # Command -> (module in this package, one line of help).
 COMMANDS = {
@@ -47,7 +48,11 @@ COMMANDS = {
 
 
 @click.group(
-    cls=LazyGroup, package=__name__, modules=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    package=__name__,
+    modules=COMMANDS,
+    params=list(verbosity_options()),
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="light-scheduler")
 def cli() -> None:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
-import msgspec
 from msgspec import UNSET
 
 from light_scheduler.client import Receipt
@@ -25,8 +24,10 @@ from light_scheduler.wire.spans import MAX_SHOWN, shown
 
 from .durations import Duration
 from .location import Location, place_of
-from .options import json_option, settings_options, tenant_option, url_option
+from .options import settings_options, tenant_option, url_option
+from .output import Output, output_option
 from .rule_check import check_command
+from .verbosity import warn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,13 +41,13 @@ class Sender:
     """Sends the command that the options of `sending_options` ask for, and prints what became of it."""
 
     def __init__(
-        self, settings: Settings, tenant: str, url: str | None, *, wait: bool, timeout: int, as_json: bool
+        self, settings: Settings, tenant: str, url: str | None, *, wait: bool, timeout: int, output: Output
     ) -> None:
         self.tenant = tenant
         self.settings = settings
         self.waits = wait
         self.timeout_s = timeout / 1_000
-        self.as_json = as_json
+        self.output = output
         self._url = url or settings.web_url
 
     def send(self, make: MakeCommand, *, find: str | None = None) -> None:
@@ -59,7 +60,7 @@ class Sender:
         quiet_kafka_client()
         with invalid_commands_as_wrong_use():
             answer = asyncio.run(self._sent(make, find))
-        report(answer, as_json=self.as_json)
+        report(answer, self.output)
 
     async def _sent(self, make: MakeCommand, find: str | None) -> Result | Receipt:
         settings = self.settings
@@ -82,18 +83,21 @@ def _placed(make: MakeCommand, place: Location) -> MakeCommand:
     return lambda reply_to: make(reply_to)._replace(topic=place.topic, partition=place.partition)
 
 
-def report(answer: Result | Receipt, *, as_json: bool) -> None:
+def report(answer: Result | Receipt, output: Output) -> None:
     """Print an answer; exit with 1 if it is a failure. The reason of a success is a warning."""
-    click.echo(msgspec.json.encode(answer) if as_json else _line(answer))
+    if output.is_table:
+        click.echo(_line(answer))
+    else:
+        output.print(answer)
     if isinstance(answer, Result):
         if answer.outcome in _FAILURES:
             sys.exit(1)
         if answer.reason:
-            click.echo(f"warning: {_reason(answer)}", err=True)
+            warn(_reason(answer))
 
 
 def sending_options(function: F) -> F:
-    """Add `--tenant`, `--url`, `--no-wait`, `--timeout`, `--json` and settings; the command receives `sender`."""
+    """Add `--tenant`, `--url`, `--no-wait`, `--timeout`, `-o` and settings; the command receives `sender`."""
 
     @functools.wraps(function)
     def with_sender(
@@ -103,13 +107,13 @@ def sending_options(function: F) -> F:
         url: str | None,
         no_wait: bool,
         timeout: int,
-        as_json: bool,
+        output: Output,
         **kwargs: Any,
     ) -> Any:
-        sender = Sender(settings, tenant, url, wait=not no_wait, timeout=timeout, as_json=as_json)
+        sender = Sender(settings, tenant, url, wait=not no_wait, timeout=timeout, output=output)
         return function(*args, sender=sender, **kwargs)
 
-    command: Any = json_option(
+    command: Any = output_option()(
         settings_options("app_id", "broker", "commands_topics", "web_host", "web_port")(with_sender)
     )
     for option in (

@@ -14,7 +14,8 @@ from light_scheduler.setting_values import DIALECTS
 
 from .durations import Duration
 from .examples import examples
-from .options import json_option
+from .output import Output, output_option
+from .verbosity import error_console, note
 
 _SCENARIOS = "\b\nScenarios:\n" + "\n".join(f"  {name:<10}{summary}" for name, (_, summary) in SCENARIOS.items())
 
@@ -44,8 +45,8 @@ _EXAMPLES = examples("bench ingest --messages 20000 --repeat 1", "bench steady -
     "--security-protocol", type=click.Choice(PROTOCOLS), help="How the worker connects to Kafka. SSL is mutual TLS."
 )
 @click.option("--seed", type=int, help="Seed of the random payloads. In chaos: of the whole workload and its faults.")
-@json_option
-def command(scenario: str, as_json: bool, **given: int | str | None) -> None:
+@output_option()
+def command(scenario: str, output: Output, **given: int | str | None) -> None:
     """Measure a worker on this machine, with a broker and topics of its own.
 
     Scenarios that measure a rate first measure the ceiling: what the Kafka client alone reaches on the same broker. All
@@ -67,14 +68,16 @@ def command(scenario: str, as_json: bool, **given: int | str | None) -> None:
     quiet_kafka_client()
     options = chosen(scenario, scenario_named(scenario).defaults, given)
     try:
-        with stop_signals(), Progress() as progress:
+        with stop_signals(), Progress(error_console()) as progress:
             document = run(scenario, options, progress)
     except StopRequested:
-        click.echo("Stopped.", err=True)
+        note("Stopped.")
         sys.exit(1)
-    if as_json:
+    if output.is_table:
+        Console().print(table_of(document))
+    elif output.format == "json":
         click.echo(document.as_json())
     else:
-        Console().print(table_of(document))
+        output.print(document)
     if document.has_faults:
         sys.exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from rich.table import Table
 from light_scheduler.contexts import (
     CONTEXT_SETTINGS,
     OF_COMMANDS,
+    OUTPUT_FORMATS,
     Contexts,
     contexts_path,
     load_contexts,
@@ -24,10 +24,12 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire.fields import parse_tenant
 
 from .examples import examples
-from .options import declared_option, json_option
+from .options import declared_option
+from .output import Output, output_option
 from .schedule_output import print_whole, shown
 from .suggesting import SuggestingGroup
 from .suggestions import context_names
+from .verbosity import note
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +42,7 @@ def _values(function: F) -> F:
     for name in reversed(CONTEXT_SETTINGS):
         command = declared_option(name, _HELP[name])(command)
     command = click.option("--tenant", help="Tenant of schedules.")(command)
+    command = click.option("--output", type=click.Choice(OUTPUT_FORMATS), help="How to print data.")(command)
     return click.option("--url", metavar="URL", help="Address of any worker.")(command)  # type: ignore[no-any-return]
 
 
@@ -52,13 +55,13 @@ def command() -> None:
 
 
 @command.command("list", epilog=examples("config list", "config list --json"))
-@json_option
-def list_contexts(as_json: bool) -> None:
+@output_option()
+def list_contexts(output: Output) -> None:
     """List the contexts. A star marks the one in use."""
     contexts = _contexts()
-    if as_json:
+    if not output.is_table:
         rows = [_document(contexts, name) for name in sorted(contexts.named)]
-        click.echo(json.dumps({"contexts": rows, "file": str(contexts_path())}))
+        output.print({"contexts": rows, "file": str(contexts_path())}, rows="contexts")
         return
     table = Table(box=None, pad_edge=False)
     for title in ("", "context", "broker", "url", "tenant"):
@@ -68,21 +71,21 @@ def list_contexts(as_json: bool) -> None:
         table.add_row(star, name, *(shown(values.get(each, "")) for each in ("broker", "url", "tenant")))
     print_whole(table)
     if not contexts.named:
-        click.echo("There is no context. Add one with `light-scheduler config add`.", err=True)
+        note("There is no context. Add one with `light-scheduler config add`.")
 
 
 @command.command("show", epilog=examples("config show", "config show staging --json"))
 @click.argument("name", required=False, shell_complete=context_names)
-@json_option
-def show(name: str | None, as_json: bool) -> None:
+@output_option()
+def show(name: str | None, output: Output) -> None:
     """Show the context NAME. Default: the one in use. Files are named; what is in them is not shown."""
     contexts = _contexts()
     named = name or contexts.current
     if named is None:
         raise ConfigurationError("context", "none is in use. Choose one with `light-scheduler config use NAME`")
     document = _document(contexts, named)
-    if as_json:
-        click.echo(json.dumps(document))
+    if not output.is_table:
+        output.print(document)
         return
     click.echo(named + (" (in use)" if document["current"] else ""))
     for key, value in document["values"].items():
@@ -97,7 +100,7 @@ def use(name: str | None, no_context: bool) -> None:
     if (name is None) is not no_context:
         raise click.UsageError("Name the context to use, or give --none.")
     _save(load_contexts(contexts_path(), check_current=False).using(name))
-    click.echo("No context is in use." if name is None else f"Context {name} is in use.", err=True)
+    note("No context is in use." if name is None else f"Context {name} is in use.")
 
 
 _ADD = examples(

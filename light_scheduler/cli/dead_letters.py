@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
@@ -15,10 +14,12 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire.instants import format_instant
 
 from .examples import examples
-from .options import json_option, settings_options, url_option
+from .options import settings_options, url_option
+from .output import Output, output_option
 from .schedule_output import ask_of, content_text, instant_text, print_whole, shown
 from .suggesting import SuggestingGroup
 from .suggestions import tenants
+from .verbosity import note
 
 if TYPE_CHECKING:
     from light_scheduler.web.dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
@@ -43,46 +44,52 @@ def command() -> None:
 @click.option("--since", metavar="INSTANT", help="Only those since this instant: UTC epoch ms, or RFC 3339.")
 @click.option("--limit", type=click.IntRange(min=1), default=300, show_default=True, help="Maximum number.")
 @url_option
-@json_option
+@output_option()
 @settings_options("web_host", "web_port")
-def list_letters(settings: Settings, url: str | None, as_json: bool, limit: int, **filters: str | None) -> None:
+def list_letters(settings: Settings, url: str | None, output: Output, limit: int, **filters: str | None) -> None:
     """List dead letters, the newest first."""
     parameters = {name: value for name, value in filters.items() if value is not None}
     page = ask_of(_reader(), settings, url, lambda reader: reader.list_dead_letters(parameters, limit))
-    if as_json:
-        click.echo(msgspec.json.encode(page))
-    else:
+    if output.is_table:
         _show_list(page)
+    else:
+        output.print(page, rows="dead_letters")
+        _tell_of_more(page)
 
 
 @command.command("show", epilog=examples("dead-letters show 2-15", "dead-letters show 2-15 --json"))
 @click.argument("letter")
 @url_option
-@json_option
+@output_option()
 @settings_options("web_host", "web_port")
-def show(settings: Settings, url: str | None, as_json: bool, letter: str) -> None:
+def show(settings: Settings, url: str | None, output: Output, letter: str) -> None:
     """Show the dead letter LETTER (PARTITION-OFFSET), with its bytes."""
     found = ask_of(_reader(), settings, url, lambda reader: reader.dead_letter(letter))
-    if as_json:
-        click.echo(msgspec.json.encode(found))
-    else:
+    if output.is_table:
         _show(found)
+    else:
+        output.print(found)
 
 
 @command.command("redrive", epilog=examples("dead-letters redrive 2-15", "dead-letters redrive 2-15 0-3 --json"))
 @click.argument("letters", nargs=-1, required=True, metavar="LETTER...")
 @url_option
-@json_option
+@output_option(of_rows=True)
 @settings_options("web_host", "web_port")
-def redrive(settings: Settings, url: str | None, as_json: bool, letters: tuple[str, ...]) -> None:
+def redrive(settings: Settings, url: str | None, output: Output, letters: tuple[str, ...]) -> None:
     """Send dead letters again: a command to its commands topic, a firing to its target.
 
     Each call sends them once more. The first one that cannot be sent ends it, with exit code 1.
     """
 
     async def send(reader: DeadLetterReader) -> None:
-        for letter in letters:
-            _report(await reader.redrive(letter), as_json=as_json)
+        if output.is_table:
+            for letter in letters:
+                _report(await reader.redrive(letter))
+            return
+        with output.rows() as rows:
+            for letter in letters:
+                rows.print(await reader.redrive(letter))
 
     ask_of(_reader(), settings, url, send)
 
@@ -93,12 +100,9 @@ def _reader() -> type[DeadLetterReader]:
     return DeadLetterReader
 
 
-def _report(sent: RedriveDocument, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(msgspec.json.encode(sent))
-    else:
-        text = f"{sent.letter}: {sent.kind} sent to {sent.topic}, partition {sent.partition}, offset {sent.offset}"
-        click.echo(shown(text).plain)
+def _report(sent: RedriveDocument) -> None:
+    text = f"{sent.letter}: {sent.kind} sent to {sent.topic}, partition {sent.partition}, offset {sent.offset}"
+    click.echo(shown(text).plain)
 
 
 def _show_list(page: DeadLetterPage) -> None:
@@ -117,8 +121,13 @@ def _show_list(page: DeadLetterPage) -> None:
         )
     print_whole(table)
     count = len(page.dead_letters)
-    more = "" if page.next_cursor is None else "; there may be more: raise --limit"
-    click.echo(f"{count} dead letter{'' if count == 1 else 's'}{more}", err=True)
+    note(f"{count} dead letter{'' if count == 1 else 's'}")
+    _tell_of_more(page)
+
+
+def _tell_of_more(page: DeadLetterPage) -> None:
+    if page.next_cursor is not None:
+        note("there may be more: raise --limit")
 
 
 def _show(letter: DeadLetterDetail) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,9 +15,11 @@ from light_scheduler.settings import Settings
 
 from .durations import DurationText
 from .examples import examples
-from .options import json_option, settings_options, url_option
+from .options import settings_options, url_option
+from .output import Output, output_option
 from .schedule_output import relative, shown
 from .suggesting import SuggestingGroup
+from .verbosity import note, warn
 
 if TYPE_CHECKING:
     from light_scheduler.delays import DelayLaneStatus, DelayView
@@ -35,15 +36,17 @@ def command() -> None:
 
 @command.command("list", epilog=examples("delays list", "delays list --json"))
 @url_option
-@json_option
+@output_option()
 @settings_options("web_host", "web_port")
-def list_rules(settings: Settings, url: str | None, as_json: bool) -> None:
+def list_rules(settings: Settings, url: str | None, output: Output) -> None:
     """List the delay rules with their state and progress."""
     listed = _ask(settings, url, lambda client: client.list())
-    if as_json:
-        _print_json(listed)
-    else:
+    if output.is_table:
         _show(listed)
+    else:
+        output.print(listed, rows="delays")
+    for unanswered in listed.unanswered:
+        warn(f"{unanswered} did not answer, so its partitions are missing in these figures")
 
 
 @command.command("add", epilog=examples("delays add reminder --source carts --delay 24h --target carts-left"))
@@ -58,26 +61,29 @@ def list_rules(settings: Settings, url: str | None, as_json: bool) -> None:
 )
 @click.option("--target", required=True, metavar="TOPIC", help="Topic to forward to.")
 @url_option
-@json_option
+@output_option()
 @settings_options("web_host", "web_port")
-def add(settings: Settings, name: str, source: str, delay: str, target: str, url: str | None, as_json: bool) -> None:
+def add(settings: Settings, name: str, source: str, delay: str, target: str, url: str | None, output: Output) -> None:
     """Add the delay rule NAME, or replace it. It takes effect on all workers. A new version continues where it was."""
     rule = _ask(settings, url, lambda client: client.put(name, source, delay, target))
-    if as_json:
-        _print_json(rule)
-    else:
+    if output.is_table:
         click.echo(f"{rule.name}: {rule.source} -{format_duration(rule.delay)}-> {rule.target}")
+    else:
+        output.print(rule)
 
 
 @command.command("remove", epilog=examples("delays remove reminder"))
 @click.argument("name")
 @url_option
-@json_option
+@output_option()
 @settings_options("web_host", "web_port")
-def remove(settings: Settings, name: str, url: str | None, as_json: bool) -> None:
+def remove(settings: Settings, name: str, url: str | None, output: Output) -> None:
     """Remove the delay rule NAME. Waiting records stay in its source topic. If you add it again, it continues there."""
     _ask(settings, url, lambda client: client.remove(name))
-    click.echo(json.dumps({"removed": name}) if as_json else f"{name} removed")
+    if output.is_table:
+        click.echo(f"{name} removed")
+    else:
+        output.print({"removed": name})
 
 
 def _ask(settings: Settings, url: str | None, question: Callable[[DelayClient], Awaitable[T]]) -> T:
@@ -88,12 +94,6 @@ def _ask(settings: Settings, url: str | None, question: Callable[[DelayClient], 
             return await question(client)
 
     return asyncio.run(answer())
-
-
-def _print_json(document: object) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode(document))
 
 
 def _show(listed: DelayList) -> None:
@@ -109,9 +109,7 @@ def _show(listed: DelayList) -> None:
         for line in lines:
             console.print(shown(line), soft_wrap=True)
     if not listed.delays:
-        click.echo("No delay rules.", err=True)
-    for url in listed.unanswered:
-        click.echo(f"warning: {url} did not answer, so its partitions are missing in these figures", err=True)
+        note("No delay rules.")
 
 
 def _state(rule: DelayView, lanes: list[DelayLaneStatus]) -> str:

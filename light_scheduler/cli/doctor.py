@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict
 
 import click
 from rich.console import Console
@@ -15,7 +13,9 @@ from light_scheduler.settings import Settings
 
 from .examples import examples
 from .interruption import interruptible
-from .options import json_option, settings_options
+from .options import settings_options
+from .output import Output, output_option
+from .verbosity import status
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -34,19 +34,19 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     "session_timeout",
     "transaction_timeout",
 )
-@json_option
-def command(settings: Settings, as_json: bool) -> None:
+@output_option()
+def command(settings: Settings, output: Output) -> None:
     """Check broker, topics, rights, access, clock and disk, and print what to do.
 
     Exit code 1: a worker could not run here.
     """
     from .checks import run_checks
 
-    with Console(stderr=True).status("Checking"):
+    with status("Checking"):
         checks = interruptible(lambda: list(run_checks(settings)))
     failed = any(check.status == "fail" for check in checks)
-    if as_json:
-        click.echo(json.dumps({"ok": not failed, "checks": [asdict(check) for check in checks]}))
+    if not output.is_table:
+        output.print({"ok": not failed, "checks": checks}, rows="checks")
     else:
         console = Console()
         table = Table("Check", "", "What was found")

@@ -6,7 +6,6 @@ import sys
 from itertools import islice
 
 import click
-import msgspec
 from rich.table import Table
 
 from light_scheduler.clock import SystemClock
@@ -15,9 +14,11 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 
 from .examples import examples
-from .options import json_option, settings_options
+from .options import settings_options
+from .output import Output, output_option
 from .preview import Instant
 from .schedule_output import print_whole, shown
+from .verbosity import warn
 
 MOST_KEY_BYTES = 60
 
@@ -50,9 +51,9 @@ MOST_KEY_BYTES = 60
     show_default=True,
     help="Maximum number of messages to show.",
 )
-@json_option
+@output_option()
 @settings_options("app_id", "max_payload_bytes", "max_id_bytes", "lookback_minutes", "missed")
-def command(settings: Settings, path: str, start: int | None, until: int, limit: int, as_json: bool) -> None:
+def command(settings: Settings, path: str, start: int | None, until: int, limit: int, output: Output) -> None:
     """Show what commands would deliver and when, and which would be refused. Needs neither a broker nor a worker.
 
     Each line is a command in the JSON form that HTTP takes; "command" defaults to "schedule". The dry run assumes
@@ -66,10 +67,10 @@ def command(settings: Settings, path: str, start: int | None, until: int, limit:
     run = DryRun(_lines(path), start, settings)
     found = list(islice(run.deliveries(until), limit + 1))
     deliveries, complete = found[:limit], len(found) <= limit
-    if as_json:
+    if not output.is_table:
         from light_scheduler.web.dry_run_document import DryRunDocument
 
-        click.echo(msgspec.json.encode(DryRunDocument.of(run, deliveries, complete=complete)))
+        output.print(DryRunDocument.of(run, deliveries, complete=complete))
     else:
         _show(deliveries)
         for letter in run.undelivered:
@@ -78,7 +79,7 @@ def command(settings: Settings, path: str, start: int | None, until: int, limit:
         for answer in run.answers:
             _report(answer)
         if not complete:
-            click.echo(f"warning: there are more than {limit} messages: raise --limit", err=True)
+            warn(f"there are more than {limit} messages: raise --limit")
     if any(answer.is_refused for answer in run.answers):
         sys.exit(1)
 

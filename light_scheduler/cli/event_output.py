@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
 from msgspec import UNSET
 
 from light_scheduler.model import EventType, HistoryEvent
-from light_scheduler.wire import format_instant
+from light_scheduler.wire import encode_history, format_instant
+
+from .output import Output
+from .schedule_output import shown
+
+
+@contextmanager
+def events_printer(output: Output) -> Iterator[Callable[[HistoryEvent], None]]:
+    """Return what prints one event after another: a line for each, for people and as JSON Lines."""
+    if output.is_table:
+        yield lambda event: click.echo(shown(event_line(event)).plain)
+        return
+    with output.rows() as rows:
+        yield lambda event: rows.print(encode_history(event))
 
 
 def event_line(event: HistoryEvent) -> str:

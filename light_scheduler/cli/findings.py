@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -22,8 +20,3 @@ def print_findings(console: Console, findings: Sequence[TopicFinding]) -> None:
     console.print("To do:")
     for fix in dict.fromkeys(finding.fix for finding in findings):
         console.print(Text(f"  {fix}"), soft_wrap=True)
-
-
-def findings_as_json(findings: Sequence[TopicFinding]) -> list[dict[str, Any]]:
-    """Return findings as JSON takes them."""
-    return [asdict(finding) for finding in findings]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 from msgspec import UNSET
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +15,8 @@ from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
 
 from .examples import examples
-from .options import json_option, settings_options, tenant_option, url_option
+from .options import settings_options, tenant_option, url_option
+from .output import Output, output_option
 from .schedule_output import (
     ask,
     bounds_text,
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 @click.argument("id", shell_complete=schedule_ids)
 @tenant_option
 @url_option
-@json_option
+@output_option()
 @settings_options("web_host", "web_port")
-def command(settings: Settings, id: str, tenant: str, url: str | None, as_json: bool) -> None:
+def command(settings: Settings, id: str, tenant: str, url: str | None, output: Output) -> None:
     """Show the pending schedule ID, with its payload and headers. Needs a running worker; any of them answers."""
     schedule = ask(settings, url, lambda reader: reader.get(tenant, id))
     if schedule is None:
@@ -46,10 +46,10 @@ def command(settings: Settings, id: str, tenant: str, url: str | None, as_json: 
             f"tenant {tenant} has no pending schedule {id!r}. The history says what happened to it: "
             f"light-scheduler watch --from-beginning --id-prefix {id}"
         )
-    if as_json:
-        click.echo(msgspec.json.encode(schedule))
-    else:
+    if output.is_table:
         _show(schedule)
+    else:
+        output.print(schedule)
 
 
 def _show(schedule: ScheduleDetail) -> None:

@@ -8,13 +8,15 @@ import click
 
 from light_scheduler.model import EventType
 from light_scheduler.settings import Settings
-from light_scheduler.wire import encode_history, format_instant
+from light_scheduler.wire import format_instant
 
-from .event_output import event_line
+from .event_output import events_printer
 from .examples import examples
-from .options import json_option, settings_options, tenant_option, url_option
-from .schedule_output import ask, shown
+from .options import settings_options, tenant_option, url_option
+from .output import Output, output_option
+from .schedule_output import ask
 from .suggestions import schedule_ids
+from .verbosity import note
 
 if TYPE_CHECKING:
     from light_scheduler.web.reader import ScheduleReader
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after this number of events.")
 @url_option
-@json_option
+@output_option(of_rows=True)
 @settings_options("web_host", "web_port")
 def command(
     settings: Settings,
@@ -49,11 +51,11 @@ def command(
     events: tuple[str, ...],
     limit: int | None,
     url: str | None,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Show what happened to the schedule ID, pending or not, the newest event first. Needs a running worker.
 
-    The history has no index: a worker reads all of it, back to --since. With --json, print one document per line.
+    The history has no index: a worker reads all of it, back to --since. JSON Lines are printed as they are found.
     """
     parameters: dict[str, str | tuple[str, ...]] = {"event": events}
     if since is not None:
@@ -62,13 +64,14 @@ def command(
     async def follow(reader: ScheduleReader) -> None:
         count = 0
         searched_from = None
-        async for page in reader.history(tenant, id, parameters, limit):
-            for event in page.events:
-                click.echo(encode_history(event) if as_json else shown(event_line(event)).plain)
-            count += len(page.events)
-            searched_from = page.searched_from
+        with events_printer(output) as show:
+            async for page in reader.history(tenant, id, parameters, limit):
+                for event in page.events:
+                    show(event)
+                count += len(page.events)
+                searched_from = page.searched_from
         if searched_from is not None:
             told = f"{count} event{'' if count == 1 else 's'} since {format_instant(searched_from)}"
-            click.echo(told, err=True)
+            note(told)
 
     ask(settings, url, follow)

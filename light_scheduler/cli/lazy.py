@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from .suggesting import SuggestingGroup
+from .verbosity import verbosity_options
 
 
 class LazyGroup(SuggestingGroup):
@@ -30,8 +31,18 @@ class LazyGroup(SuggestingGroup):
         if cmd_name not in self._modules:
             return None
         command: click.Command = import_module(f"{self._package}.{self._modules[cmd_name][0]}").command
+        _add_verbosity(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help) for name, (_, help) in self._modules.items()])
+
+
+def _add_verbosity(command: click.Command) -> None:
+    """Let `-q` and `-v` stand after a command, too, and after those below it."""
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _add_verbosity(below)
+    elif not any(option.name == "quiet" for option in command.params):
+        command.params += verbosity_options(hidden=True)

@@ -14,8 +14,10 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, Sort
 from light_scheduler.wire.instants import format_instant
 
 from .examples import examples
-from .options import json_option, settings_options, tenant_option, url_option
+from .options import settings_options, tenant_option, url_option
+from .output import Output, output_option
 from .schedule_output import ask, print_whole, relative, shown, trigger_text
+from .verbosity import note
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import SchedulePage
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "list --sort due --limit 20",
         "list --label team=billing --due-to 2030-01-01T00:00:00Z --all --json",
-        "list --all --jsonl",
+        "list --all -o jsonl",
     ),
 )
 @tenant_option
@@ -51,14 +53,8 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "everything", is_flag=True, help="List all schedules. Ignores --limit.")
 @click.option("--cursor", help="Continue a list that ended with this cursor.")
-@click.option(
-    "--jsonl",
-    "as_lines",
-    is_flag=True,
-    help="Print JSON Lines: each schedule as soon as it arrives. For lists of any length.",
-)
 @url_option
-@json_option
+@output_option(in_lines=True)
 @settings_options("web_host", "web_port")
 def command(
     settings: Settings,
@@ -66,36 +62,30 @@ def command(
     limit: int,
     everything: bool,
     url: str | None,
-    as_json: bool,
-    as_lines: bool,
+    output: Output,
     **filters: str | tuple[str, ...] | None,
 ) -> None:
     """List the pending schedules of the whole cluster. Needs a running worker; any of them answers."""
     parameters = {name: value for name, value in filters.items() if value is not None}
-    if as_lines:
-        if as_json:
-            raise click.UsageError("--json and --jsonl are given together: give one of them")
+    if output.is_lines:
         ask(settings, url, lambda reader: _stream(reader, tenant, parameters, None if everything else limit))
         return
     page = ask(settings, url, lambda reader: reader.list(tenant, parameters, None if everything else limit))
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(page))
-    else:
+    if output.is_table:
         _show(page)
+    else:
+        output.print(page)
 
 
 async def _stream(reader: ScheduleReader, tenant: str, parameters: Parameters, limit: int | None) -> None:
-    import msgspec
-
     cursor = None
+    lines = Output("jsonl").rows()
     async for page in reader.pages(tenant, parameters, limit):
         for schedule in page.schedules:
-            click.echo(msgspec.json.encode(schedule))
+            lines.print(schedule)
         cursor = page.next_cursor
     if cursor is not None:
-        click.echo(f"there may be more: use --all, or --cursor {cursor}", err=True)
+        note(f"there may be more: use --all, or --cursor {cursor}")
 
 
 def _show(page: SchedulePage) -> None:
@@ -117,4 +107,4 @@ def _show(page: SchedulePage) -> None:
     print_whole(table)
     count = f"{len(page.schedules)} schedule{'' if len(page.schedules) == 1 else 's'}"
     more = "" if page.next_cursor is None else f"; there may be more: use --all, or --cursor {page.next_cursor}"
-    click.echo(count + more, err=True)
+    note(count + more)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-import click
 import msgspec
 
 from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings
+
+from .verbosity import warn
 
 ASK_TIMEOUT_S = 5.0
 
@@ -64,8 +65,7 @@ def _info(url: str, answer: tuple[int, bytes]) -> _Info:
 
 
 def _warn(why: str, id: str) -> None:
-    click.echo(
-        f"warning: {why}. The command is sent to the partition of key {id!r}. If the schedule has another key, name it "
-        "with --key, or name a running worker with --url.",
-        err=True,
+    warn(
+        f"{why}. The command is sent to the partition of key {id!r}. If the schedule has another key, name it "
+        "with --key, or name a running worker with --url."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -14,6 +15,8 @@ from .answers import quiet_kafka_client
 T = TypeVar("T")
 
 READ_TIMEOUT_S = 4.0
+
+log = logging.getLogger(__name__)
 
 
 def on_kafka(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
@@ -26,6 +29,7 @@ def on_kafka(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
         return await work()
 
     quiet_kafka_client()
+    log.debug("read %s of Kafka at %s", settings.topics.tenants, settings.bootstrap_servers)
     return asyncio.run(done())
 
 

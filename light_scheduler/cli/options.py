@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from light_scheduler.contexts import NONE, contexts_path, load_contexts
+from light_scheduler.contexts import NONE
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.settings import (
     ENVIRONMENT_PREFIX,
@@ -25,14 +25,14 @@ from light_scheduler.settings import (
     option_name,
 )
 
-from .suggestions import context_names, tenants
+from .context import context_of, context_option, of_context
+from .suggestions import tenants
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _WORD = re.compile(
     r"DEBUG|INFO|WARNING|ERROR|(SASL_)?(PLAINTEXT|SSL)|PLAIN|SCRAM-SHA-\d+|OAUTHBEARER|[a-z]{2,}(-[a-z]+)*"
 )
-_CONTEXT = f"{__name__}.context"
 _OF_WORKERS = ("token_file", *HTTP_SECURITY_SETTINGS)
 _ADDRESS = ("web_host", "web_port")
 _DECLARED = {setting.name: setting for setting in fields(Settings)}
@@ -66,7 +66,7 @@ def settings_options(*names: str, in_context: bool = True) -> Callable[[F], F]:
             help = f"{_DECLARED[name].metadata['help']} {_origins(_DECLARED[name])}"
             command = declared_option(name, help, hidden=name in hidden)(command)
         if in_context:
-            command = _context_option(command)
+            command = context_option(command)
         return click.option(  # type: ignore[no-any-return]
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -74,11 +74,6 @@ def settings_options(*names: str, in_context: bool = True) -> Callable[[F], F]:
         )(command)
 
     return decorate
-
-
-def json_option(function: F) -> F:
-    """Add `--json`; the command receives `as_json: bool`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
 
 
 def settings_of(ctx: click.Context) -> Settings:
@@ -91,33 +86,11 @@ def _settings_of_context(ctx: click.Context) -> Mapping[str, str]:
     return {name: value for name, value in context_of(ctx).items() if name in _DECLARED}
 
 
-def context_of(ctx: click.Context) -> Mapping[str, str]:
-    """Return the context that a command works in. Raises ConfigurationError."""
-    named = ctx.meta.get(_CONTEXT) or os.environ.get(f"{ENVIRONMENT_PREFIX}CONTEXT")
-    return load_contexts(contexts_path()).get(named or None)
-
-
 def url_of_context(ctx: click.Context, given: Mapping[str, Any]) -> str | None:
     """Return the worker of the context, unless an option or the environment says where one is: they beat a context."""
     is_told = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
     return None if is_told else context_of(ctx).get("url")
 
-
-def _of_context(name: str, otherwise: str | None = None) -> str | None:
-    """Return the default of an option; None while its line is being typed: what is wrong with a context waits."""
-    ctx = click.get_current_context()
-    return None if ctx.resilient_parsing else context_of(ctx).get(name, otherwise)
-
-
-_context_option = click.option(
-    "--context",
-    is_eager=True,  # other options have their defaults from it
-    expose_value=False,
-    callback=lambda ctx, _, name: ctx.meta.update({_CONTEXT: name}),
-    metavar="NAME",
-    shell_complete=context_names,
-    help="Context to work in: see `light-scheduler config`. [default: the one in use; env: LIGHT_SCHEDULER_CONTEXT]",
-)
 
 url_option = click.option(
     "--url",
@@ -127,7 +100,7 @@ url_option = click.option(
 )
 tenant_option = click.option(
     "--tenant",
-    default=lambda: _of_context("tenant", DEFAULT_TENANT),
+    default=lambda: of_context("tenant", DEFAULT_TENANT),
     envvar=f"{ENVIRONMENT_PREFIX}TENANT",
     shell_complete=tenants,
     help=f"Tenant of the schedules. [default: {DEFAULT_TENANT}; env: {ENVIRONMENT_PREFIX}TENANT]",

@@ -18,6 +18,7 @@ from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 from .durations import Duration
 from .examples import examples
 from .options import settings_options, tenant_option
+from .output import Output, output_option
 from .suggesting import SuggestingGroup
 
 if TYPE_CHECKING:
@@ -72,9 +73,17 @@ def command() -> None:
     help="How long until another relay takes over the work of one that died.",
 )
 @click.option("--drain", is_flag=True, help="Send all commands that are booked, then end.")
+@output_option()
 @settings_options("app_id", "broker", "log_level")
 def relay(
-    settings: Settings, database: str, name: str, commands_topic: str | None, poll: int, lease: int, drain: bool
+    settings: Settings,
+    database: str,
+    name: str,
+    commands_topic: str | None,
+    poll: int,
+    lease: int,
+    drain: bool,
+    output: Output,
 ) -> None:
     """Send booked commands to the commands topic, each exactly once, until SIGTERM or Ctrl-C.
 
@@ -87,11 +96,16 @@ def relay(
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options = RelayOptions(name, settings.app_id, commands_topic, poll / 1_000, lease / 1_000)
     made = OutboxRelay(database, settings.connection, options)
-    with _failures():
-        if drain:
-            click.echo(f"{asyncio.run(made.drain())} commands sent")
-        else:
+    if not drain:
+        with _failures():
             asyncio.run(_until_signal(made))
+        return
+    with _failures():
+        sent = asyncio.run(made.drain())
+    if output.is_table:
+        click.echo(f"{sent} commands sent")
+    else:
+        output.print({"sent": sent})
 
 
 @command.command(
@@ -110,6 +124,7 @@ def relay(
 @click.option("--dry-run", is_flag=True, help="Print what would be taken over, and change nothing.")
 @_NAME
 @_COMMANDS_TOPIC
+@output_option()
 @settings_options("app_id", "broker", "log_level")
 def import_ajenda(
     settings: Settings,
@@ -122,6 +137,7 @@ def import_ajenda(
     dry_run: bool,
     name: str,
     commands_topic: str | None,
+    output: Output,
 ) -> None:
     """Make schedules of the appointments of an Ajenda topic, each exactly once, and delete them there.
 
@@ -137,7 +153,10 @@ def import_ajenda(
     takeover = AjendaTakeover(database, topic, target_topic, options, schema=schema, tenant=tenant)
     with _failures():
         done = asyncio.run(takeover.preview() if dry_run else _take_over(takeover, settings, follow))
-    _print(done, is_preview=dry_run)
+    if output.is_table:
+        _print(done, is_preview=dry_run)
+    else:
+        output.print(done)
     if done.refused:
         sys.exit(1)
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
@@ -23,7 +22,7 @@ from light_scheduler.wire.native import NATIVE
 from .answers import invalid_commands_as_wrong_use
 from .examples import examples
 from .header_options import header_options
-from .options import json_option
+from .output import Output, output_option
 from .schedule_output import distance
 
 
@@ -64,8 +63,8 @@ class Instant(click.ParamType):
 @click.option(
     "--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of firings to show."
 )
-@json_option
-def command(accepted: int | None, count: int, id: str, tenant: str, as_json: bool, **rule: Any) -> None:
+@output_option()
+def command(accepted: int | None, count: int, id: str, tenant: str, output: Output, **rule: Any) -> None:
     """Show when a schedule would fire, for the same options as `schedule`. Needs no broker and no worker.
 
     For --mode fixed-delay, every firing counts as completed at once. With --json, print {"next": [UTC epoch ms, ...]}.
@@ -78,10 +77,10 @@ def command(accepted: int | None, count: int, id: str, tenant: str, as_json: boo
         asked = NATIVE.decode(UnsentRecord(sent.key, sent.value, sent.headers, accepted))
         assert isinstance(asked, ScheduleCommand)
         firings = preview(asked, count)
-    if as_json:
-        click.echo(msgspec.json.encode({"next": firings}))
-    else:
+    if output.is_table:
         _show(firings, accepted, asked.timing.timezone if isinstance(asked.timing, Cron) else "UTC")
+    else:
+        output.print({"next": firings}, rows="next")
 
 
 def _show(firings: list[int], accepted: int, zone: str) -> None:

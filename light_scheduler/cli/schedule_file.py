@@ -21,6 +21,7 @@ from light_scheduler.web.command_channel import largest_record
 from .answers import CONNECT_TIMEOUT_S, Sender, native_topic, quiet_kafka_client
 from .command_rows import Format, Row, field_name, rows_of
 from .loading import STATE_SUFFIX, FileChangedError, LoadedLines
+from .verbosity import error_console
 
 CHUNK = 500
 CHUNK_CHARACTERS = 8 << 20
@@ -65,8 +66,8 @@ def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) 
 
 def _report(sender: Sender, lines: LoadedLines, refused_path: Path) -> None:
     state = lines.state
-    if sender.as_json:
-        click.echo(msgspec.json.encode({"lines": state.lines, "sent": state.sent, "refused": state.refused}))
+    if not sender.output.is_table:
+        sender.output.print({"lines": state.lines, "sent": state.sent, "refused": state.refused})
     else:
         refused = f"; {state.refused} refused: see {refused_path}" if state.refused else ""
         click.echo(f"{state.sent} sent{refused}")
@@ -90,7 +91,7 @@ class _Load:
             connect_timeout=CONNECT_TIMEOUT_S,
             max_request_bytes=largest_record(settings),
         ) as channel:
-            with PhaseBar() as bar:
+            with PhaseBar(console=error_console()) as bar:
                 bar.begin("bytes sent", self._lines.size)
                 bar.done(self._lines.position)
                 while chunk := _chunk(rows):

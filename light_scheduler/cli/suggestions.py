@@ -83,7 +83,7 @@ async def _answer(suggest: Suggest, ctx: click.Context, incomplete: str) -> Sequ
 
 def _given(ctx: click.Context, name: str) -> Any:
     """Return an option of commands: a shell's line is parsed without the defaults that are made when it is run."""
-    from .options import context_of
+    from .context import context_of
 
     return ctx.params.get(name) or _variable(name) or context_of(ctx).get(name)
 

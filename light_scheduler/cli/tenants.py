@@ -14,10 +14,12 @@ from light_scheduler.wire.instants import format_instant
 
 from .examples import examples
 from .on_kafka import READ_TIMEOUT_S, caller, on_kafka
-from .options import json_option, settings_options
+from .options import settings_options
+from .output import Output, output_option
 from .schedule_output import print_whole, shown
 from .suggesting import SuggestingGroup
 from .suggestions import tenants
+from .verbosity import note
 
 if TYPE_CHECKING:
     from light_scheduler.model.tenant_rules import Tenant, TenantRules
@@ -46,15 +48,15 @@ def command() -> None:
 
 
 @command.command("list", epilog=examples("tenants list", "tenants list --json"))
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def list_tenants(settings: Settings, as_json: bool) -> None:
+def list_tenants(settings: Settings, output: Output) -> None:
     """List the tenants that have rules, or are or were stopped."""
     from light_scheduler.web.tenant_documents import TenantList
 
     listed = _with_store(settings, lambda store: _at_once(TenantList.of(store.book)))
-    if as_json:
-        _print_json(listed)
+    if not output.is_table:
+        output.print(listed, rows="tenants")
         return
     table = Table(box=None, pad_edge=False)
     for title in ("tenant", "state", "rules"):
@@ -64,19 +66,19 @@ def list_tenants(settings: Settings, as_json: bool) -> None:
         table.add_row(tenant.name, _state(tenant), shown(rules or "none"))
     print_whole(table)
     if not listed.tenants:
-        click.echo("No tenant has rules.", err=True)
+        note("No tenant has rules.")
 
 
 @command.command("show", epilog=examples("tenants show shop"))
 @click.argument("tenant", shell_complete=tenants)
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def show(settings: Settings, tenant: str, as_json: bool) -> None:
+def show(settings: Settings, tenant: str, output: Output) -> None:
     """Show the rules and the state of TENANT."""
     found = _with_store(settings, lambda store: _at_once(store.book.get(tenant)))
     if found is None:
         raise click.ClickException(f"tenant {tenant} has no rules: it may do what the settings allow")
-    _print(found, as_json=as_json)
+    _print(found, output)
 
 
 @command.command(
@@ -116,9 +118,9 @@ def show(settings: Settings, tenant: str, as_json: bool) -> None:
 @click.option("--firings-per-second", type=float, metavar="RATE", help="Firings above this rate wait.")
 @click.option("--weight", type=int, metavar="N", help="Share while several tenants have more due than can go out.")
 @click.option("--lift", multiple=True, type=click.Choice(_OPTIONS), help="Rule to remove. Can be repeated.")
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], output: Output, **given: Any) -> None:
     """Change rules of TENANT. Rules that are not given stay as they are."""
     from msgspec.structs import replace
 
@@ -136,43 +138,43 @@ def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], as_json: b
     def changed(rules: TenantRules) -> TenantRules:
         return replace(rules, **changes, **lifted)
 
-    _print(_changed(settings, lambda store: store.set_rules(tenant, changed, by=caller())), as_json=as_json)
+    _print(_changed(settings, lambda store: store.set_rules(tenant, changed, by=caller())), output)
 
 
 @command.command("pause", epilog=examples("tenants pause shop"))
 @click.argument("tenant", shell_complete=tenants)
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def pause(settings: Settings, tenant: str, as_json: bool) -> None:
+def pause(settings: Settings, tenant: str, output: Output) -> None:
     """Pause TENANT: its schedules do not fire until you resume it. Its commands still take effect."""
-    _set_state(settings, tenant, "paused", as_json=as_json)
+    _set_state(settings, tenant, "paused", output)
 
 
 @command.command("resume", epilog=examples("tenants resume shop"))
 @click.argument("tenant", shell_complete=tenants)
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def resume(settings: Settings, tenant: str, as_json: bool) -> None:
+def resume(settings: Settings, tenant: str, output: Output) -> None:
     """Resume TENANT after a pause, or undo its deletion. Schedules that were removed stay removed."""
-    _set_state(settings, tenant, "active", as_json=as_json)
+    _set_state(settings, tenant, "active", output)
 
 
 @command.command("delete", epilog=examples("tenants delete shop", "tenants delete shop --yes"))
 @click.argument("tenant", shell_complete=tenants)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def delete(settings: Settings, tenant: str, yes: bool, as_json: bool) -> None:
+def delete(settings: Settings, tenant: str, yes: bool, output: Output) -> None:
     """Delete TENANT with all of its schedules. Its commands are rejected from then on."""
     if not yes:
         click.confirm(f"Remove all schedules of tenant {tenant}?", abort=True, err=True)
-    _set_state(settings, tenant, "deleted", as_json=as_json)
+    _set_state(settings, tenant, "deleted", output)
 
 
-def _set_state(settings: Settings, tenant: str, state: str, *, as_json: bool) -> None:
+def _set_state(settings: Settings, tenant: str, state: str, output: Output) -> None:
     from light_scheduler.model.tenant_rules import TenantState
 
-    _print(_changed(settings, lambda store: store.set_state(tenant, TenantState(state), by=caller())), as_json=as_json)
+    _print(_changed(settings, lambda store: store.set_state(tenant, TenantState(state), by=caller())), output)
 
 
 def _changed(settings: Settings, change: Callable[[TenantStore], Awaitable[Tenant]]) -> Tenant:
@@ -199,17 +201,11 @@ async def _at_once(value: T) -> T:
     return value
 
 
-def _print_json(document: object) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode(document))
-
-
-def _print(tenant: Tenant, *, as_json: bool) -> None:
+def _print(tenant: Tenant, output: Output) -> None:
     from light_scheduler.web.tenant_documents import TenantDocument
 
-    if as_json:
-        _print_json(TenantDocument.of(tenant))
+    if not output.is_table:
+        output.print(TenantDocument.of(tenant))
         return
     click.echo(f"{tenant.name}: {_state(tenant)}, changed {format_instant(tenant.changed_at)} by {tenant.changed_by}")
     for name, value in _told(tenant.rules):

@@ -16,9 +16,11 @@ from light_scheduler.wire.instants import format_instant
 from .durations import Duration
 from .examples import examples
 from .on_kafka import READ_TIMEOUT_S, caller, on_kafka
-from .options import json_option, settings_options
+from .options import settings_options
+from .output import Output, output_option
 from .schedule_output import print_whole, relative, shown
 from .suggesting import SuggestingGroup
+from .verbosity import note
 
 if TYPE_CHECKING:
     from light_scheduler.access.store import TokenStore
@@ -59,7 +61,7 @@ def command() -> None:
     metavar="DURATION",
     help="How long the token is valid. Default: it does not expire.",
 )
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
 def create(
     settings: Settings,
@@ -68,7 +70,7 @@ def create(
     tenants: tuple[str, ...],
     all_tenants: bool,
     expires_in: int | None,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Create a token for NAME and print it. It is shown only once. All workers accept it within 2 seconds."""
     if bool(tenants) == all_tenants:
@@ -76,40 +78,40 @@ def create(
     bound = None if all_tenants else tenants
     _print_new(
         _changed(settings, lambda store: store.create(name, Role(role), bound, by=caller(), lifetime=expires_in)),
-        as_json=as_json,
+        output,
     )
 
 
 @command.command("list", epilog=examples("tokens list", "tokens list --json"))
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def list_tokens(settings: Settings, as_json: bool) -> None:
+def list_tokens(settings: Settings, output: Output) -> None:
     """List the tokens, revoked ones included."""
     from light_scheduler.web.token_documents import TokenList
 
     now = SystemClock().now()
     listed = _with_store(settings, lambda store: _at_once(TokenList.of(store.book, now)))
-    if as_json:
-        _print_json(listed)
-    else:
+    if output.is_table:
         _show(listed, now)
+    else:
+        output.print(listed, rows="tokens")
 
 
 @command.command("rotate", epilog=examples("tokens rotate 1f0c29ab34de", "tokens rotate 1f0c29ab34de --keep 0"))
 @click.argument("id")
 @click.option("--keep", type=Duration(), default="1d", show_default=True, help="How long the old secret stays valid.")
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def rotate(settings: Settings, id: str, keep: int, as_json: bool) -> None:
+def rotate(settings: Settings, id: str, keep: int, output: Output) -> None:
     """Give the token ID a new secret and print it. Name, role and tenants stay the same."""
-    _print_new(_changed(settings, lambda store: store.rotate(id, keep=keep)), as_json=as_json)
+    _print_new(_changed(settings, lambda store: store.rotate(id, keep=keep)), output)
 
 
 @command.command("revoke", epilog=examples("tokens revoke 1f0c29ab34de"))
 @click.argument("id")
-@json_option
+@output_option()
 @settings_options(*_SETTINGS)
-def revoke(settings: Settings, id: str, as_json: bool) -> None:
+def revoke(settings: Settings, id: str, output: Output) -> None:
     """Revoke the token ID permanently. All workers refuse it within 2 seconds."""
     from light_scheduler.web.token_documents import TokenDocument
 
@@ -118,10 +120,10 @@ def revoke(settings: Settings, id: str, as_json: bool) -> None:
         return TokenDocument.of(token, store.book, SystemClock().now())
 
     document = _with_store(settings, revoked)
-    if as_json:
-        _print_json(document)
-    else:
+    if output.is_table:
         click.echo(f"{document.id} revoked")
+    else:
+        output.print(document)
 
 
 def _changed(settings: Settings, change: Callable[[TokenStore], Awaitable[tuple[Token, Secret]]]) -> NewTokenDocument:
@@ -153,24 +155,17 @@ async def _at_once(value: T) -> T:
     return value
 
 
-def _print_json(document: object) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode(document))
-
-
-def _print_new(document: NewTokenDocument, *, as_json: bool) -> None:
-    if as_json:
-        _print_json(document)
+def _print_new(document: NewTokenDocument, output: Output) -> None:
+    if not output.is_table:
+        output.print(document)
         return
     click.echo(document.token)
     about = document.about
     tenants = "all tenants" if about.tenants is None else ", ".join(about.tenants)
     until = "" if about.expires_at is None else f", valid until {format_instant(about.expires_at)}"
-    click.echo(
+    note(
         f"Token {about.id} of {about.name}: {about.role}, {tenants}{until}. Keep the text above: it is not "
-        "stored and cannot be shown again.",
-        err=True,
+        "stored and cannot be shown again."
     )
 
 
@@ -191,4 +186,4 @@ def _show(listed: TokenList, now: int) -> None:
         )
     print_whole(table)
     if not listed.tokens:
-        click.echo("No tokens: every request over HTTP may do everything.", err=True)
+        note("No tokens: every request over HTTP may do everything.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Any
 
 import click
 from rich.console import Console
@@ -16,8 +14,10 @@ from light_scheduler.settings import Settings
 from .durations import Duration
 from .examples import examples
 from .interruption import interruptible
-from .options import json_option, settings_options
+from .options import settings_options
+from .output import Output, output_option
 from .suggesting import SuggestingGroup
+from .verbosity import status
 
 _SETTINGS = ("app_id", "broker", "partitions", "replication_factor", "commands_topics", "max_payload_bytes")
 
@@ -29,16 +29,16 @@ def command() -> None:
 
 @command.command("create", epilog=examples("topics create", "topics create --partitions 12 --replication-factor 3"))
 @settings_options(*_SETTINGS)
-@json_option
-def create(settings: Settings, as_json: bool) -> None:
+@output_option()
+def create(settings: Settings, output: Output) -> None:
     """Create the topics that are missing. Existing topics are not changed: see `topics check`."""
     from light_scheduler.kafka.topic_admin import create_topics
     from light_scheduler.kafka.topic_plan import topic_plan
 
-    with Console(stderr=True).status(f"Creating topics on {settings.bootstrap_servers}"):
+    with status(f"Creating topics on {settings.bootstrap_servers}"):
         report = interruptible(lambda: create_topics(settings))
-    if as_json:
-        click.echo(json.dumps({"created": report.created, "existing": report.existing}))
+    if not output.is_table:
+        output.print({"created": report.created, "existing": report.existing})
         return
     table = Table("Topic", "", "Purpose")
     for spec in topic_plan(settings):
@@ -49,18 +49,17 @@ def create(settings: Settings, as_json: bool) -> None:
 
 @command.command("check", epilog=examples("topics check", "topics check --broker kafka://kafka-1:9092 --json"))
 @settings_options(*_SETTINGS)
-@json_option
-def check(settings: Settings, as_json: bool) -> None:
+@output_option()
+def check(settings: Settings, output: Output) -> None:
     """Check that the topics are as workers need them, and print what to do. Exit code 1: something is wrong."""
     from light_scheduler.kafka.topic_admin import check_topics
 
-    from .findings import findings_as_json, print_findings
+    from .findings import print_findings
 
-    with Console(stderr=True).status(f"Reading topics of {settings.bootstrap_servers}"):
+    with status(f"Reading topics of {settings.bootstrap_servers}"):
         findings = interruptible(lambda: check_topics(settings))
-    if as_json:
-        answer: dict[str, Any] = {"ok": not findings, "findings": findings_as_json(findings)}
-        click.echo(json.dumps(answer))
+    if not output.is_table:
+        output.print({"ok": not findings, "findings": findings}, rows="findings")
     elif findings:
         print_findings(Console(), findings)
     else:
@@ -80,8 +79,8 @@ def check(settings: Settings, as_json: bool) -> None:
     show_default=True,
     help="How long to wait until all schedules have moved; 0s: not at all.",
 )
-@json_option
-def grow(settings: Settings, name: str | None, wait_ms: int, as_json: bool) -> None:
+@output_option()
+def grow(settings: Settings, name: str | None, wait_ms: int, output: Output) -> None:
     """Add partitions to a commands topic (--partitions: the new total) while workers run.
 
     Schedules whose key belongs to another partition move there by themselves. Shows their progress until all have
@@ -90,11 +89,11 @@ def grow(settings: Settings, name: str | None, wait_ms: int, as_json: bool) -> N
     from .growing import grow, moved, topic_to_grow
 
     topic = topic_to_grow(settings, name)
-    with Console(stderr=True).status(f"Adding partitions to {topic}") as status:
+    with status(f"Adding partitions to {topic}") as shown:
         interruptible(lambda: grow(settings, topic, settings.partitions))
-        done = interruptible(lambda: moved(settings, topic, settings.partitions, wait_ms / 1_000, status.update))
-    if as_json:
-        click.echo(json.dumps({"topic": topic, "partitions": settings.partitions, "moved": done}))
+        done = interruptible(lambda: moved(settings, topic, settings.partitions, wait_ms / 1_000, shown.update))
+    if not output.is_table:
+        output.print({"topic": topic, "partitions": settings.partitions, "moved": done})
     elif done:
         click.echo(f"{topic} has {settings.partitions} partitions, and every schedule is where its key belongs.")
     else:

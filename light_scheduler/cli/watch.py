@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 
 import click
 
 from light_scheduler.client import SchedulerClient
-from light_scheduler.model import EventType
+from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.settings import Settings
-from light_scheduler.wire import encode_history
 
 from .answers import CONNECT_TIMEOUT_S, quiet_kafka_client
-from .event_output import event_line
+from .event_output import events_printer
 from .examples import examples
-from .options import json_option, settings_options
+from .options import settings_options
+from .output import Output, output_option
 from .suggestions import tenants
 
 
@@ -37,20 +38,20 @@ from .suggestions import tenants
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after this number of events.")
 @settings_options("app_id", "broker")
-@json_option
+@output_option(of_rows=True)
 def command(
     settings: Settings,
-    as_json: bool,
+    output: Output,
     tenant: str | None,
     id_prefix: str,
     events: tuple[str, ...],
     from_beginning: bool,
     limit: int | None,
 ) -> None:
-    """Show the events of schedules as they happen, until Ctrl-C. With --json, print one document per line."""
+    """Show the events of schedules as they happen, until Ctrl-C."""
     quiet_kafka_client()
 
-    async def follow() -> None:
+    async def follow(show: Callable[[HistoryEvent], None]) -> None:
         shown = 0
         async with SchedulerClient(
             settings.connection, app_id=settings.app_id, connect_timeout=CONNECT_TIMEOUT_S
@@ -63,12 +64,10 @@ def command(
             )
             async with aclosing(history):
                 async for event in history:
-                    click.echo(encode_history(event) if as_json else event_line(event))
+                    show(event)
                     shown += 1
                     if shown == limit:
                         return
 
-    try:
-        asyncio.run(follow())
-    except KeyboardInterrupt:
-        return
+    with events_printer(output) as show, suppress(KeyboardInterrupt):
+        asyncio.run(follow(show))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 
 from aiokafka import AIOKafkaProducer
@@ -15,6 +16,8 @@ from light_scheduler.wire import partition_for
 
 from .commands import CommandToSend
 from .receipt import Receipt
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -58,6 +61,7 @@ class BulkSender:
         """
         for partition in list(self._open):
             await self._send(partition)
+        log.debug("%d commands sent to %s", len(self._commands), self._topic)
         receipts: list[Receipt | None] = [None] * len(self._commands)
         for partition, batch in self._sent:
             assert batch.acknowledged is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -32,6 +33,8 @@ CONNECT_TIMEOUT_S = 10.0
 
 MakeCommand = Callable[[ReplyTo | None], CommandToSend]
 """Makes a command that asks for its result there, or for none."""
+
+log = logging.getLogger(__name__)
 
 
 class Channel:
@@ -74,6 +77,7 @@ class Channel:
         if self._open_producer is not None:
             return
         servers = self._options["bootstrap_servers"]
+        log.debug("connect to Kafka at %s", servers)
         try:
             with broker_errors(f"cannot connect to Kafka at {servers}"):
                 async with asyncio.timeout(self._connect_timeout):
@@ -156,6 +160,7 @@ class Channel:
         return await self._reader(topic, await self._partitions(topic), from_beginning=from_beginning)
 
     async def _reader(self, topic: str, partitions: set[int], *, from_beginning: bool = False) -> Reader:
+        log.debug("read %s, partitions %s", topic, ",".join(map(str, sorted(partitions))))
         with broker_errors(f"cannot read {topic}"):
             async with asyncio.timeout(self._connect_timeout):
                 return await Reader.open(self._options, topic, partitions, from_beginning=from_beginning)
@@ -177,6 +182,10 @@ class Channel:
                     topic, command.value, command.key, partition=command.partition, headers=command.headers
                 )
                 record = await acknowledged
+        log.debug(
+            "command for %s/%s sent to %s, partition %d, offset %d",
+            *(command.tenant, command.id, topic, record.partition, record.offset),
+        )
         return Receipt(command.tenant, command.id, record.partition, record.offset)
 
     async def _answer(self, expected: Expected, receipt: Receipt, deadline: float, timeout: float) -> Result:

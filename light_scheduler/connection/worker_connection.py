@@ -37,6 +37,12 @@ class WorkerAddress:
         except ValueError:  # of the port, or of an IPv6 address
             return False
 
+    @property
+    def shown(self) -> str:
+        """The address without a user and a password."""
+        place = urlsplit(self.url)
+        return place._replace(netloc=place.netloc.rpartition("@")[2]).geturl()
+
     def exchange(self, method: str, target: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Send a request and return status and body; `target` is the path, encoded, with its query.
 

@@ -40,6 +40,8 @@ _GRACE_S = 1.0
 _DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 _NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 
+log = logging.getLogger(__name__)
+
 # librdkafka logs each failed connection by itself; the error that is raised says it once.
 _SILENT = logging.Logger("light_scheduler.kafka.topic_admin", logging.CRITICAL + 1)
 
@@ -160,6 +162,7 @@ def admin_client(connection: Address) -> AdminClient:
 
 def partition_counts(admin: AdminClient, connection: Address, timeout: float) -> dict[str, int]:
     """Return how many partitions each topic has that this user may see. To be called without an event loop."""
+    log.debug("list the topics of Kafka at %s", connection)
     if connection_to(connection).is_secured:
         require_access(connection, timeout)  # librdkafka would try again until the time is up, whatever the reason
     try:

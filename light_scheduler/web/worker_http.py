@@ -6,6 +6,7 @@ With the standard library's client: importing aiohttp takes longer than a comman
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Thread
@@ -20,6 +21,8 @@ from light_scheduler.errors import ClientError
 T = TypeVar("T")
 
 Parameters = Mapping[str, str | Sequence[str]]
+
+log = logging.getLogger(__name__)
 
 
 class WorkerHttp:
@@ -45,11 +48,14 @@ class WorkerHttp:
         if not self._address.is_valid:
             raise ClientError(f"cannot ask the worker at {self.url}: the address must be http[s]://HOST:PORT")
         query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
+        log.debug("%s %s%s%s", method, self._address.shown, path, query)
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                return await _in_thread(lambda: self._address.exchange(method, path + query, body))
+                status, answer = await _in_thread(lambda: self._address.exchange(method, path + query, body))
         except TimeoutError:
             raise no_answer(self.url) from None
+        log.debug("answer: status %d, %d bytes", status, len(answer))
+        return status, answer
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

@@ -25,7 +25,7 @@ from support.reading import Record, read_until
 from support.waiting import eventually
 
 from light_scheduler.cli import cli
-from light_scheduler.clock import SystemClock
+from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.errors import BrokerError
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
@@ -193,7 +193,7 @@ async def test_a_relay_whose_clock_is_wrong_takes_no_more_than_its_share(
 ) -> None:
     shop = _shop(settings, driver, tmp_path, request)
     shards, relays = shop.outbox.tables.shards, shop.outbox.tables.relays
-    clocks = [SystemClock(), _Shifted(HOUR), _Shifted(-HOUR)]
+    clocks: list[Clock] = [SystemClock(), _Shifted(HOUR), _Shifted(-HOUR)]
     running = [OutboxRelay(shop.url, shop.kafka, shop.options, clock=clock) for clock in clocks]
     tasks = [asyncio.create_task(relay.run()) for relay in running]
     owned = select(func.count()).where(shards.c.relay.is_not(None)).group_by(shards.c.relay)

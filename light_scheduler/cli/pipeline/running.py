@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -17,7 +16,9 @@ from urllib.request import url2pathname
 
 import click
 
-from light_scheduler.cli.options import json_option, settings_options
+from light_scheduler.cli.options import settings_options
+from light_scheduler.cli.output import Output, output_option
+from light_scheduler.cli.verbosity import error_console, note
 from light_scheduler.errors import JobError
 from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.settings import Settings
@@ -99,16 +100,16 @@ def job_options(*settings: str) -> Callable[[F], F]:
             memory: str,
             jars: tuple[Path, ...],
             configs: tuple[tuple[str, str], ...],
-            as_json: bool,
+            output: Output,
             **kwargs: Any,
         ) -> Any:
             def run(job: Job, *, delta: bool = False) -> None:
-                _run(job, master, memory, jars, dict(configs), delta=delta, as_json=as_json)
+                _run(job, master, memory, jars, dict(configs), delta=delta, output=output)
 
             return function(*args, client=dict(client), run=run, **kwargs)
 
         command: Any = with_session
-        command = json_option(command)
+        command = output_option()(command)
         for option in reversed(_OPTIONS):
             command = option(command)
         return settings_options("app_id", "broker", *settings)(command)  # type: ignore[no-any-return]
@@ -175,7 +176,7 @@ def reason_of(error: Exception) -> str:
 
 
 def _run(
-    job: Job, master: str, memory: str, jars: tuple[Path, ...], configs: dict[str, str], *, delta: bool, as_json: bool
+    job: Job, master: str, memory: str, jars: tuple[Path, ...], configs: dict[str, str], *, delta: bool, output: Output
 ) -> None:
     if importlib.util.find_spec("pyspark") is None:
         raise JobError("Spark is not installed: pip install 'light-scheduler[spark]'")
@@ -190,7 +191,7 @@ def _run(
     options = SessionOptions(master=master, memory=memory, delta=delta, jars=jars, configs=configs)
     try:
         # spark-submit gives the standard error of Python to its own standard output.
-        console = Console(quiet=True) if as_json and is_submitted() else None
+        console = error_console() if output.is_table or not is_submitted() else Console(quiet=True)
         with stop_signals(), SparkProgress(console) as progress, ExitStack() as stack:
             with progress.phase("Starting Spark"):
                 spark = stack.enter_context(spark_session("light-scheduler", options))
@@ -199,8 +200,11 @@ def _run(
     except (PySparkException, Py4JJavaError) as error:
         raise JobError(reason_of(error)) from error
     except StopRequested:
-        click.echo("Stopped.", err=True)
+        note("Stopped.")
         sys.exit(1)
-    click.echo(json.dumps(dataclasses.asdict(summary)) if as_json else "\n".join(summary.lines()))
+    if output.is_table:
+        click.echo("\n".join(summary.lines()))
+    else:
+        output.print(dataclasses.asdict(summary))
     if summary.failed:
         sys.exit(1)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from light_scheduler.cli import cli, main
 from light_scheduler.cli.answers import report
+from light_scheduler.cli.output import Output
+from light_scheduler.contexts import OUTPUT_FORMATS
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
 from light_scheduler.wire.fields import RULES
@@ -154,27 +155,27 @@ def result(outcome: Outcome, reason: str | None = None) -> Result:
     return Result(command="schedule", tenant="default", id="a", outcome=outcome, version=1, reason=reason)
 
 
-@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("format", OUTPUT_FORMATS)
 def test_the_reason_of_a_success_is_a_warning_beside_the_answer(
-    as_json: bool, capsys: pytest.CaptureFixture[str]
+    format: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report(result(Outcome.SCHEDULED, "topic t does not exist"), as_json=as_json)
+    report(result(Outcome.SCHEDULED, "topic t does not exist"), Output(format))
     output, errors = capsys.readouterr()
     assert errors == "warning: topic t does not exist\n"
-    if as_json:
-        assert json.loads(output)["reason"] == "topic t does not exist"
-    else:
+    if format == "table":
         assert output == "scheduled default/a version 1\n"
+    else:  # JSON is YAML
+        assert yaml.safe_load(output)["reason"] == "topic t does not exist"
 
 
 def test_the_reason_of_a_failure_is_part_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="1"):
-        report(result(Outcome.REJECTED, "no"), as_json=False)
+        report(result(Outcome.REJECTED, "no"), Output("table"))
     assert capsys.readouterr() == ("rejected default/a version 1 (no)\n", "")
 
 
 def test_a_success_without_a_reason_warns_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    report(result(Outcome.SCHEDULED), as_json=False)
+    report(result(Outcome.SCHEDULED), Output("table"))
     assert capsys.readouterr().err == ""
 
 

@@ -1,0 +1,31 @@
+"""Data as YAML that readers of version 1.1 and of 1.2 take for the same."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+_PLAIN = re.compile(r"[A-Za-z_/][^\n]*")
+_BOOLEANS = frozenset({"y", "n", "Y", "N"})
+_ANY_WIDTH = 2**31 - 1
+_Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(_Base):  # type: ignore[misc]
+    """Quotes what could be a number: 1e3 is one in version 1.2 only."""
+
+
+def _text(dumper: Any, text: str) -> Any:
+    is_plain = _PLAIN.fullmatch(text) is not None and text not in _BOOLEANS
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_plain else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+def yaml_text(document: object) -> str:
+    """Return a document of what JSON has, without the end of its last line."""
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ANY_WIDTH)
+    return text.removesuffix("\n").removesuffix("\n...")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import uuid
@@ -10,12 +11,32 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 STATE_SUFFIX = ".state.json"
 
 
+class Position(msgspec.Struct, frozen=True):
+    """After the first `lines` lines of a file: they have `size` bytes, with this SHA-256."""
+
+    lines: int
+    size: int
+    sha256: str
+
+
+class WrittenFile(msgspec.Struct, frozen=True):
+    """A file, as long as it was at some moment (bytes)."""
+
+    path: str
+    size: int
+
+
 class LoadState(msgspec.Struct, frozen=True, kw_only=True):
-    """What has been answered: the first `lines` lines, whose bytes have this SHA-256. `name` is the load's own."""
+    """What is done: the first `lines` lines, whose bytes have this SHA-256. `name` is the load's own.
+
+    With `in_flight`, rows after these may have been sent: Kafka has a mark that says which. `refused_file` is the file
+    of refused rows as it was before them.
+    """
 
     name: str
     lines: int = 0
@@ -23,23 +44,32 @@ class LoadState(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str = ""
     sent: int = 0
     refused: int = 0
+    refused_file: WrittenFile | None = None
+    in_flight: bool = False
 
 
 class FileChangedError(Exception):
     """The lines that were loaded before are others now."""
 
 
+class FileInUseError(Exception):
+    """Another process loads the file."""
+
+
 class LoadedLines:
     """The lines of a file that have not been loaded, one by one. `number` is that of the last one that was read.
 
-    A context manager. Raises OSError, ValueError for a state file that is none, UnicodeDecodeError, FileChangedError.
+    A context manager, which one process at a time can enter. Raises OSError, ValueError for a state file that is none,
+    UnicodeDecodeError, FileChangedError, FileInUseError.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._state_path = path.with_name(path.name + STATE_SUFFIX)
         self._hash = hashlib.sha256()
-        self.state = self._stored()
+        self.state = LoadState(name="")
+        self.end: int | None = None
+        """The line that is the last to be read; None: that of the file."""
         self.size = path.stat().st_size
         """Of the whole file, bytes."""
         self.number = self.position = 0
@@ -49,6 +79,8 @@ class LoadedLines:
     def __enter__(self) -> Self:
         self._file = self._path.open("rb")
         try:
+            self._lock()
+            self.state = self._stored()
             with self._path.open("rb") as file:
                 self.first = file.readline().decode("utf-8-sig")
             while self.number < self.state.lines and (line := self._file.readline()):
@@ -71,25 +103,27 @@ class LoadedLines:
         return self.state.name
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._file:
+        while self.number != self.end and (line := self._file.readline()):
             self._count(line)
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
-    def mark(self) -> tuple[int, int, str]:
-        """Return where the lines are: number, position, SHA-256."""
-        return self.number, self.position, self._hash.hexdigest()
+    def here(self) -> Position:
+        """Return where the lines are."""
+        return Position(self.number, self.position, self._hash.hexdigest())
 
-    def store(self, mark: tuple[int, int, str], *, sent: int, refused: int) -> None:
-        """Note that all is answered up to a mark, with so many more rows sent and refused."""
-        lines, size, digest = mark
-        before = self.state
-        self.state = LoadState(
-            name=before.name,
-            lines=lines,
-            size=size,
-            sha256=digest,
-            sent=before.sent + sent,
-            refused=before.refused + refused,
+    def begin(self, refused_file: WrittenFile) -> None:
+        """Note that rows after those that are done are about to be sent."""
+        self.state = replace(self.state, in_flight=True, refused_file=refused_file)
+        self.keep()
+
+    def store(self, done: Position, *, sent: int, refused: int) -> None:
+        """Note that all is done up to a position, with so many more rows sent and refused."""
+        self.state = replace(
+            self.state,
+            **msgspec.structs.asdict(done),
+            sent=self.state.sent + sent,
+            refused=self.state.refused + refused,
+            in_flight=False,
         )
         self.keep()
 
@@ -101,6 +135,12 @@ class LoadedLines:
             file.flush()
             os.fsync(file.fileno())
         new.replace(self._state_path)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileInUseError from None
 
     def _stored(self) -> LoadState:
         try:

@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 
-from light_scheduler.client.channel import Channel, MakeCommand
-from light_scheduler.client.receipt import Unanswered
+from light_scheduler.client.channel import MakeCommand
+from light_scheduler.clock import SystemClock
+from light_scheduler.connection.diagnosis import fault_of
 from light_scheduler.errors import ClientError
 from light_scheduler.model import Outcome
 from light_scheduler.phases import PhaseBar
 from light_scheduler.web.command_channel import largest_record
 
-from .answers import CONNECT_TIMEOUT_S, Sender, native_topic, quiet_kafka_client
+from .answers import Sender, native_topic, quiet_kafka_client
 from .command_rows import Format, Row, field_name, rows_of
-from .loading import STATE_SUFFIX, FileChangedError, LoadedLines
-from .verbosity import error_console
-
-CHUNK = 500
-CHUNK_CHARACTERS = 8 << 20
-"""Rows that are sent, and answered, before the next ones are read."""
+from .load_answers import From, LoadAnswers
+from .load_transactions import FileMark, LoadTransactions
+from .loading import STATE_SUFFIX, FileChangedError, FileInUseError, LoadedLines, Position
+from .row_chunks import RefusedRow, RefusedRows, checked, chunks
+from .verbosity import error_console, note
 
 REFUSED_SUFFIX = ".refused.jsonl"
 
 _REFUSALS = (Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND)
-
-
-class _Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that was refused, in the file of those."""
-
-    line: int
-    field: str | None
-    reason: str
-    row: str
 
 
 def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) -> None:
@@ -51,8 +40,10 @@ def load(sender: Sender, path: Path, format: Format, refused_path: Path | None) 
     try:
         with LoadedLines(path) as lines:
             lines.keep()
-            asyncio.run(_Load(sender, lines, format, refused_path).run())
+            asyncio.run(_send_all(sender, lines, format, refused_path))
             _report(sender, lines, refused_path)
+    except FileInUseError:
+        raise click.UsageError(f"{path} is being sent by another process: wait until that ends") from None
     except FileChangedError:
         raise click.UsageError(
             f"{path} has changed since its first rows were sent. Delete {path}{STATE_SUFFIX} to send all of it"
@@ -73,84 +64,125 @@ def _report(sender: Sender, lines: LoadedLines, refused_path: Path) -> None:
         click.echo(f"{state.sent} sent{refused}")
 
 
+async def _send_all(sender: Sender, lines: LoadedLines, format: Format, refused_path: Path) -> None:
+    await _Load(sender, lines, format, refused_path).run()  # whose clients are made in a loop
+
+
 class _Load:
+    """Sends chunk after chunk. The steps, with what a crash after each of them leaves behind:
+
+    0. Take over. Abort what an earlier process left open, and read the mark: rows up to it are in Kafka.
+    1. Note in the state file that rows are in flight.       Not sent: the next process sends them.
+    2. Send rows and mark as one transaction, and commit it. Sent or not: the mark tells.
+    3. Read the answers.                                     Sent: the next process reads them again.
+    4. Append the refused rows to their file.                Sent: the next process takes them back.
+    5. Note in the state file that these rows are done.      Done.
+    """
+
     def __init__(self, sender: Sender, lines: LoadedLines, format: Format, refused_path: Path) -> None:
         self._sender = sender
         self._lines = lines
         self._format = format
-        self._refused_path = refused_path
+        self._refused = RefusedRows(refused_path)
+        settings = sender.settings
+        self._largest = largest_record(settings)
+        self._kafka = LoadTransactions(settings, native_topic(settings), lines.name, SystemClock())
+        self._answers: LoadAnswers | None = None
 
     async def run(self) -> None:
-        """Send chunk after chunk, and note each that was answered."""
-        settings = self._sender.settings
-        rows = rows_of(self._lines, self._format, self._sender.tenant)
-        async with Channel(
-            settings.connection.aiokafka(),
-            commands_topic=native_topic(settings),
-            results_topic=settings.topics.results,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            max_request_bytes=largest_record(settings),
-        ) as channel:
+        """Send what is not sent yet. Raises BrokerError, ClientError, FileChangedError."""
+        if (fault := await fault_of(self._sender.settings.connection.aiokafka())) is not None:
+            raise fault
+        try:
+            mark = await self._kafka.take_over()  # 0.
+            if self._lines.state.in_flight:
+                self._refused.take_back(self._lines.state.refused_file)
             with PhaseBar(console=error_console()) as bar:
                 bar.begin("bytes sent", self._lines.size)
                 bar.done(self._lines.position)
-                while chunk := _chunk(rows):
-                    mark = self._lines.mark()
-                    right, refused = _checked(chunk, largest_record(settings))
-                    refused += await self._answered(channel, right)
-                    self._keep_refused(refused)
-                    self._lines.store(mark, sent=len(chunk) - len(refused), refused=len(refused))
+                await self._go_on(mark)
+                for chunk in chunks(rows_of(self._lines, self._format, self._sender.tenant)):
+                    await self._send(chunk)
                     bar.done(self._lines.position)
-                self._lines.store(self._lines.mark(), sent=0, refused=0)
+            self._lines.store(self._lines.here(), sent=0, refused=0)
+        finally:
+            if self._answers is not None:
+                await self._answers.close()
+            await self._kafka.close()
 
-    async def _answered(self, channel: Channel, right: list[tuple[Row, MakeCommand]]) -> list[_Refused]:
-        """Send rows; return those that the scheduler refused."""
-        makers = [make for _, make in right]
-        if not self._sender.waits:
-            await channel.send_many((make(None) for make in makers), self._sender.timeout_s)
-            return []
-        results: list[Any] = await channel.ask_many(makers, self._sender.timeout_s)
-        if (late := next((each for each in results if isinstance(each, Unanswered)), None)) is not None:
+    async def _go_on(self, mark: FileMark | None) -> None:
+        """Settle what an earlier process has sent and not settled."""
+        state = self._lines.state
+        if mark is None:
+            if state.in_flight:
+                raise ClientError(in_doubt(state.lines))
+            # The first mark, or a young one: who starts again after a crash has to find one.
+            await self._kafka.send([], FileMark(self._lines.here(), None))
+        if state.lines:
+            note(f"continues after line {state.lines}: {state.sent} sent, {state.refused} refused before")
+        if mark is None or mark.sent.lines <= state.lines:
+            return
+        self._lines.end = mark.sent.lines
+        rows = list(rows_of(self._lines, self._format, self._sender.tenant))
+        if self._lines.here() != mark.sent:
+            raise FileChangedError
+        self._lines.end = None
+        note(f"{len(rows)} rows, up to line {mark.sent.lines}, are in Kafka already: they are not sent again")
+        right, refused = checked(rows, self._largest)
+        if mark.answers is not None and self._sender.waits:
+            await self._open_answers(mark.answers)
+            refused += await self._answered(right)
+        self._settle(mark.sent, rows, refused)
+
+    async def _send(self, chunk: list[Row]) -> None:
+        here = self._lines.here()
+        right, refused = checked(chunk, self._largest)
+        answers: LoadAnswers | None = None
+        if self._sender.waits:
+            answers = self._answers or await self._open_answers()
+        self._lines.begin(self._refused.now())  # 1.
+        commands = [make(None if answers is None else answers.reply_to(row.line)) for row, make in right]
+        await self._kafka.send(commands, FileMark(here, None if answers is None else await answers.position()))  # 2.
+        if answers is not None:
+            refused += await self._answered(right)  # 3.
+        self._settle(here, chunk, refused)
+
+    def _settle(self, here: Position, rows: list[Row], refused: list[RefusedRow]) -> None:
+        self._refused.append(refused)  # 4.
+        sent = len(rows) - len(refused)
+        self._lines.store(here, sent=sent, refused=len(refused))  # 5.
+
+    async def _open_answers(self, begin: From | None = None) -> LoadAnswers:
+        topic, options = self._sender.settings.topics.results, self._sender.settings.connection.aiokafka()
+        if begin is None:
+            begin = From(secrets.randbelow(await self._kafka.partitions_of(topic)), None)
+        self._answers = await LoadAnswers.open(options, topic, begin, self._lines.name)
+        return self._answers
+
+    async def _answered(self, right: list[tuple[Row, MakeCommand]]) -> list[RefusedRow]:
+        """Wait for the answers about rows; return those that the scheduler refused."""
+        assert self._answers is not None, "opened before the rows were sent"
+        results = await self._answers.wait([row.line for row, _ in right], self._sender.timeout_s)
+        if (late := next((row for row, _ in right if row.line not in results), None)) is not None:
             raise ClientError(
-                f"no answer about {late.tenant}/{late.id} within {self._sender.timeout_s:g} s. Start a worker, then "
-                "run this again: it goes on with these rows. With --no-wait, no answers are waited for"
+                f"no answer about line {late.line} within {self._sender.timeout_s:g} s. Start a worker, then run this "
+                "again: it waits for the answers, and sends no row twice. With --no-wait, no answers are waited for"
             )
+        answers = ((row, results[row.line]) for row, _ in right)
         return [
-            _Refused(
+            RefusedRow(
                 line=row.line, field=field_name(result.field, self._format), reason=result.reason or result.outcome,
                 row=row.text,
             )
-            for (row, _), result in zip(right, results, strict=True)
+            for row, result in answers
             if result.outcome in _REFUSALS
         ]  # fmt: skip
 
-    def _keep_refused(self, refused: list[_Refused]) -> None:
-        if refused:
-            with self._refused_path.open("ab") as file:
-                file.writelines(msgspec.json.encode(each) + b"\n" for each in refused)
 
-
-def _chunk(rows: Iterator[Row]) -> list[Row]:
-    chunk: list[Row] = []
-    size = 0
-    for row in rows:
-        chunk.append(row)
-        size += len(row.text)
-        if len(chunk) == CHUNK or size >= CHUNK_CHARACTERS:
-            break
-    return chunk
-
-
-def _checked(chunk: list[Row], largest: int) -> tuple[list[tuple[Row, MakeCommand]], list[_Refused]]:
-    """Return the rows that can be sent, and those that cannot: one that the topic refuses would stop all others."""
-    right: list[tuple[Row, MakeCommand]] = []
-    refused: list[_Refused] = []
-    for row in chunk:
-        field, reason = row.field, row.reason
-        if row.make is not None and len(row.make(None).value or b"") > largest:
-            field, reason = "payload", f"is larger than {largest} bytes"
-        if row.make is None or reason is not None:
-            refused.append(_Refused(line=row.line, field=field, reason=reason or "", row=row.text))
-        else:
-            right.append((row, row.make))
-    return right, refused
+def in_doubt(line: int) -> str:
+    """Return the error of rows that nobody knows of any more whether they were sent."""
+    return (
+        f"rows after line {line} may have been sent or not: Kafka has no position of this load "
+        "(offsets.retention.minutes passed, or it is another cluster). See whether the commands topic has them. To "
+        'send them, set "in_flight" to false in the state file'
+    )

@@ -8,11 +8,11 @@ from uuid import uuid4
 import msgspec
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from light_scheduler.client.marks import Mark
 from light_scheduler.model import Headers
 
 from .database_time import DatabaseTime
 from .errors import DatabaseBehind, OutboxInDoubt, ShardLost
-from .marks import Mark
 from .tables import SHARDS, OutboxTables
 
 MOST_ROWS = 500

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from light_scheduler.client.marks import Mark, offsets_of, read_mark
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Connection
 from light_scheduler.errors import BrokerError
@@ -31,7 +32,6 @@ from light_scheduler.wire import partition_for
 
 from .database import Database
 from .ledger import MOST_ROWS, Batch, Ledger
-from .marks import Mark, offsets_of, read_mark
 
 TRANSACTION_TIMEOUT_MS = 10_000
 MARK_LASTS_MS = 3_600_000

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from support.application import Application
 from support.waiting import eventually
 
-from light_scheduler.cli import cli, schedule_file
+from light_scheduler.cli import cli, row_chunks
 from light_scheduler.client import FROM_CONTENT, Cron, FixedDelay, parse_firing
 from light_scheduler.client.errors import CommandRefused
 from light_scheduler.clock import SystemClock
@@ -270,7 +270,7 @@ async def test_a_firing_that_its_target_refused_is_redriven_once_the_target_is_t
 async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes_on(
     served: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedule_file, "CHUNK", 2)
+    monkeypatch.setattr(row_chunks, "CHUNK", 2)
     kafka = ("--app-id", served.settings.app_id, "--broker", served.settings.broker, "--json")
     target = {"target": {"topic": served.target}}
     rows: list[Any] = [{"id": f"f-{number}", "trigger": {"at": YEAR_2100}, **target} for number in range(5)]
@@ -286,6 +286,7 @@ async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes
         arguments = ("schedule", "--from-file", str(path), *kafka, *more)
         result = await asyncio.to_thread(CliRunner().invoke, cli, arguments)
         assert result.exit_code == code, result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return json.loads(result.stdout) if code < 2 else result.stderr
 
     def refused(name: str) -> list[Any]:

@@ -1,7 +1,7 @@
-"""The last batch of a shard that Kafka has: a mark that commits with the records of the batch, or not at all.
+"""A mark: how far a series of batches got, committed in one transaction of Kafka with the records of the last one.
 
 A mark is the committed offset, and its metadata, of a consumer group that has no members, for partition 0 of the
-commands topic: the number of the batch, and the identity of the shard in its database. The broker forgets it
+commands topic. Who is killed and starts again reads there which of its batches Kafka has. The broker forgets it
 `offsets.retention.minutes` (a week by default) after it last moved.
 """
 
@@ -15,8 +15,9 @@ from aiokafka.structs import OffsetAndMetadata
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
-from light_scheduler.client.librdkafka_errors import failure
 from light_scheduler.connection import Connection
+
+from .librdkafka_errors import failure
 
 TIMEOUT_S = 15.0
 _PAUSE_S = 0.1
@@ -30,7 +31,7 @@ _UNSETTLED = (
 
 
 class Mark(NamedTuple):
-    """A batch of a shard."""
+    """A batch: its number, which grows, and what identifies the series that it is one of."""
 
     batch: int
     identity: str

@@ -74,7 +74,9 @@ class Rows:
     def __enter__(self) -> Rows:
         return self
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(self, failure: object, *_: object) -> None:
+        if self._count == 0 and failure is not None:
+            return  # nobody shall take a failure for an empty list
         if self._format == "json":
             click.echo("]" if self._count else "[]")
         elif self._format == "yaml" and not self._count:

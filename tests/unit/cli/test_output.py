@@ -79,6 +79,26 @@ def test_a_row_is_printed_before_the_next_is_known(capsys: pytest.CaptureFixture
             assert "first" in printed(capsys)
 
 
+@pytest.mark.parametrize("format", ["json", "jsonl", "yaml"])
+@pytest.mark.parametrize(("rows", "expected"), [([], None), (ROWS, ROWS)], ids=["none", "some"])
+def test_a_failure_is_no_empty_list_and_keeps_what_was_printed(
+    format: str, rows: list[Any], expected: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        with Output(format).rows() as printer:
+            for row in rows:
+                printer.print(row)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    text = printed(capsys)
+    if format == "jsonl":
+        assert ([json.loads(line) for line in text.splitlines()] or None) == expected
+    else:
+        assert yaml.safe_load(text) == expected
+
+
 @given(_JSON)
 def test_yaml_says_what_json_says(document: Any) -> None:
     assert yaml.safe_load(yaml_text(document)) == document

@@ -33,6 +33,7 @@ from light_scheduler.wire.spans import LONGEST_DURATION
 
 from .avro import AvroForm
 from .compatible import CompatibleDialect
+from .light4j_bytes import TaskBytes, task_bytes, with_start
 from .reading import Given, cancel, topic_named
 
 RECORD_KEY = "record key"
@@ -47,8 +48,10 @@ KEY_SCHEMA: dict[str, Any] = {
     "name": "TaskDefinitionKey",
     "fields": [{"name": "host", "type": "string"}, {"name": "name", "type": "string"}],
 }
-_ACTION = {"type": "enum", "name": "DefinitionAction", "symbols": ["INSERT", "UPDATE", "DELETE"]}
-_UNIT = {"type": "enum", "name": "TimeUnit", "symbols": list(UNITS)}
+_ACTIONS = ["INSERT", "UPDATE", "DELETE"]
+_UNIT_NAMES = list(UNITS)
+_ACTION = {"type": "enum", "name": "DefinitionAction", "symbols": _ACTIONS}
+_UNIT = {"type": "enum", "name": "TimeUnit", "symbols": _UNIT_NAMES}
 _FREQUENCY = {
     "type": "record",
     "name": "TaskFrequency",
@@ -135,8 +138,13 @@ class Light4jDialect(CompatibleDialect):
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         payload, headers = super().delivered(entry, fired_at, source_topic)
-        if payload is not None:
-            due = entry.progress.due
+        if payload is None:
+            return payload, headers
+        due = entry.progress.due
+        task = task_bytes(payload)
+        if task is not None and task.unit < len(_UNIT_NAMES) and task.action < len(_ACTIONS) and due >= 0:
+            payload = with_start(payload, task, _end_of_unit(_frequency_of(task), due))
+        else:
             payload = self._values.with_field(payload, "start", lambda task: _end_of_unit(task.get("frequency"), due))
         return payload, headers
 
@@ -170,6 +178,10 @@ def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:
     if not 0 < len(whose) <= _SHORT or len(id) > _SHORT:
         return False
     return key == b"%c%b%c%b" % (2 * len(whose), whose, 2 * len(id), id)
+
+
+def _frequency_of(task: TaskBytes) -> dict[str, Any]:
+    return {"timeUnit": _UNIT_NAMES[task.unit], "time": task.time}
 
 
 def _frequency(given: Any) -> _Frequency:

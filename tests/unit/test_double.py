@@ -9,8 +9,10 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
+from croniter import croniter
 
 from light_scheduler.client import CommandRefused
 from light_scheduler.errors import BrokerError, InvalidCommand
@@ -43,11 +45,24 @@ async def test_a_message_is_delivered_at_its_time_and_not_before(scheduler: InMe
 
 
 async def test_a_decade_of_cron_takes_less_than_a_second(scheduler: InMemoryScheduler) -> None:
+    """A second of a processor that does nothing else: such a one names the times with croniter in 0.18 s.
+
+    The two are measured by turns, so whatever else it does makes both slower.
+    """
     await scheduler.schedule("daily", topic="reports", cron="0 9 * * 1-5", timezone="Europe/Prague")
-    begun = time.process_time()
-    await scheduler.advance(DECADE)
-    assert len(scheduler.delivered) == 2_609
-    assert time.process_time() - begun < 1
+    times = croniter("0 9 * * 1-5", START.astimezone(ZoneInfo("Europe/Prague")))
+    delivered, ours, naming = 0, 0.0, 0.0
+    for _ in range(10):
+        began = time.process_time()
+        await scheduler.advance(DECADE / 10)
+        came, delivered = delivered, len(scheduler.delivered)
+        between = time.process_time()
+        for _ in range(came, delivered):
+            times.get_next(datetime)
+        naming += time.process_time() - between
+        ours += between - began
+    assert delivered == 2_609
+    assert ours / naming < 1 / 0.18
 
 
 async def test_every_message_of_a_series_has_its_own_time(scheduler: InMemoryScheduler) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from light_scheduler.engine import FairQueue
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import NEVER, BulkPart, BulkTotal, Entry
+from light_scheduler.model.lending import Lending
 from light_scheduler.model.place import Place
 from light_scheduler.wire.delayed_state import (
     DELAYED_KIND,
@@ -24,6 +25,7 @@ from light_scheduler.wire.delayed_state import (
     decode_queue,
     tenant_of,
 )
+from light_scheduler.wire.lending_state import ROOM_KIND, decode_room, room_of
 from light_scheduler.wire.state import (
     BULK_PART_KIND,
     BULK_TOTAL_KIND,
@@ -58,6 +60,7 @@ _OTHERS: dict[bytes, Callable[[bytes], object]] = {
     LENT_KIND: decode_lent,
     QUEUE_KIND: decode_queue,
     DELAYED_KIND: decode_delayed,
+    ROOM_KIND: decode_room,
 }
 """How records are read that are neither schedules nor the position."""
 
@@ -187,6 +190,12 @@ class Overlay:
         """Return the queues of delayed commands before this cycle, by tenant."""
         stored = self._table.store.scan(layout.OTHERS + QUEUE_KIND, layout.OTHERS + DELAYED_KIND)
         return {tenant_of(key[len(layout.OTHERS) :]): decode_queue(value) for key, value in stored}
+
+    def rooms(self) -> dict[str, Lending]:
+        """Return what had been lent and borrowed of tenants' room before this cycle, by tenant."""
+        end = bytes([ROOM_KIND[0] + 1])
+        stored = self._table.store.scan(layout.OTHERS + ROOM_KIND, layout.OTHERS + end)
+        return {room_of(key[len(layout.OTHERS) :]): decode_room(value) for key, value in stored}
 
     @property
     def any_lent(self) -> bool:

@@ -21,6 +21,8 @@ from light_scheduler.model import (
     ScheduleCommand,
 )
 from light_scheduler.model.adoption import Adoption, Emptied
+from light_scheduler.model.lending import RoomAsk, RoomGrant
+from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.relay import Count, Origin, as_sent, mark_of
@@ -33,6 +35,7 @@ from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
 from .delayed_commands import Delaying
 from .forwarding import Forwarding
+from .lending import RoomLending
 from .moving import Moving
 from .plain_commands import PlainCommands
 from .quotas import Quotas
@@ -60,6 +63,7 @@ class Commands:
         moving: Moving,
         delaying: Delaying,
         quotas: Quotas,
+        lending: RoomLending,
         condemned: Condemned,
     ) -> None:
         context = transaction.context
@@ -70,6 +74,7 @@ class Commands:
         self._moving = moving
         self._delaying = delaying
         self._quotas = quotas
+        self._lending = lending
         self._condemned = condemned
         self._dialect = context.dialect
         self._limits = context.limits
@@ -117,8 +122,10 @@ class Commands:
 
         def serve(tenant: str, most: float) -> float:
             done = 0
-            while done < most and delaying.taken_bytes <= max_bytes and (record := delaying.next(tenant)) is not None:
+            while done < most and delaying.taken_bytes <= max_bytes and (record := delaying.first(tenant)) is not None:
                 works.append(self._take_waiting(record))
+                if not delaying.drop_first(tenant):
+                    break
                 done += 1
             return done
 
@@ -151,6 +158,9 @@ class Commands:
             if isinstance(mark, Emptied):
                 self._moving.note_emptied(record, mark)
                 return
+            if isinstance(mark, RoomAsk | RoomGrant):
+                self._lend(record, mark)
+                return
             if mark is not None:
                 self._forwarding.require_passed_on(record, mark)
                 origin, record = mark, as_sent(record, mark)
@@ -169,7 +179,7 @@ class Commands:
             if isinstance(command, BulkCommand) and command.selection is not None:
                 self._begin(record, command, origin)
             else:
-                self._carry_out(record, command, origin)
+                self._carry_out(record, command, origin, None if has_waited else read)
         except InvalidCommand as error:
             if origin is not None and origin.asks:  # who asks rejects it
                 self._moving.send_back(record, origin)
@@ -188,10 +198,12 @@ class Commands:
         """Delay a command if it has to wait; tell whether it was. Others may go on first. Raises InvalidCommand."""
         delaying = self._delaying
         while delaying.taken < self._most_delayed and delaying.taken_bytes <= self._most_delayed_bytes:
-            if (waiting := delaying.next_before(command)) is None:
+            if (waiting := delaying.first_before(command)) is None:
                 break
             with self._history.asked_for_by(None):
                 self._take_waiting(waiting)
+            if not delaying.drop_first(command.tenant):
+                break
         try:
             return delaying.takes(read, command, origin)
         except InvalidCommand:
@@ -220,7 +232,24 @@ class Commands:
                 self._quotas.take(command, tenant)
         self._bulk.begin(record, command, origin)
 
-    def _carry_out(self, record: CommandRecord, command: Command, origin: Origin | None) -> None:
+    def _lend(self, record: CommandRecord, mark: RoomAsk | RoomGrant) -> None:
+        if isinstance(mark, RoomAsk):
+            self._lending.answer(record, mark, self._delaying.waiting_of(mark.tenant))
+        else:
+            self._lending.take(record, mark)
+
+    def _waits_for_room(self, tenant: Tenant, command: Command, origin: Origin | None) -> bool:
+        """Tell whether a command for a new schedule waits until others have answered whether they have room."""
+        if self._lending.has_room(tenant) or (origin is not None and (origin.partitions or origin.asks)):
+            return False  # of a command that moves along with schedules, others wait for what becomes of it
+        if self._quotas.is_over(tenant, command.recorded_at):
+            return False
+        return self._lending.waits(tenant, self._delaying.waiting_of(tenant.name))
+
+    def _carry_out(
+        self, record: CommandRecord, command: Command, origin: Origin | None, read: CommandRecord | None
+    ) -> None:
+        """Carry a command out, or keep it as it was `read`, if it has to wait for room and does not wait already."""
         name = identity(command.tenant, command.id)
         current: Entry | None = self._overlay.get(name)
         if current is not None and self._bulk.any_at_work:
@@ -235,11 +264,19 @@ class Commands:
                 return
         elif current is None and origin is None and self._pass_on(record, command):
             return
+        limited = None
         if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
+            if current is None and decision.entry is not None and tenant.rules.max_pending is not None:
+                limited = tenant
+                if self._waits_for_room(tenant, command, origin):
+                    self._delaying.wait_for_room(read, tenant.name)
+                    return
             self._quotas.take(command, tenant)
-            if current is None and decision.entry is not None:
-                self._quotas.check_room(tenant)
+            if limited is not None:
+                self._quotas.check_room(limited)
         settle(self._transaction, name, current, decision)
+        if limited is not None:
+            self._lending.ask_ahead(limited)
         self._transaction.outcomes[decision.outcome] += 1
         if origin is not None:
             self._moving.tell_who_asked(record, command, origin)

@@ -25,6 +25,7 @@ from .context import LaneContext, OriginKey, Refusals, origin_key
 from .delayed_commands import Delaying
 from .firings import Firings
 from .forwarding import Forwarding
+from .lending import RoomLending
 from .moving import Moving
 from .outages import Holding
 from .quotas import Quotas
@@ -50,11 +51,20 @@ class Cycle:
         self._answers = Answers(transaction)
         forwarding = Forwarding(transaction)
         self._bulk = BulkCommands(transaction, forwarding, self._answers)
-        quotas = Quotas(transaction)
-        self.delaying = delaying = Delaying(transaction, quotas, can_read)
+        self.lending = lending = RoomLending(transaction)
+        quotas = Quotas(transaction, lending)
+        self.delaying = delaying = Delaying(transaction, quotas, lending, can_read)
         self.moving = Moving(transaction, forwarding, self._bulk, delaying)
         self._commands = Commands(
-            transaction, forwarding, self._answers, self._bulk, self.moving, delaying, quotas, self._condemned
+            transaction,
+            forwarding,
+            self._answers,
+            self._bulk,
+            self.moving,
+            delaying,
+            quotas,
+            lending,
+            self._condemned,
         )
         self.tried: set[OriginKey] = set()
         """What was to be delivered, if `fire_due` was asked to trace it."""

@@ -1,9 +1,10 @@
-"""Delaying commands over a rate of their tenant, if its rules say so.
+"""Delaying commands over a rate of their tenant, if its rules say so, and those that wait for room.
 
-    1. A command over the rate is kept in the lane's state, behind those of its tenant that wait there already, in the
-       transaction that reads it. So is every command of the tenant while any waits: none overtakes another.
-    2. A cycle first carries out what waits, as far as rates allow, in order and as if it were read just then; the
-       command leaves the queue in the same transaction.
+    1. A command over the rate, or one whose tenant may get room from other partitions, is kept in the lane's state,
+       behind those of its tenant that wait there already, in the transaction that reads it. So is every command of the
+       tenant while any waits: none overtakes another.
+    2. A cycle first carries out what waits, as far as rates and room allow, in order and as if it were read just then;
+       the command leaves the queue in the same transaction.
     3. While a lane reads a backlog, rates count by when commands were recorded. So what waits goes on when a command is
        read that was recorded when there was room again, and just before it.
 
@@ -29,6 +30,7 @@ from light_scheduler.wire.delayed_state import (
 )
 from light_scheduler.wire.relay import Origin
 
+from .lending import RoomLending
 from .quotas import Quotas
 from .readable import CanRead, all_can_be_read
 from .transaction import Transaction
@@ -44,14 +46,22 @@ class Delaying:
     One that cannot be read waits on: the worker that has delayed it knew the schemas that it needs.
     """
 
-    def __init__(self, transaction: Transaction, quotas: Quotas, can_read: CanRead = all_can_be_read) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        quotas: Quotas,
+        lending: RoomLending,
+        can_read: CanRead = all_can_be_read,
+    ) -> None:
         self._transaction = transaction
         self._overlay = transaction.overlay
         self._quotas = quotas
+        self._lending = lending
         self._can_read = can_read
+        self._held: set[str] = set()
         self._queues = self._overlay.delayed()
         self.goes_on_at: int | None = None
-        """When (UTC epoch ms) the first of the tenants goes on that were asked for and are over their rate."""
+        """When (UTC epoch ms) the first of the tenants goes on that were asked for and have to wait."""
         self.taken = self.taken_bytes = 0
         """How many were taken out of their queues, and what they took there."""
 
@@ -64,6 +74,11 @@ class Delaying:
     def waiting(self) -> int:
         """How many commands wait."""
         return sum(queue.waiting for queue in self._queues.values())
+
+    def waiting_of(self, name: str) -> int:
+        """Return how many commands of a tenant wait."""
+        queue = self._queues.get(name)
+        return 0 if queue is None else queue.waiting
 
     def takes(self, record: CommandRecord, command: Command | BulkCommand, origin: Origin | None) -> bool:
         """1. Keep a command as it was read, if it has to wait; tell whether it was. Raises InvalidCommand."""
@@ -79,41 +94,73 @@ class Delaying:
         self._add(record, command.tenant, is_bounded=not is_of_lanes)
         return True
 
-    def next(self, name: str) -> DelayedCommand | None:
-        """2. Take the first command of a tenant out of its queue; None: none waits, or it has to wait on."""
-        if name not in self._queues:
-            return None
-        at = self._quotas.goes_on_at(self._transaction.tenants.get(name))
-        if at is not None:
-            self.goes_on_at = at if self.goes_on_at is None else min(at, self.goes_on_at)
-            return None
-        return self._take_out(name)
+    def wait_for_room(self, record: CommandRecord | None, name: str) -> None:
+        """1. Keep a command as it was read, since it has to wait for room; None: the first of the queue waits on.
 
-    def next_before(self, command: Command | BulkCommand) -> DelayedCommand | None:
-        """3. Take the first command out of the queue of a command's tenant, if there was room when that was recorded.
+        Raises InvalidCommand.
+        """
+        if record is None:
+            self._held.add(name)
+        else:
+            self._add(record, name, is_bounded=True)
+
+    def first(self, name: str) -> DelayedCommand | None:
+        """2. Return the first command of a tenant's queue; None: none waits, or it has to wait on."""
+        if name not in self._queues or self._waits_on(name):
+            return None
+        return self._first(name)
+
+    def first_before(self, command: Command | BulkCommand) -> DelayedCommand | None:
+        """3. Return the first command of the queue of a command's tenant, if there was room when that was recorded.
 
         None: none waits, or it has to wait on.
         """
-        if command.tenant not in self._queues:
+        name = command.tenant
+        if name not in self._queues:
             return None
-        tenant = self._transaction.tenants.get(command.tenant)
+        tenant = self._transaction.tenants.get(name)
         if tenant is None:
-            return self._take_out(command.tenant)
-        has_to_wait = tenant.rules.over_rate is not OverRate.DELAY or self._quotas.delays(command, tenant)
-        return None if has_to_wait else self._take_out(command.tenant)
+            return self._first(name)
+        has_rate = tenant.rules.commands_per_second is not None
+        if has_rate and (tenant.rules.over_rate is not OverRate.DELAY or self._quotas.delays(command, tenant)):
+            return None
+        return None if self._waits_for_room(tenant) else self._first(name)
 
-    def _take_out(self, name: str) -> DelayedCommand | None:
+    def drop_first(self, name: str) -> bool:
+        """2. Take the first command of a tenant out of its queue, unless it has to wait on; tell whether it was."""
+        if name in self._held:
+            self._held.discard(name)
+            self._waits_on(name)
+            return False
         queue = self._queues[name]
         key = delayed_key(name, queue.first)
-        record = self._overlay.kept(key) or b""
-        command = decode_delayed(record)
-        if not self._can_read(command):
-            return None
+        size = len(self._overlay.kept(key) or b"")
         self._transaction.store_record(key, None)
         self.taken += 1
-        self.taken_bytes += len(record)
-        self._keep(name, DelayedQueue(queue.first + 1, queue.end, queue.size - len(record)))
-        return command
+        self.taken_bytes += size
+        self._keep(name, DelayedQueue(queue.first + 1, queue.end, queue.size - size))
+        return True
+
+    def _first(self, name: str) -> DelayedCommand | None:
+        command = decode_delayed(self._overlay.kept(delayed_key(name, self._queues[name].first)) or b"")
+        return command if self._can_read(command) else None
+
+    def _waits_on(self, name: str) -> bool:
+        tenant = self._transaction.tenants.get(name)
+        at = self._quotas.goes_on_at(tenant)
+        if at is None:
+            return tenant is not None and self._waits_for_room(tenant)
+        self._look_again(at)
+        return True
+
+    def _waits_for_room(self, tenant: Tenant) -> bool:
+        at = self._lending.goes_on_at(tenant, self.waiting_of(tenant.name))
+        if at is not None:
+            self._look_again(at)
+        return at is not None
+
+    def _look_again(self, at: int) -> None:
+        self.goes_on_at = at if self.goes_on_at is None else min(at, self.goes_on_at)
 
     def _rejects(self, tenant: Tenant) -> bool:
         """Tell whether the rules have changed: what came before waits, and what comes is rejected."""

@@ -1,23 +1,25 @@
 """Holding the commands of a cycle to the quotas of their tenants.
 
-Each partition of a commands topic has an equal part of a quota, so lanes need not talk to each other.
+Each partition of a commands topic has an equal part of a quota. Of rates it has no more, so lanes need not talk to each
+other; room for pending schedules they lend to each other (`lending`).
 """
 
 from __future__ import annotations
 
-from light_scheduler.engine import share_of
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, CompleteCommand, ExtendCommand
 from light_scheduler.model.tenant_rules import QUOTA, OverRate, Tenant
 
+from .lending import RoomLending
 from .transaction import Transaction
 
 
 class Quotas:
     """Of one cycle. Rejections are counted in its transaction."""
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, lending: RoomLending) -> None:
         self._transaction = transaction
+        self._lending = lending
         self._rates = transaction.context.rates
 
     @property
@@ -46,15 +48,16 @@ class Quotas:
         """Tell whether a command is to be delayed: its tenant has sent too many, and the rule is to delay those."""
         if tenant.rules.over_rate is not OverRate.DELAY:
             return False
-        return self._is_over(tenant, command.recorded_at)
+        return self.is_over(tenant, command.recorded_at)
 
     def goes_on_at(self, tenant: Tenant | None) -> int | None:
         """Return when (UTC epoch ms) delayed commands of a tenant go on; None: now."""
-        if tenant is None or not self._is_over(tenant, self._transaction.now):
+        if tenant is None or not self.is_over(tenant, self._transaction.now):
             return None
         return self._rates.ready_at(tenant.name)
 
-    def _is_over(self, tenant: Tenant, recorded_at: int) -> bool:
+    def is_over(self, tenant: Tenant, recorded_at: int) -> bool:
+        """Tell whether a tenant has sent too many commands for one more, recorded at an instant (UTC epoch ms)."""
         rate = tenant.rules.commands_per_second
         if rate is None:
             return False
@@ -62,14 +65,12 @@ class Quotas:
 
     def check_room(self, tenant: Tenant) -> None:
         """Raise InvalidCommand if a tenant has as many pending schedules as it may have."""
-        most = tenant.rules.max_pending
-        if most is None:
+        if self._lending.has_room(tenant):
             return
-        share = share_of(most, self._transaction.context.partition, self._partitions)
-        if self._transaction.overlay.pending_of(tenant.name) >= share:
-            self._transaction.over_quota += 1
-            raise InvalidCommand(
-                f"{QUOTA}max_pending",
-                f"tenant {tenant.name} may have {most} pending schedules, {share} of them in this partition, and has "
-                "those: cancel some, or wait until some have fired",
-            )
+        self._transaction.over_quota += 1
+        most, share = tenant.rules.max_pending, self._lending.share(tenant)
+        raise InvalidCommand(
+            f"{QUOTA}max_pending",
+            f"tenant {tenant.name} may have {most} pending schedules, {share} of them in this partition, and has "
+            "those: cancel some, or wait until some have fired",
+        )

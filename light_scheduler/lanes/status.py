@@ -70,7 +70,7 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     dead_letters: Annotated[int, Meta(description="Commands and firings that became dead letters.")] = 0
     throttled: Annotated[int, Meta(description="Firings delivered that had waited for a rate cap.")] = 0
     over_quota: Annotated[int, Meta(description="Commands rejected for a quota of their tenant.")] = 0
-    delayed: Annotated[int, Meta(description="Commands delayed for the rate of their tenant.")] = 0
+    delayed: Annotated[int, Meta(description="Commands delayed for a quota of their tenant.")] = 0
     waiting: Annotated[int, Meta(description="Commands that are delayed and wait, as of the last transaction.")] = 0
     lost_results: Annotated[int, Meta(description="Answers whose reply topic could not take them.")] = 0
     forwarded: Annotated[int, Meta(description="Commands passed on to the partition of their key.")] = 0

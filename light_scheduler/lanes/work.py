@@ -20,6 +20,7 @@ from light_scheduler.errors import BrokerError, InputInDoubt, Overtaken, Transac
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
+from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.services import LaneServices, Timer
@@ -119,6 +120,7 @@ class LaneWork:
         self._removal = Removal()
         self._sweep = Sweep()
         self._attempt = Attempt()
+        self._followed = NO_TENANTS, 0
         self._failed_places: list[Place] = []
 
     @property
@@ -207,6 +209,7 @@ class LaneWork:
         cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned, self._readable.can_read)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
+        self._follow_rules(cycle)
         is_behind = not self._intake.backlog_taken
         if Kind.COMMAND in kinds and not is_behind:
             self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
@@ -237,8 +240,14 @@ class LaneWork:
             return None
         return self._sweep.advance(cycle.moving, overlay, most)
 
+    def _follow_rules(self, cycle: Cycle) -> None:
+        """Have room follow the rules of tenants, if they or the number of partitions have changed."""
+        if self._followed != (cycle.transaction.tenants, cycle.moving.placement.partitions):
+            cycle.lending.follow_rules()
+
     def _settle(self, made: _Made) -> None:
-        """Learn how far schedules have been moved, and tell when nothing is left."""
+        """Learn which rules are followed and how far schedules have been moved, and tell when nothing is left."""
+        self._followed = made.cycle.transaction.tenants, made.cycle.moving.placement.partitions
         if made.slice is not None:
             self._sweep.learn(made.slice, made.now)
         moving, placements = made.cycle.moving, self._context.placements

@@ -105,9 +105,13 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantBook:
-    """All tenants that have rules, at one moment. It is false if there are none."""
+    """All tenants that have rules, at one moment. It is false if there are none.
 
-    def __init__(self, tenants: Iterable[Tenant] = ()) -> None:
+    `pending_since` says when (UTC epoch ms) the `max_pending` of tenants changed last.
+    """
+
+    def __init__(self, tenants: Iterable[Tenant] = (), pending_since: Mapping[str, int] | None = None) -> None:
+        self.pending_since: Mapping[str, int] = pending_since or {}
         self.tenants: Mapping[str, Tenant] = {tenant.name: tenant for tenant in tenants}
         self.get = self.tenants.get
 

@@ -54,7 +54,11 @@ class TenantStore:
             before = self.book.get(name)
             rules = change(TenantRules() if before is None else before.rules)
             check_tenant_rules(rules)
-            return await self._write(name, rules_record(name, StoredRules(rules, self._clock.now(), by)))
+            now = self._clock.now()
+            since = self.book.pending_since.get(name)
+            if rules.max_pending != (None if before is None else before.rules.max_pending):
+                since = now if since is None else max(now, since + 1)
+            return await self._write(name, rules_record(name, StoredRules(rules, now, by, since)))
 
     async def set_state(self, name: str, state: TenantState, *, by: str) -> Tenant:
         """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError."""

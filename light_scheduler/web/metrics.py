@@ -60,7 +60,7 @@ _COUNTERS: Counters[LaneStatus] = (
     ("firings_expired", "Firings not delivered, because their time to live was over.", lambda lane: lane.expired),
     ("firings_throttled", "Firings delivered that had waited for a rate cap.", lambda lane: lane.throttled),
     ("commands_over_quota", "Commands rejected for a quota of their tenant.", lambda lane: lane.over_quota),
-    ("commands_delayed", "Commands delayed for the rate of their tenant.", lambda lane: lane.delayed),
+    ("commands_delayed", "Commands delayed for a quota of their tenant.", lambda lane: lane.delayed),
     ("dead_letters", "Commands and firings that became dead letters.", lambda lane: lane.dead_letters),
     ("lost_results", "Answers whose reply topic could not take them.", lambda lane: lane.lost_results),
     ("commands_forwarded", "Commands passed on to the partition of their key.", lambda lane: lane.forwarded),

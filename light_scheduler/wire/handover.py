@@ -44,7 +44,7 @@ def handed_over(name: str, value: bytes | None) -> Adoption | Emptied:
     """Read what a header says was handed over; it may be forged. Raises InvalidCommand."""
     match = _FORMS[name].fullmatch((value or b"").decode(errors="replace"))
     if match is None:
-        raise _not_ours(name)
+        raise not_ours(name)
     if name == EMPTIED:
         return Emptied(int(match[1]), int(match[2]))
     return Adoption(int(match[1]))
@@ -54,7 +54,7 @@ def require_genuine(record: CommandRecord, secret: bytes) -> None:
     """Raise InvalidCommand for a record that no worker has written."""
     for name, value in record.headers:
         if name in _FORMS and not is_signed(name, value, record.value or b"", secret):
-            raise _not_ours(name)
+            raise not_ours(name)
 
 
 def adopted_entry(record: CommandRecord, secret: bytes) -> Entry:
@@ -83,5 +83,6 @@ def _signature(name: str, said: str, content: bytes, secret: bytes) -> str:
     return hmac.new(secret, f"{name}:{said}\n".encode() + content, sha256).hexdigest()
 
 
-def _not_ours(name: str) -> InvalidCommand:
+def not_ours(name: str) -> InvalidCommand:
+    """Return the error of a header that only workers set."""
     return InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")

@@ -29,11 +29,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers
 from light_scheduler.model.adoption import Adoption, Emptied
+from light_scheduler.model.lending import RoomAsk, RoomGrant
 
-from .handover import ADOPTED_FROM, EMPTIED, handed_over, is_signed, signed
+from .handover import ADOPTED_FROM, EMPTIED, handed_over, is_signed, not_ours, signed
+from .lending import ROOM_ASKED, ROOM_GIVEN, room_in
 from .record import CommandRecord, Copy
 
 FORWARDED_FROM = "schedule-forwarded-from"
@@ -106,7 +107,7 @@ def require_relayed(copy: CommandRecord, topic: str, secret: bytes) -> None:
     """Raise InvalidCommand unless a worker has passed a record on in a topic that has grown."""
     (_, mark), *others = [header for header in copy.headers if header[0] == FORWARDED_FROM]
     if others or not is_signed(FORWARDED_FROM, mark, _content(topic, copy, _without_mark(copy)), secret):
-        raise _not_ours(FORWARDED_FROM)
+        raise not_ours(FORWARDED_FROM)
 
 
 def count_headers(count: Count) -> Headers:
@@ -114,7 +115,7 @@ def count_headers(count: Count) -> Headers:
     return [(BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}:{count.token}".encode())]
 
 
-def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | None:
+def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | RoomAsk | RoomGrant | None:
     """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
@@ -123,6 +124,8 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | None
             return Origin(*place, token, way == "?", int(partitions or 0), way == ".")
         if name in (ADOPTED_FROM, EMPTIED):
             return handed_over(name, value)
+        if name in (ROOM_ASKED, ROOM_GIVEN):
+            return room_in(name, value)
         if name == BULK_COUNT:
             offset, partition, changed, token = _parts(_COUNT, name, value)
             return Count(int(offset), int(partition), int(changed), token)
@@ -146,9 +149,5 @@ def _content(topic: str, record: CommandRecord, headers: Sequence[tuple[str, byt
 def _parts(form: re.Pattern[str], name: str, value: bytes | None) -> tuple[str, ...]:
     match = form.fullmatch((value or b"").decode(errors="replace"))
     if match is None:
-        raise _not_ours(name)
+        raise not_ours(name)
     return match.groups("")
-
-
-def _not_ours(name: str) -> InvalidCommand:
-    return InvalidCommand(name, "is set by workers on the records that they send each other: leave it out")

@@ -10,6 +10,7 @@ Changelog key     kind u8 | rest
     0x06  commands that are not back yet       rest: tenant | 0x00 | id
     0x07  the delayed commands of a tenant     rest: tenant
     0x08  one of them                          rest: tenant | 0x00 | number u64 big-endian
+    0x09  the room of a tenant                 rest: tenant
 
 Changelog value   version u8 | body
     position   version 1 to 5: offset u64 | topic id | 0x00 | application id | 0x00 | commands topic   (UTF-8;
@@ -23,6 +24,7 @@ Changelog value   version u8 | body
     emptied    version 4 and 5: nothing else
     lent       version 4 and 5: how many u32 big-endian
     delayed    version 5: see `delayed_state`
+    room       version 5: see `lending_state`
 
 RocksDB holds the same values under its own keys (see `tables.layout`). All kinds have one version,
 `state_format.FORMAT_VERSION`. A new field, kind or meaning takes a new one, and `tables.table.CHECKPOINT_VERSION` with

@@ -3,7 +3,8 @@
     tenant/{name}         {"rules": {"targets": ["orders-*"], ...}, "at": 1800000000000, "by": "..."}
     tenant/{name}/state   {"state": "paused", "at": 1800000000000, "by": "..."}
 
-The state has a key of its own, so rules that are written at the same time do not resume a tenant. `at` is UTC epoch ms.
+The state has a key of its own, so rules that are written at the same time do not resume a tenant. `at` is UTC epoch ms,
+and so is `pending_since`, which rules have too that were set since it is known: when `max_pending` changed last.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ _STATE = "state"
 log = logging.getLogger(__name__)
 
 
-class StoredRules(msgspec.Struct, frozen=True):
-    """The rules of a tenant, and who set them when."""
+class StoredRules(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rules of a tenant, and who set them when.
+
+    `pending_since` is when its `max_pending` was changed last; None: as the version that set them does not say, `at`.
+    """
 
     rules: TenantRules
     at: int
     by: str
+    pending_since: int | None = None
 
 
 class StoredState(msgspec.Struct, frozen=True):
@@ -82,6 +87,7 @@ def decode_tenant_record(key: bytes, value: bytes) -> tuple[str, StoredRules | S
 def tenant_book(entries: Mapping[bytes, bytes]) -> TenantBook:
     """Return what a compacted topic says of tenants. One with a record that cannot be read is taken as paused."""
     tenants: dict[str, Tenant] = {}
+    pending_since: dict[str, int] = {}
     for key, value in entries.items():
         try:
             found = decode_tenant_record(key, value)
@@ -98,9 +104,11 @@ def tenant_book(entries: Mapping[bytes, bytes]) -> TenantBook:
         name, stored = found
         tenant = tenants.get(name, Tenant(name=name))
         latest = max((tenant.changed_at, tenant.changed_by), (stored.at, stored.by))
+        if isinstance(stored, StoredRules):
+            pending_since[name] = stored.at if stored.pending_since is None else stored.pending_since
         told = {"rules": stored.rules} if isinstance(stored, StoredRules) else {"state": stored.state}
         tenants[name] = msgspec.structs.replace(tenant, changed_at=latest[0], changed_by=latest[1], **told)
-    return TenantBook(tenants[name] for name in sorted(tenants))
+    return TenantBook((tenants[name] for name in sorted(tenants)), pending_since)
 
 
 def _place_of(key: bytes) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@
     world     everything of one history while it happens
     playing   running a history, and shrinking it
     ruled     rules of tenants, and when they change
+    lending   a quota of all partitions, which lend each other room
     trouble   a target that takes nothing, slowly, or with errors, and what others must not notice of it
     model     what must have been delivered, from the commands and the commits alone
     mutants   planted bugs, each of which the model must catch

@@ -64,6 +64,8 @@ class History:
     late_markers: float = 0.0
     """In how many transactions some partitions get the marker seconds after the others."""
     growth: Growth | None = None
+    lends: bool = False
+    """Whether partitions lend each other room for pending schedules."""
 
 
 class Verdict(NamedTuple):

@@ -23,7 +23,8 @@ from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.state import decode_entry
 
 from .kafka import POISON, Record, Transaction
-from .ruled import Timeline
+from .lending import Quota, is_lending
+from .ruled import Change, Timeline
 from .violation import Violation
 from .waiting import Step, Waiting, steps_of
 
@@ -135,6 +136,8 @@ class Partition:
     stage_ahead_ms: int = 0
     moves: Moves | None = None
     """None: the topic never grows."""
+    quota: Quota | None = None
+    """None: partitions lend no room to each other."""
     waiting: Waiting = field(default_factory=Waiting)
     pending: dict[str, Pending] = field(default_factory=dict)
     owed: list[tuple[str, str, Sent]] = field(default_factory=list)
@@ -150,6 +153,7 @@ class Partition:
         happened: Counter[tuple[str, str]] = Counter()
         events = [json(record) for record in commit.records if record.topic == "app-history"]
         self.decided_at = max((record.timestamp for record in commit.records), default=now)
+        self._note_quota()
         results, written = [json(record) for record in to(commit, "replies")], to(commit, "app-commands")
         passed_on = [record for record in written if not is_handover(record)]
         for record in written:
@@ -203,6 +207,7 @@ class Partition:
         told = Counter((e["event"], e["id"], e["count"]) for e in events if "count" in e)
         if told != Counter(self._check_total(result) for result in results if "count" in result):
             raise Violation(f"history says {told} of bulk commands; the answers are others: {results}")
+        self._note_quota()
 
     def _leave(self, steps: deque[Step], take: Callable[[Record], None]) -> None:
         """Carry out what leaves its queue before the next command joins one."""
@@ -229,7 +234,9 @@ class Partition:
             copies.subtract(self._take_for_many(command))
             return
         is_forwarded = (sent(command), "forwarded") in said
-        answer = sent(command), self._outcome(command, number, now, happened, is_forwarded=is_forwarded)
+        is_rejected = (sent(command), "rejected") in said
+        outcome = self._outcome(command, number, happened, is_forwarded=is_forwarded, is_rejected=is_rejected)
+        answer = sent(command), outcome
         if self.moves is not None and answer[1] != "forwarded":
             self.moves.answer(command, self.partitions)
             self.moves.hold(text(command.key), self.number, self.pending)
@@ -309,7 +316,7 @@ class Partition:
         return expected
 
     def _outcome(
-        self, command: Record, number: int, now: int, happened: Counter[tuple[str, str]], *, is_forwarded: bool
+        self, command: Record, number: int, happened: Counter[tuple[str, str]], *, is_forwarded: bool, is_rejected: bool
     ) -> str:
         id, kind = text(command.key), header(command, "kind")
         current = self.pending.get(id)
@@ -334,8 +341,7 @@ class Partition:
             if current and kind in ("keep", "fail"):
                 return "kept" if kind == "keep" else "conflict"
             tenant = header(command, "schedule-tenant")
-            pending = sum(each.tenant == tenant for each in self.pending.values())
-            if current is None and rule is not None and not rule.has_room(pending, self.number, self.partitions):
+            if current is None and rule is not None and not self._has_room(rule, tenant, is_rejected=is_rejected):
                 happened["rejected", id] += 1
                 return "rejected"
             version = current.version + 1 if current else 1
@@ -353,6 +359,19 @@ class Partition:
         if told:
             happened[told, id] += 1
         return outcome
+
+    def _has_room(self, rule: Change, tenant: str, *, is_rejected: bool) -> bool:
+        """Tell whether a schedule more may be pending; with lending that is what was said, if it may be."""
+        pending = sum(each.tenant == tenant for each in self.pending.values())
+        if self.quota is not None and rule.max_pending is not None:
+            self.quota.judge(rule, tenant, pending, self.decided_at, is_rejected=is_rejected)
+            return not is_rejected
+        return rule.has_room(pending, self.number, self.partitions)
+
+    def _note_quota(self) -> None:
+        if self.quota is not None:
+            for tenant in {each.tenant for each in self.pending.values()}:
+                self.quota.note(self.rules.at(tenant, self.decided_at), tenant, self.decided_at)
 
     def _fire(self, firing: Record, number: int, now: int) -> None:
         id = header(firing, "schedule-id")
@@ -438,7 +457,7 @@ def to(commit: Transaction, topic: str) -> list[Record]:
 
 
 def is_handover(record: Record) -> bool:
-    return bool(header(record, ADOPTED_FROM) or header(record, EMPTIED))
+    return bool(header(record, ADOPTED_FROM) or header(record, EMPTIED)) or is_lending(record)
 
 
 def is_relayed(record: Record) -> bool:

@@ -433,7 +433,7 @@ class Node:
             self.world.new_token,
             tenants=self.world.tenants,
             short_ways=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
-            placements=self.placements if self.world.history.growth is not None else None,
+            placements=self.placements if self.world.history.growth is not None or self.world.history.lends else None,
         )
         lane = self.world.lane_type(context, self._services(tp), self._state_path(tp))
         self._feeds[lane] = _Feed()

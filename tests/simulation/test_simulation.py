@@ -18,14 +18,25 @@ from light_scheduler.kafka.targets import Targets
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.model import OTHERS, Shares
 from light_scheduler.wire import partition_for
+from light_scheduler.wire.lending_state import ROOM_KIND, decode_room
 from simulation import loop as simulated
 from simulation.campaign import POINTS
-from simulation.drawing import draw, draw_doubt, draw_frozen_standby, draw_growth, draw_tenants, draw_trouble
+from simulation.drawing import (
+    draw,
+    draw_doubt,
+    draw_frozen_standby,
+    draw_growth,
+    draw_lending,
+    draw_lending_growth,
+    draw_tenants,
+    draw_trouble,
+)
 from simulation.history import History, Send
 from simulation.kafka import POISON, Reader
 from simulation.mutants import MUTANTS
 from simulation.node import COMMANDS, TARGET, TARGET_PARTITIONS, Fault, KnownTopics, Node
 from simulation.playing import play
+from simulation.ruled import Change
 from simulation.world import World
 
 
@@ -93,6 +104,44 @@ def test_rules_of_tenants_change_and_hold_in_every_commit(pytestconfig: pytest.C
     violations = {seed: violation for seed in seeds if (violation := play(draw_tenants(seed)).violation)}
 
     assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_a_quota_of_pending_schedules_is_never_passed_and_used_up_over_all_partitions(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_lending(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_room_is_lent_while_the_topic_gets_more_partitions_and_every_command_finds_its_schedule(
+    pytestconfig: pytest.Config,
+) -> None:
+    seeds = range(pytestconfig.getoption("--histories") // 20)
+    violations = {seed: violation for seed in seeds if (violation := play(draw_lending_growth(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.parametrize(("quota", "balances"), [(5, [1, -1]), (None, [])])
+def test_a_lane_follows_a_quota_that_changes_though_no_command_comes(quota: int | None, balances: list[int]) -> None:
+    home = (f"s{number}" for number in count() if partition_for(f"s{number}".encode(), 2) == 0)
+    sends = tuple(Send(0.5, 0, "schedule", id, 60_000, b"x", None) for id in islice(home, 4))
+    changes = (Change(0, "default", max_pending=4), Change(9_000, "default", max_pending=quota))
+
+    async def kept() -> list[int]:
+        world = World(History(0, 1, 2, sends, (), (), changes=changes, lends=True))
+        assert (await world.play()).violation is None
+        rooms: dict[tuple[int, bytes | None], bytes | None] = {}
+        for record in (record for commit in world.kafka.commits for record in commit.records):
+            if (record.key or b"").startswith(ROOM_KIND):
+                rooms[record.partition, record.key] = record.value
+        return [decode_room(room).balance for _, room in sorted(rooms.items()) if room is not None]
+
+    assert simulated.run(kept()) == balances
 
 
 @pytest.mark.parametrize("name", MUTANTS)

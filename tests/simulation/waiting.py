@@ -40,7 +40,7 @@ class Waiting:
 
     def join(self, step: Step, command: Record, rule: Change | None) -> None:
         """Put a command behind those of its tenant."""
-        if step.tenant not in self.queues and (rule is None or rule.delayed_above is None):
+        if step.tenant not in self.queues and (rule is None or rule.delayed_above is rule.max_pending is None):
             raise Violation(f"a command at {command.offset} was delayed; the rule is {rule}")
         self.queues.setdefault(step.tenant, []).append((step.key, command))
 

@@ -15,6 +15,7 @@ from light_scheduler.lanes.lane import Lane
 from .group import SESSION_TIMEOUT_S, Group
 from .history import History, Send, Verdict
 from .kafka import Kafka, Place
+from .lending import Quota
 from .model import Many, Moves, Partition, Sent
 from .node import COMMANDS, FRAIL, NAMES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
 from .placements import Facts
@@ -65,6 +66,8 @@ class World:
         await self.happen()
         many: dict[Sent, Many] = {}
         moves = None if self.history.growth is None else Moves()
+        is_calm = not self.history.faults and not self.history.late_markers
+        quota = Quota(self.history.changes, is_calm=is_calm) if self.history.lends else None
         models = [
             Partition(
                 tp.partition,
@@ -75,9 +78,12 @@ class World:
                 Timeline(self.history.changes, EPOCH_MS),
                 self.history.stage_ahead_ms,
                 moves,
+                quota,
             )
             for tp in self.partitions
         ]
+        if quota is not None:
+            quota.models = models
         return Verdict(
             self._violation(models), frozenset(self.struck), sum(model.fired for model in models), self.steps
         )

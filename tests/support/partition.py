@@ -107,6 +107,8 @@ class Partition:
         self.placements: Any = None
         self.sweep: Sweep | None = None
         self.fair = FairQueue()
+        self.follows_rules = False
+        """Whether the next cycle is the first one after a change of rules."""
 
     @property
     def context(self) -> LaneContext:
@@ -148,6 +150,9 @@ class Partition:
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
         cycle = Cycle(self.context, overlay, batches, now, condemned, self.can_read)
+        if self.follows_rules:
+            cycle.lending.follow_rules()
+        self.follows_rules = False
         if not is_behind:
             cycle.take_delayed(limit, self.most_delayed_bytes, self.fair)
         cycle.take_all([*reversed(commands)], limit if is_behind else 0, self.most_delayed_bytes)

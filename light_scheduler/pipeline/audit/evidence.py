@@ -39,6 +39,7 @@ from light_scheduler.model import (
     ScheduleCommand,
 )
 from light_scheduler.model.adoption import Adoption, Emptied
+from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
 from light_scheduler.wire.build import TargetMissing
@@ -117,7 +118,7 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
         mark = mark_of(record)
         if isinstance(mark, Adoption):
             return _adopted(record)
-        if isinstance(mark, Count | Emptied):
+        if isinstance(mark, Count | Emptied | RoomAsk | RoomGrant):
             is_report = True
             raise InvalidCommand(BULK_COUNT, "is no command")
         if mark is not None:

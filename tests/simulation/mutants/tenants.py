@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from light_scheduler.engine import lending as lending_module
 from light_scheduler.lanes import commands as commands_module
 from light_scheduler.lanes import firings as firings_module
-from light_scheduler.lanes import quotas as quotas_module
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.transaction import Transaction
 from light_scheduler.model.tenant_rules import TenantBook
@@ -65,7 +65,7 @@ def _removal_ends_too_soon() -> Iterator[Any]:
 
 @mutant(2, "Every partition has the whole quota.", draw=draw_tenants)
 def _quotas_are_not_shared() -> Iterator[Any]:
-    with replaced(quotas_module, "share_of", lambda quota, *_: quota):
+    with replaced(lending_module, "share_of", lambda quota, *_: quota):
         yield None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model.tenant_rules import TenantState
@@ -78,3 +79,14 @@ async def test_a_token_for_some_tenants_sees_its_own_rules_and_changes_none(clus
     await workers[0].ask("POST", f"{SHOP}/resume", 403, headers=headers)
     await workers[0].ask("GET", "/api/v1/tenants", 403, headers=headers)
     await workers[0].ask("GET", "/api/v1/tenants/other", 404, headers=headers)
+
+
+async def test_only_another_quota_of_pending_schedules_starts_what_was_lent_of_it_anew(cluster: Any) -> None:
+    (worker,) = await cluster.start([0])
+    since: list[int] = []
+    changes: list[dict[str, int]] = [{"weight": 2}, {"max_pending": 5}, {"weight": 3}, {"max_pending": 6}]
+    for change in (*changes, {"max_pending": 5}, {}):
+        cluster.clock.advance(1_000 if "weight" in change else 0)
+        await worker.tenants.set_rules("shop", lambda rules, change=change: replace(rules, **change), by="test")
+        since.append(worker.tenants.book.pending_since["shop"] - NOW)
+    assert since == [1_000, 1_001, 1_001, 2_000, 2_001, 2_001]

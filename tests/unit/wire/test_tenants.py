@@ -38,3 +38,11 @@ def test_a_tenant_whose_rules_a_newer_version_wrote_is_stopped_and_others_are_no
     )
     assert book.stopped == {"new", "zero"}
     assert book.tenants["shop"].rules == RULES
+
+
+def test_when_the_quota_of_pending_schedules_changed_last_is_known_even_of_rules_that_do_not_say() -> None:
+    rules = TenantRules(max_pending=5)
+    record = rules_record("shop", StoredRules(rules, AT, "ops", AT - 7))
+    assert record[1] == b'{"rules":{"max_pending":5},"at":%d,"by":"ops","pending_since":%d}' % (AT, AT - 7)
+    assert tenant_book(dict([record])).pending_since == {"shop": AT - 7}
+    assert tenant_book(dict([rules_record("shop", StoredRules(rules, AT, "ops"))])).pending_since == {"shop": AT}

@@ -156,7 +156,7 @@ def answered(lending: Lending, grant: RoomGrant, now: int) -> Lending | None:
 
 def is_waiting(lending: Lending, now: int) -> bool:
     """Tell whether room may come to a partition soon."""
-    return bool(lending.search_until) or any(each.at + ROUND_MS > now for each in lending.asked)
+    return bool(lending.search_until) or any(each.at + SEARCH_MS > now for each in lending.asked)
 
 
 def _awaited(lending: Lending, now: int) -> dict[int, int]:

@@ -45,13 +45,15 @@ class Cycle:
         now: int,
         condemned: Mapping[Work, str] = NOTHING_CONDEMNED,
         can_read: CanRead = all_can_be_read,
+        *,
+        may_ask: bool = True,
     ) -> None:
         self.transaction = transaction = Transaction(context, overlay, batches, now)
         self._condemned = Condemned(condemned)
         self._answers = Answers(transaction)
         forwarding = Forwarding(transaction)
         self._bulk = BulkCommands(transaction, forwarding, self._answers)
-        self.lending = lending = RoomLending(transaction)
+        self.lending = lending = RoomLending(transaction, may_be_asked=may_ask)
         quotas = Quotas(transaction, lending)
         self.delaying = delaying = Delaying(transaction, quotas, lending, can_read)
         self.moving = Moving(transaction, forwarding, self._bulk, delaying)

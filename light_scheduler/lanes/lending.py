@@ -35,15 +35,16 @@ from .transaction import Transaction
 
 
 class RoomLending:
-    """The room of tenants in a partition, for the length of one cycle."""
+    """The room of tenants in a partition, for the length of one cycle, in which others `may_be_asked` and answered."""
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, *, may_be_asked: bool = True) -> None:
         context = transaction.context
         self._transaction = transaction
         self._overlay = transaction.overlay
         self._now = transaction.now
         self._topic = context.commands_topic
         self._partition = context.partition
+        self._may_be_asked = may_be_asked
         self._forwards = context.dialect.forwards
         self._known: dict[str, Lending] = {}
 
@@ -83,6 +84,8 @@ class RoomLending:
         self._require_genuine(record)
         if ask.version.partitions > self._transaction.context.placement.partitions:
             raise LaneError(f"another partition knows of {ask.version.partitions}, and this one of fewer")
+        if not self._may_be_asked:
+            return
         lending, amount, may_have_more = self._of(ask.tenant), 0, True
         if lending is not None and lending.version == ask.version:
             spare = self._spare(ask.tenant)
@@ -120,7 +123,7 @@ class RoomLending:
     @property
     def _lends(self) -> bool:
         placement = self._transaction.context.placement
-        return self._forwards and placement.partitions > 1 and bool(placement.secret)
+        return self._may_be_asked and self._forwards and placement.partitions > 1 and bool(placement.secret)
 
     def _search(self, name: str, waiting: int) -> int | None:
         lending = self._of(name)

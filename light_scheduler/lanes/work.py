@@ -16,7 +16,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
 
 from light_scheduler.engine import FairQueue
-from light_scheduler.errors import BrokerError, InputInDoubt, Overtaken, TransactionStuck
+from light_scheduler.errors import BrokerError, CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
@@ -38,6 +38,7 @@ from .input_position import InputPosition
 from .intake import Intake
 from .isolation import Isolation
 from .markers import Markers
+from .neighbours import Neighbours
 from .outages import Holding
 from .placements import Stage
 from .readable import Readable
@@ -121,6 +122,7 @@ class LaneWork:
         self._sweep = Sweep()
         self._attempt = Attempt()
         self._followed = NO_TENANTS, 0
+        self._neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
 
     @property
@@ -144,6 +146,8 @@ class LaneWork:
         if isinstance(error, TransactionStuck):
             self._holding.stuck()
         if attempt.is_begun:
+            if isinstance(error, CycleTimeout):
+                self._neighbours.failed(attempt.places, self._services.clock.now())
             if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
                 self._caution.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
@@ -206,7 +210,15 @@ class LaneWork:
         isolation.expire(now)
         budget.follow_tenants()
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
-        cycle = Cycle(self._context, overlay, batches, now, self._caution.condemned, self._readable.can_read)
+        cycle = Cycle(
+            self._context,
+            overlay,
+            batches,
+            now,
+            self._caution.condemned,
+            self._readable.can_read,
+            may_ask=self._neighbours.may_be_asked(now),
+        )
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
         self._follow_rules(cycle)
@@ -303,6 +315,7 @@ class LaneWork:
         self._settle(made)
         self._input.has_jumped = False
         self._holding.committed(ends, self._attempt.transactional_id)
+        self._neighbours.committed(ends)
         self._caution.met(cycle.condemned_met)
         self._blame(self._caution.succeeded(self._attempt.works))
         self._observe_skew(now, made.batches)

@@ -107,6 +107,8 @@ class Partition:
         self.placements: Any = None
         self.sweep: Sweep | None = None
         self.fair = FairQueue()
+        self.may_ask = True
+        """Whether other partitions may be asked for room."""
         self.follows_rules = False
         """Whether the next cycle is the first one after a change of rules."""
 
@@ -149,7 +151,7 @@ class Partition:
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
-        cycle = Cycle(self.context, overlay, batches, now, condemned, self.can_read)
+        cycle = Cycle(self.context, overlay, batches, now, condemned, self.can_read, may_ask=self.may_ask)
         if self.follows_rules:
             cycle.lending.follow_rules()
         self.follows_rules = False

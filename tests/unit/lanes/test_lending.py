@@ -335,6 +335,25 @@ async def test_lanes_that_have_no_secret_yet_keep_to_their_shares() -> None:
     assert lanes.asked == 0
 
 
+async def test_a_lane_that_may_ask_nobody_rejects_at_once_keeps_what_it_has_and_answers_nobody() -> None:
+    lanes = Lanes(2, max_pending=6)
+    for key in islice(homes(2, 0), 5):
+        lanes.send(key)
+    await lanes.settle(Random(1))
+    lanes.all[0].may_ask = False
+    before, begun = lanes.asked, lanes.now
+    lanes.outcomes.clear()
+    for key in islice(homes(2, 0), 5, 7):
+        lanes.send(key)
+    await lanes.settle(Random(1))
+    assert (lanes.outcomes, lanes.asked, lanes.now) == (2 * [("rejected", FULL)], before, begun)
+    for key in islice(homes(2, 1), 2):
+        lanes.send(key)
+    await lanes.settle(Random(1))
+    assert (lanes.pending, lanes.outcomes[2:]) == (6, [("scheduled", None), ("rejected", FULL)])
+    assert lanes.now >= begun + 5_000
+
+
 async def test_what_waits_for_room_still_waits_for_the_rate() -> None:
     lanes = Lanes(2, max_pending=8, commands_per_second=4, over_rate=OverRate.DELAY)
     for key in islice(homes(2, 0), 9):

@@ -81,7 +81,7 @@ def intervals_of(tenant: str, given: MultiMapping[str], now: int) -> Intervals:
     end = begin + USUAL[by] * length if due_to is None else -(-due_to // (MINUTE_MS * length)) * length
     if end < begin:
         raise QueryError("due_to", "is before due_from")
-    if (end - begin) // length > MOST[by]:
+    if (end - begin) // length > MOST[by] + 1:  # one that begins within an interval touches one more
         raise QueryError("due_to", f"is more than {MOST[by]} {by}s after due_from: ask for a shorter range")
     return Intervals(checked("tenant", parse_tenant, tenant), by, begin, end)
 

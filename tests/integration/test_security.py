@@ -22,7 +22,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from support.acls import grant, revoke
 from support.application import Application
-from support.least_rights import consumer_rights, producer_rights, worker_rights
+from support.least_rights import consumer_rights, file_rights, producer_rights, worker_rights
 from support.reading import header, read_until
 from support.rotation import rotating
 from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
@@ -114,6 +114,28 @@ async def test_a_schedule_goes_its_way_under_least_rights_and_no_secret_is_writt
     everything = written(application, info, processes, repr(settings), repr(settings.connection), *answer.args)
     for secret in SECRETS:
         assert secret not in everything + answer.stdout + answer.stderr
+
+
+async def test_a_file_is_sent_under_least_rights(
+    secured: SecuredKafka, application: Application, tmp_path: Path
+) -> None:
+    options = {**secured.settings("PLAIN"), "app_id": application.settings.app_id}
+    settings, principal = settings_of(options), secured.principal("PLAIN")
+    revoke(secured.servers, principal)
+    grant(secured.servers, principal, [*producer_rights(settings), *file_rights(settings)])
+    await application.start_worker()
+    file = tmp_path / "orders.jsonl"
+    row = {"trigger": {"after": "1h"}, "target": {"topic": application.target}}
+    file.write_text("".join(json.dumps({"id": f"order-{number}", **row}) + "\n" for number in range(3)))
+    answer = await asyncio.to_thread(run, options, "schedule", "--from-file", str(file))
+    assert answer.returncode == 0, answer.stderr
+    revoke(secured.servers, principal)
+    grant(secured.servers, principal, producer_rights(settings))
+    file.rename(other := tmp_path / "other.jsonl")
+    refused = await asyncio.to_thread(run, options, "schedule", "--from-file", str(other))
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
+    assert "right" in refused.stderr
 
 
 async def test_a_blocking_client_reads_results_and_history_without_a_right_to_a_group(

@@ -36,6 +36,16 @@ def producer_rights(settings: Settings) -> list[Right]:
     ]
 
 
+def file_rights(settings: Settings) -> list[Right]:
+    """Return what `schedule --from-file` needs besides, to mark how far a file is sent."""
+    own = f"{settings.app_id}-file-"
+    return [
+        *(Right("topic", source.name, ("Read",)) for source in settings.inputs),
+        Right("group", own, ("Read",), "prefixed"),
+        Right("transactional-id", own, ("Write",), "prefixed"),
+    ]
+
+
 def consumer_rights(topics: Iterable[str], group: str) -> list[Right]:
     """Return what a consumer of firings needs."""
     return [*(Right("topic", topic, ("Read",)) for topic in topics), Right("group", group, ("Read",))]

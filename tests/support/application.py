@@ -9,6 +9,7 @@ import signal
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from light_scheduler.settings import Settings, load_settings
 from light_scheduler.wire import decode_history
 
 from .clocks import DrivenClock
+from .placing import is_known_everywhere
 from .reading import read_all
 from .sending import Sender
 from .waiting import eventually
@@ -123,12 +125,15 @@ class Application:
         return application
 
     async def create_topic(self, name: str, partitions: int = 4, **configs: str) -> None:
+        """Create a topic; returns when every broker knows it."""
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
         await admin.start()
         try:
             await admin.create_topics(
                 [NewTopic(name, partitions, self.settings.replication_factor, topic_configs=configs)]
             )
+            known = partial(is_known_everywhere, admin._client, name)
+            await eventually(known, what=f"every broker to know {name}")
         finally:
             await admin.close()
 

@@ -6,6 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.metadata import MetadataRequest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
@@ -29,6 +32,20 @@ def place_topic(
     topic = NewTopic(name, partitions, replica_assignment=[list(copies)] * partitions, config=configs)
     admin = admin_client(bootstrap_servers)  # its end would be that of what it was asked to do
     admin.create_topics([topic])[name].result(TIMEOUT_S)
+
+
+async def is_known_everywhere(client: AIOKafkaClient, topic: str) -> bool:
+    """Tell whether each broker says who leads a topic: they learn of a new one after it has been created."""
+    request = MetadataRequest([topic], allow_auto_topic_creation=False)
+    try:
+        answers = [await client.send(broker.nodeId, request) for broker in client.cluster.brokers()]
+    except KafkaConnectionError:  # one that has died, as will be known soon
+        return False
+    described = [answer.to_object()["topics"][0] for answer in answers]
+    return all(
+        each["error_code"] == 0 and all(partition["leader"] >= 0 for partition in each["partitions"])
+        for each in described
+    )
 
 
 def delete_topic(bootstrap_servers: str, name: str) -> None:

@@ -157,7 +157,8 @@ class RecordBatches:
     Topics in `one_by_one` get a batch for each record, so that a refusal names its record; `limit_of` says the largest
     batch (bytes) that a topic takes. `timestamp` (UTC epoch ms)
     is that of the records added from then on. `appended_at` is the broker's clock (UTC epoch ms) when it took the last
-    batch for a topic that has the time of appending as its timestamps, and `written` what each partition took.
+    batch for a topic that has the time of appending as its timestamps, and `written` what each partition is known to
+    have taken, as its answers come in.
     """
 
     def __init__(
@@ -252,7 +253,7 @@ class RecordBatches:
             for target, batches in queues.items()
         }
         tasks = [
-            asyncio.create_task(_send_in_order(producer, sendings[target], batches))
+            asyncio.create_task(_send_in_order(producer, sendings[target], batches, self.written))
             for target, batches in queues.items()
         ]
         try:
@@ -273,9 +274,8 @@ class RecordBatches:
             if not isinstance(failure, RecordsRefusedError):
                 raise failure  # the producer or the broker failed: what it said of records does not count
         taken = {target: answer for target, answer in zip(queues, sent, strict=True) if isinstance(answer, _Taken)}
-        for target, answer in taken.items():
+        for answer in taken.values():
             self.appended_at = answer.appended_at or self.appended_at
-            self.written[target] = Written(answer.records, answer.end)
         return {target: answer.end for target, answer in taken.items()}
 
 
@@ -330,7 +330,9 @@ async def _answered(
             raise TargetsStalledError(firings, answers, patience_s)
 
 
-async def _send_in_order(producer: AIOKafkaProducer, sending: _Sending, batches: list[_Batch]) -> _Taken:
+async def _send_in_order(
+    producer: AIOKafkaProducer, sending: _Sending, batches: list[_Batch], written: dict[tuple[str, int], Written]
+) -> _Taken:
     topic, partition = sending.target
     taken = _Taken(0, 0, None)
     try:
@@ -349,6 +351,7 @@ async def _send_in_order(producer: AIOKafkaProducer, sending: _Sending, batches:
             sending.answered_at = asyncio.get_running_loop().time()
             appended_at = answer.timestamp if answer.timestamp_type == LOG_APPEND_TIME else None
             taken = _Taken(taken.records + count, answer.offset + count, appended_at)
+            written[sending.target] = Written(taken.records, taken.end)
     finally:
         sending.is_done = True
     return taken

@@ -13,7 +13,8 @@ for all of a topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from light_scheduler.model.place import Place
@@ -27,6 +28,11 @@ MOST_DOUBLINGS = 6
 
 FORGET_S = 60.0
 """A partition that has been well for so long is like any other."""
+
+MOST_NAMED = 5
+"""Places in a line of the log."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -103,13 +109,15 @@ class Outages:
         """
         time = self.time()
         self._past = {place: past for place, past in self._past.items() if time - past.at < FORGET_S}
-        for place in places:
-            if place not in self._open:
-                failures = self.failures(place)
-                doublings = min(failures if times is None else times, MOST_DOUBLINGS)
-                wait_s = min(FIRST_WAIT_S * 2**doublings, LAST_WAIT_S)
-                self._past[place] = _Past(failures + 1, time + wait_s)
-                self._open[place] = Outage(now, reason, has_known_fault=False, probe_at=time + wait_s)
+        opened = [place for place in dict.fromkeys(places) if place not in self._open]
+        for place in opened:
+            failures = self.failures(place)
+            doublings = min(failures if times is None else times, MOST_DOUBLINGS)
+            wait_s = min(FIRST_WAIT_S * 2**doublings, LAST_WAIT_S)
+            self._past[place] = _Past(failures + 1, time + wait_s)
+            self._open[place] = Outage(now, reason, has_known_fault=False, probe_at=time + wait_s)
+        if opened:
+            log.warning("what is due for %s waits: %s", _named(opened), reason)
 
     def hasten(self, place: Place) -> None:
         """Have a place probed soon, however long it was to be left alone."""
@@ -121,6 +129,8 @@ class Outages:
 
         A place whose fault the metadata knew is closed when they know it no more.
         """
+        if opened := [(topic, partition) for partition in faults if (topic, partition) not in self._open]:
+            log.warning("what is due for %s waits: %s", _named(opened), "; ".join(sorted(set(faults.values()))))
         for partition, reason in faults.items():
             outage = self._open.setdefault((topic, partition), Outage(now, reason, has_known_fault=True, probe_at=0.0))
             outage.reason, outage.has_known_fault = reason, True
@@ -160,9 +170,16 @@ class Outages:
         """Have places be written to again."""
         closed = [place for place in places if self._open.pop(place, None) is not None]
         if closed:
+            log.info("what is due for %s waits no longer", _named(closed))
             self.tell()
 
     def tell(self) -> None:
         """Have lanes look again at what waits."""
         for listener in self.changed:
             listener()
+
+
+def _named(places: Sequence[Place]) -> str:
+    named = [topic if partition == WHOLE_TOPIC else f"{topic}-{partition}" for topic, partition in places[:MOST_NAMED]]
+    more = len(places) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from light_scheduler.kafka.batches import RecordBatches, Written
 from light_scheduler.model.place import Place
 
 from .caution import Work
@@ -13,7 +15,7 @@ from .caution import Work
 class Attempt:
     """`size` is of commands and firings together; `works` is what it held, if that is little.
 
-    `places` are those of users and ours alike.
+    `places` are those of users and ours alike; `written` is what they are known to have taken, as answers come in.
     """
 
     transactional_id: str = ""
@@ -21,7 +23,8 @@ class Attempt:
     is_begun: bool = False
     works: list[Work] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    written: Mapping[Place, Written] = field(default_factory=dict)
 
-    def begin(self, size: int, places: list[Place]) -> None:
+    def begin(self, size: int, batches: RecordBatches) -> None:
         """Note that it is about to be sent."""
-        self.size, self.places, self.is_begun = size, places, True
+        self.size, self.places, self.written, self.is_begun = size, batches.places, batches.written, True

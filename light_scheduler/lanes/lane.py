@@ -258,6 +258,7 @@ class Lane:
             return
         changelog = self.context.changelog
         untouched = partial(is_untouched, self._services.clients, TopicPartition(*changelog))
+        await self._work.decide(untouched)
         producer.continuity = Continuity(changelog, restored.end, untouched)
         table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
         position = table.checkpoint.position

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
@@ -36,12 +36,25 @@ Deny = Callable[[str, KafkaError], None]
 log = logging.getLogger(__name__)
 
 
-class _Ended(NamedTuple):
-    """A transaction that touched a place: its id, when it ended (monotonic, s), and its end offset if it counts."""
+@dataclass
+class _Touched:
+    """What the transactions of one id did last in a place.
 
-    transactional_id: str
+    `at` is when the last one ended (monotonic, s), `end` the end offset of the last one that counts, -1 for none, and
+    `has_written_since` whether the place is known to have taken records of one that was aborted after that.
+    """
+
     at: float
     end: int = -1
+    has_written_since: bool = False
+
+    def lacks_commit(self, stable_end: int) -> bool:
+        """Tell whether the one that counts can be missing its marker, by where what is committed in the place ends.
+
+        What is committed ends before its end then; which others, who have something open there, may cause as well. To
+        commit once more does no harm, unless records of something aborted came after it: then that is what is open.
+        """
+        return stable_end < self.end and not self.has_written_since
 
 
 class Markers:
@@ -53,9 +66,8 @@ class Markers:
         self._stable_ends = stable_ends
         self._end_by_id = end
         self._deny = deny
-        self._committed: dict[Place, _Ended] = {}
-        self._aborted: dict[Place, _Ended] = {}
-        self._missing: dict[Place, str] = {}  # place -> transactional id
+        self._touched: dict[Place, dict[str, _Touched]] = {}  # by transactional id
+        self._missing: dict[Place, set[str]] = {}  # the same ids
         self._alone: set[Place] = set()  # of several together, one could not be settled
 
     def __bool__(self) -> bool:
@@ -75,25 +87,24 @@ class Markers:
         now, own = self._outages.time(), self._context.own_topics
         for place, end in ends.items():
             if place[0] not in own:
-                self._committed[place] = _Ended(transactional_id, now, end)
-        if len(self._committed) > MOST_REMEMBERED:
-            self._committed = {
-                place: ended
-                for place, ended in self._committed.items()
-                if now - ended.at < RECENT_S or place in self._missing
-            }
+                self._touched.setdefault(place, {})[transactional_id] = _Touched(now, end)
+        self._make_room(now)
 
-    def failed(self, places: Collection[Place], transactional_id: str) -> None:
-        """Remember the users' places of a transaction that will be aborted."""
+    def failed(self, places: Collection[Place], transactional_id: str, written: Collection[Place]) -> None:
+        """Remember the users' places of a transaction that will be aborted, and which of them have `written` of it."""
         now, own = self._outages.time(), self._context.own_topics
-        self._aborted = {place: ended for place, ended in self._aborted.items() if now - ended.at < RECENT_S}
-        self._aborted.update((place, _Ended(transactional_id, now)) for place in places if place[0] not in own)
+        for place in places:
+            if place[0] not in own:
+                touched = self._touched.setdefault(place, {}).setdefault(transactional_id, _Touched(now))
+                touched.at = now
+                touched.has_written_since |= place in written
+        self._make_room(now)
 
     def touched_last(self) -> set[str]:
         """Return the users' topics of the last transaction, whether it counts or not."""
-        ended = [*self._committed.items(), *self._aborted.items()]
-        last = max((each.at for _, each in ended), default=0.0)
-        return {place[0] for place, each in ended if each.at == last}
+        times = {place: max(touched.at for touched in ids.values()) for place, ids in self._touched.items()}
+        last = max(times.values(), default=0.0)
+        return {place[0] for place, at in times.items() if at == last}
 
     def distrust(self) -> None:
         """Note where the markers of a transaction that has just ended may have been lost with the leader.
@@ -101,9 +112,9 @@ class Markers:
         The leader may be back by now: a lane that sleeps, or waits for an answer, sees nothing of a short outage.
         """
         for place, until in self._outages.known_faults().items():
-            last = self._last(place)
-            if last is not None and until - RECENT_S < last.at <= until:
-                self._missing[place] = last.transactional_id
+            for transactional_id, touched in self._touched.get(place, {}).items():
+                if until - RECENT_S < touched.at <= until:
+                    self._missing.setdefault(place, set()).add(transactional_id)
 
     async def settle(self, producer: LaneProducer) -> None:
         """Write what may be missing, where that is possible by now.
@@ -117,41 +128,39 @@ class Markers:
         await self._context.targets.resolve({topic for topic, _ in places})
         for place in places:
             if self._is_gone(place):
-                self._done(place)
+                self._forget(place)
         # Where the right is missing it may come back, and whatever was sent there first would decide for what is open.
         # No time-out ends that, since to the coordinator it has ended. So the place is kept, not forgotten.
         ours = [place for place in places if self.holds(place)]
         if not ours:
             return
         ends = await self._known_ends(ours)
-        lacking = {place for place, end in ends.items() if self._lacks_commit(place, end)}
-        others = {place for place in ends if self._missing[place] != producer.transactional_id}
-        for place in sorted(others):
-            await self._end_under(self._missing[place], place, commits=place in lacking)
-        for group, commits in ((lacking - others, True), (ends.keys() - lacking - others, False)):
+        own: dict[bool, set[Place]] = {True: set(), False: set()}  # by whether the marker is that of a commit
+        for place, end in sorted(ends.items()):
+            for transactional_id in sorted(self._missing[place]):
+                commits = self._touched[place][transactional_id].lacks_commit(end)
+                if transactional_id == producer.transactional_id:
+                    own[commits].add(place)
+                else:
+                    await self._end_under(transactional_id, place, commits=commits)
+        for commits, group in own.items():
             if together := group - self._alone:
                 await self._end(together, producer, commits=commits)
             for place in sorted(group & self._alone):
                 await self._end({place}, producer, commits=commits)
         await self._context.targets.resolve({topic for topic, _ in ours})  # what was denied is so from now on
 
-    def _last(self, place: Place) -> _Ended | None:
-        """Return the transaction that ended last in a place."""
-        ended = [found for found in (self._committed.get(place), self._aborted.get(place)) if found is not None]
-        return max(ended, key=lambda each: each.at, default=None)
+    def _make_room(self, now: float) -> None:
+        if len(self._touched) > MOST_REMEMBERED:
+            self._touched = {
+                place: ids
+                for place, ids in self._touched.items()
+                if place in self._missing or any(now - touched.at < RECENT_S for touched in ids.values())
+            }
 
     def _is_gone(self, place: Place) -> bool:
         topic = self._context.targets[place[0]]
         return not (topic.is_denied or place[1] < topic.partitions)
-
-    def _lacks_commit(self, place: Place, end: int) -> bool:
-        """Tell whether the transaction that ended last in a place was committed, and can be missing there.
-
-        What is committed ends before its end then; which others, who have something open there, may cause as well. To
-        commit once more does no harm, unless something aborted came after it: then that is what is open.
-        """
-        last = self._last(place)
-        return last is not None and end < last.end
 
     async def _known_ends(self, places: list[Place]) -> dict[Place, int]:
         ends: dict[Place, int] = {}
@@ -182,7 +191,7 @@ class Markers:
             raise
         else:
             for place in places:
-                self._done(place)
+                self._done(place, producer.transactional_id)
 
     async def _end_under(self, transactional_id: str, place: Place, *, commits: bool) -> None:
         """End what is open in a place under another id than the producer's: to fence that id writes no marker."""
@@ -191,7 +200,7 @@ class Markers:
         except (KafkaError, LaneError) as error:
             self._set_aside(place, error)
         else:
-            self._done(place)
+            self._done(place, transactional_id)
 
     def _set_aside(self, place: Place, error: Exception) -> None:
         """Try a place again later; until then nothing is sent there."""
@@ -202,7 +211,15 @@ class Markers:
             reason = f"what an earlier transaction may have left open there cannot be ended: {error!r}"
             self._context.targets.leave_alone(place, reason)
 
-    def _done(self, place: Place) -> None:
-        for forgotten in (self._missing, self._committed, self._aborted):
-            forgotten.pop(place, None)
+    def _done(self, place: Place, transactional_id: str) -> None:
+        """Forget what an id left in a place; the place may be written to once there is no more."""
+        self._touched[place].pop(transactional_id)
+        self._missing[place].discard(transactional_id)
+        if not self._missing[place]:
+            del self._missing[place]
+            self._alone.discard(place)
+
+    def _forget(self, place: Place) -> None:
+        self._missing.pop(place)
+        self._touched.pop(place)
         self._alone.discard(place)

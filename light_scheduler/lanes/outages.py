@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from light_scheduler.kafka.batches import TargetsStalledError
+from light_scheduler.kafka.continuity import Untouched
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.trials import Rank
@@ -13,6 +14,7 @@ from light_scheduler.model.place import Place
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 
+from .attempt import Attempt
 from .context import LaneContext, Refusals, origin_key
 from .markers import Markers
 
@@ -25,6 +27,7 @@ class Holding:
         self._outages: Outages = context.targets.outages
         self._markers = markers
         self._slow_answers: set[Place] = set()
+        self._undecided: Attempt | None = None
 
     def waits(self, refusals: Refusals) -> Waits | None:
         """Return what tells the due scan which place a schedule waits for; None: none waits.
@@ -110,9 +113,27 @@ class Holding:
             self._slow_answers -= ends.keys()
         self._markers.committed(ends, transactional_id)
 
-    def failed(self, places: Collection[Place], transactional_id: str) -> None:
-        """Remember the users' places of a transaction that will be aborted."""
-        self._markers.failed(places, transactional_id)
+    def failed(self, attempt: Attempt, *, may_count: bool = False) -> None:
+        """Remember the users' places of a transaction that will be aborted, unless it `may_count` all the same."""
+        if may_count and self._context.changelog in attempt.written:
+            self._undecided = attempt
+        else:
+            self._markers.failed(attempt.places, attempt.transactional_id, attempt.written)
+
+    async def decide(self, untouched: Untouched) -> None:
+        """Learn what became of a transaction whose commit was not answered, if there is one.
+
+        `untouched` tells of the changelog, to which each transaction writes, and where this one has its marker by now.
+        """
+        if (attempt := self._undecided) is None:
+            return
+        changelog = attempt.written[self._context.changelog]
+        if await untouched(changelog.end - changelog.records, changelog.end):
+            self.failed(attempt)
+        else:
+            ends = {place: written.end for place, written in attempt.written.items()}
+            self.committed(ends, attempt.transactional_id)
+        self._undecided = None
 
     def stuck(self) -> None:
         """Have the topics be watched that the last transaction touched: it does not end where a leader is lost."""

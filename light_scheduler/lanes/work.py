@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError,
 from light_scheduler.engine import FairQueue
 from light_scheduler.errors import BrokerError, CycleTimeout, InputInDoubt, Overtaken, TransactionStuck
 from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, TargetsStalledError
+from light_scheduler.kafka.continuity import Untouched
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import NO_TENANTS
@@ -153,15 +154,18 @@ class LaneWork:
                 if attempt.works:
                     own = self._context.own_topics
                     self._failed_places = [place for place in attempt.places if place[0] not in own]
-            if not may_count:
-                self._holding.failed(attempt.places, attempt.transactional_id)
+            self._holding.failed(attempt, may_count=may_count)
         return attempt.is_begun and self._caution.is_getting_on
+
+    async def decide(self, untouched: Untouched) -> None:
+        """Learn what became of a transaction whose commit was not answered; see `Holding.decide`."""
+        await self._holding.decide(untouched)
 
     def stalled(self, error: TargetsStalledError) -> list[Place]:
         """Learn that targets do not answer; return which to suspect."""
         attempt, self._attempt = self._attempt, Attempt()
         suspects = self._holding.stalled(error)
-        self._holding.failed(attempt.places, attempt.transactional_id)
+        self._holding.failed(attempt)
         return suspects
 
     async def refused(self, error: RecordsRefusedError) -> None:
@@ -175,7 +179,7 @@ class LaneWork:
                 await self._context.targets.suspect([refused.place], reason)
             else:
                 self._isolation.note(refused, self._services.clock.now())
-        self._holding.failed(attempt.places, attempt.transactional_id)
+        self._holding.failed(attempt)
 
     # -- work ---------------------------------------------------------------------------------------------------------
 
@@ -293,7 +297,7 @@ class LaneWork:
             attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]
             if made.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
-        attempt.begin(made.read + len(made.due.entries), made.batches.places)
+        attempt.begin(made.read + len(made.due.entries), made.batches)
         offsets = {} if made.position is None else {self._tp: made.position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
@@ -382,10 +386,11 @@ class LaneWork:
             return False
         staged = frozenset(identity_of(entry) for entry in due.entries)
         self._attempt = attempt = Attempt(producer.transactional_id)
-        attempt.begin(len(due.entries), batches.places)
+        attempt.begin(len(due.entries), batches)
         begun = self._services.clock.now()
         ends = await producer.commit_when(batches, lambda: self._staged.may_commit(instant, staged))  # 3.
         if ends is None:
+            self._holding.failed(attempt)
             self.counters.unstaged += 1
             return True
         overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=instant)  # 4.

@@ -143,7 +143,7 @@ async def test_what_another_id_of_the_lane_left_is_ended_under_that_id(applicati
 
         async def settle_meanwhile() -> bool:
             assert (await stable_ends([place], setting.clients, setting.targets))[place] == 0, "it is open"
-            setting.markers.failed([place], "lane~1")
+            setting.markers.failed([place], "lane~1", [place])
             setting.targets.outages.observe(place[0], {0: "it has no leader"}, AT)
             setting.markers.distrust()
             setting.targets.outages.observe(place[0], {}, AT)

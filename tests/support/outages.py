@@ -7,9 +7,12 @@ from typing import Any
 
 from aiokafka.errors import KafkaError
 
+from light_scheduler.errors import LaneError
+from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.kafka.topic_facts import refused
 from light_scheduler.kafka.trials import MANY_REFUSED, Trials
+from light_scheduler.lanes.attempt import Attempt
 from light_scheduler.lanes.context import Refusals
 from light_scheduler.lanes.markers import Markers
 from light_scheduler.lanes.outages import Holding
@@ -85,11 +88,17 @@ class HoldingLane:
         self.context = partition.context
         self.ends: dict[Place, int | KafkaError] = {}
         self.asked: list[list[Place]] = []
+        self.stuck: set[str] = set()
         self.marked: list[tuple[str, Place, bool]] = []
         self.holding = Holding(self.context, Markers(self.context, self._last_stable, self._mark, self._deny))
         self.refusals: Refusals = {}
         self.producer: Any = Settling("id")
         self.table = ScheduleTable(MemoryStore())
+
+    def fail(self, *places: Place, transactional_id: str = "id", written: Collection[Place] = ()) -> None:
+        """Have a transaction be aborted after some of its places took what was sent."""
+        taken = dict.fromkeys(written, Written(1, 1))
+        self.holding.failed(Attempt(transactional_id, places=list(places), written=taken))
 
     async def _last_stable(self, places: list[Place]) -> dict[Place, int | KafkaError]:
         self.asked.append(sorted(places))
@@ -98,6 +107,8 @@ class HoldingLane:
     async def _mark(self, transactional_id: str, place: Place, commits: bool) -> None:
         if (error := self.producer.errors.get(place)) is not None:
             raise error
+        if transactional_id in self.stuck:
+            raise LaneError(f"{transactional_id} is stuck")
         self.marked.append((transactional_id, place, commits))
 
     def _deny(self, topic: str, error: KafkaError) -> None:

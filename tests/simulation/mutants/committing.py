@@ -38,11 +38,12 @@ def _counts_before_their_state() -> Iterator[Any]:
 
 @mutant(3, "The answer to one batch of each transaction is not awaited.")
 def _one_future_is_skipped() -> Iterator[Any]:
-    async def all_but_the_last(producer: Any, target: Any, batches: Any) -> Any:
-        if target[0] != "targets":
-            return await send_in_order(producer, target, batches)
+    async def all_but_the_last(producer: Any, sending: Any, batches: Any, written: Any) -> Any:
+        topic, partition = sending.target
+        if topic != "targets":
+            return await send_in_order(producer, sending, batches, written)
         for builder, _ in batches:
-            future = await producer.send_batch(builder, target[0], partition=target[1])
+            future = await producer.send_batch(builder, topic, partition=partition)
             future.exception()
         return batches_module._Taken(0, 0, None)
 

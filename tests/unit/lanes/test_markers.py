@@ -17,6 +17,8 @@ from support.outages import NO_LEADER, A, B, HoldingLane, entry
 from support.partition import AT, NAMES
 
 from light_scheduler.errors import CycleTimeout, LaneError
+from light_scheduler.kafka.batches import Written
+from light_scheduler.lanes.attempt import Attempt
 from light_scheduler.lanes.markers import MOST_REMEMBERED, RECENT_S
 from light_scheduler.tables import layout
 from light_scheduler.wire.state import identity_of
@@ -68,7 +70,7 @@ async def test_a_transaction_that_began_after_the_leader_was_back_has_its_marker
 
 
 async def test_what_was_aborted_before_a_leader_was_lost_is_settled_as_aborted(lane: HoldingLane) -> None:
-    lane.holding.failed([A], "id")
+    lane.fail(A)
     lane.lose_leader(0)
     lane.come_back()
     lane.ends = {A: 3}
@@ -109,7 +111,7 @@ async def test_what_another_id_left_open_is_ended_under_that_id(lane: HoldingLan
     if commits:
         lane.holding.committed({A: 5}, "id~1")
     else:
-        lane.holding.failed([A], "id~1")
+        lane.fail(A, transactional_id="id~1")
     lane.lose_leader(0)
     lane.come_back()
     assert await lane.release() == []
@@ -137,10 +139,67 @@ async def test_what_was_aborted_after_a_commit_is_not_committed_because_others_h
     lane.ends = {A: 90}
     lane.holding.committed({A: 100}, "id")
     lane.seconds += 1
-    lane.holding.failed([A], "id")
+    lane.fail(A, written=[A])
+    lane.seconds += 1
+    lane.fail(A)
     lane.lose_leader(0)
     lane.come_back()
     assert await lane.release() == [([A], False)]
+
+
+async def test_what_was_committed_is_not_taken_back_by_a_later_transaction_that_did_not_get_there(
+    lane: HoldingLane,
+) -> None:
+    lane.ends = {A: 90}
+    lane.holding.committed({A: 100}, "id")
+    lane.seconds += 1
+    lane.fail(A, B, written=[B])
+    lane.lose_leader(0)
+    lane.come_back()
+    assert await lane.release() == [([A], True)]
+
+
+async def test_what_a_commit_has_ended_says_nothing_of_what_comes_after_it(lane: HoldingLane) -> None:
+    lane.ends = {A: 90}
+    lane.fail(A, written=[A])
+    lane.holding.committed({A: 100}, "id")
+    lane.fail(A)
+    lane.lose_leader(0)
+    lane.come_back()
+    assert await lane.release() == [([A], True)]
+
+
+async def test_what_two_ids_left_open_in_a_place_is_ended_under_each(lane: HoldingLane) -> None:
+    lane.ends = {A: 90}
+    lane.holding.committed({A: 100}, "id~1")
+    lane.seconds += 1
+    lane.fail(A)
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.producer.errors[A] = LaneError("id~1 is stuck")
+    with pytest.raises(LaneError):
+        await lane.release()
+    assert lane.waits_for("a") == A
+    lane.producer.errors.clear()
+    lane.outages.close([A])
+    assert await lane.release() == [([A], False)]
+    assert lane.marked == [("id~1", A, True)]
+    assert lane.waits_for("a") is None
+
+
+async def test_a_place_waits_until_what_each_id_left_there_is_ended(lane: HoldingLane) -> None:
+    lane.ends = {A: 90}
+    lane.holding.committed({A: 100}, "id")
+    lane.holding.committed({A: 102}, "id~1")
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.stuck = {"id~1"}
+    assert await lane.release() == [([A], True)]
+    assert lane.waits_for("a") == A
+    lane.stuck.clear()
+    lane.outages.close([A])
+    assert await lane.release() == []
+    assert (lane.marked, lane.waits_for("a")) == ([("id~1", A, True)], None)
 
 
 async def test_what_merely_did_not_answer_has_its_markers(lane: HoldingLane) -> None:
@@ -160,7 +219,7 @@ async def test_a_transaction_that_ended_long_before_the_outage_has_its_markers(
     if how == "committed":
         lane.holding.committed({A: 5}, "id")
     else:
-        lane.holding.failed([A], "id")
+        lane.fail(A)
     lane.seconds += since_s
     lane.lose_leader(0)
     lane.come_back()
@@ -171,7 +230,7 @@ async def test_a_transaction_that_ended_long_before_the_outage_has_its_markers(
 async def test_places_in_topics_of_ours_are_not_settled(lane: HoldingLane) -> None:
     own = (NAMES.history, 0)
     lane.holding.committed({own: 5}, "id")
-    lane.holding.failed([own], "id")
+    lane.fail(own)
     lane.outages.observe(NAMES.history, {0: NO_LEADER}, AT)
     lane.waits()
     lane.outages.observe(NAMES.history, {}, AT)
@@ -182,6 +241,37 @@ async def test_a_lane_with_nothing_held_and_nothing_to_settle_asks_nothing(lane:
     lane.holding.committed({A: 5}, "id")
     assert await lane.release() == []
     assert lane.asked == []
+
+
+@pytest.mark.parametrize(("was_committed", "settled"), [(True, [([A], True)]), (False, [([A], False)])])
+async def test_a_transaction_whose_commit_was_not_answered_is_ended_as_the_changelog_says(
+    lane: HoldingLane, was_committed: bool, settled: list[Any]
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    async def untouched(start: int, end: int) -> bool:
+        asked.append((start, end))
+        return not was_committed
+
+    changelog = lane.context.changelog
+    lane.holding.committed({A: 3}, "id")
+    written = {changelog: Written(2, 40), A: Written(1, 5)}
+    lane.holding.failed(Attempt("id", places=[changelog, A], written=written), may_count=True)
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.ends = {A: 3}
+    await lane.holding.decide(untouched)
+    await lane.holding.decide(untouched)
+    assert asked == [(38, 40)], "once"
+    assert await lane.release() == settled
+
+
+async def test_a_transaction_that_may_count_but_never_reached_the_changelog_does_not(lane: HoldingLane) -> None:
+    lane.holding.failed(Attempt("id", places=[A], written={A: Written(1, 5)}), may_count=True)
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.ends = {A: 3}
+    assert await lane.release() == [([A], False)]
 
 
 # -- what goes wrong with a place is that place's matter --------------------------------------------------------------

@@ -173,7 +173,7 @@ def test_the_topics_of_a_transaction_that_does_not_end_are_watched(lane: Holding
     lane.holding.stuck()
     assert lane.topics.doubted == {A[0], "others"}
     lane.seconds += 1
-    lane.holding.failed([("aborted", 0)], "id")
+    lane.fail(("aborted", 0))
     lane.topics.doubted.clear()
     lane.holding.stuck()
     assert lane.topics.doubted == {"aborted"}

@@ -18,6 +18,9 @@ DENO := DENO_DIR=build/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 # More processes than two cores have room for: most of them wait for Kafka most of the time.
 ARGS ?= --numprocesses 3
 
+# Where byte code is turned off, each of the hundreds of processes that tests start would compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo up test lint audit format docs setup browser lock clean distclean
 .DELETE_ON_ERROR:

@@ -29,6 +29,9 @@ MOST_DOUBLINGS = 6
 FORGET_S = 60.0
 """A partition that has been well for so long is like any other."""
 
+SAME_S = 5.0
+"""A partition that is opened again within this time has not been well in between: it is the same outage."""
+
 MOST_NAMED = 5
 """Places in a line of the log."""
 
@@ -37,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Outage:
-    """An open breaker. `since` is UTC epoch ms, `probe_at` monotonic, s."""
+    """An open breaker. `since` is when the outage began, UTC epoch ms, and `probe_at` monotonic, s."""
 
     since: int
     reason: str
@@ -63,6 +66,7 @@ class Outages:
     _open: dict[Place, Outage] = field(default_factory=dict)
     _past: dict[Place, _Past] = field(default_factory=dict)
     _mended: dict[Place, float] = field(default_factory=dict)  # when (monotonic, s) a known fault was over
+    _closed: dict[Place, tuple[int, float]] = field(default_factory=dict)  # since when it was open, and until when (s)
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -115,7 +119,7 @@ class Outages:
             doublings = min(failures if times is None else times, MOST_DOUBLINGS)
             wait_s = min(FIRST_WAIT_S * 2**doublings, LAST_WAIT_S)
             self._past[place] = _Past(failures + 1, time + wait_s)
-            self._open[place] = Outage(now, reason, has_known_fault=False, probe_at=time + wait_s)
+            self._open[place] = Outage(self._since(place, now), reason, has_known_fault=False, probe_at=time + wait_s)
         if opened:
             log.warning("what is due for %s waits: %s", _named(opened), reason)
 
@@ -132,7 +136,9 @@ class Outages:
         if opened := [(topic, partition) for partition in faults if (topic, partition) not in self._open]:
             log.warning("what is due for %s waits: %s", _named(opened), "; ".join(sorted(set(faults.values()))))
         for partition, reason in faults.items():
-            outage = self._open.setdefault((topic, partition), Outage(now, reason, has_known_fault=True, probe_at=0.0))
+            place = topic, partition
+            if (outage := self._open.get(place)) is None:
+                outage = self._open[place] = Outage(self._since(place, now), reason, has_known_fault=True, probe_at=0.0)
             outage.reason, outage.has_known_fault = reason, True
         mended = [
             place for place, outage in self if place[0] == topic and place[1] not in faults and outage.has_known_fault
@@ -168,10 +174,20 @@ class Outages:
 
     def close(self, places: Iterable[Place]) -> None:
         """Have places be written to again."""
-        closed = [place for place in places if self._open.pop(place, None) is not None]
+        time, closed = self.time(), []
+        for place in places:
+            if (outage := self._open.pop(place, None)) is not None:
+                closed.append(place)
+                self._closed[place] = outage.since, time
         if closed:
+            self._closed = {place: ended for place, ended in self._closed.items() if time - ended[1] < SAME_S}
             log.info("what is due for %s waits no longer", _named(closed))
             self.tell()
+
+    def _since(self, place: Place, now: int) -> int:
+        """Return when the outage of a place that is opened began, UTC epoch ms."""
+        since, until = self._closed.get(place, (now, 0.0))
+        return since if self.time() - until < SAME_S else now
 
     def tell(self) -> None:
         """Have lanes look again at what waits."""

@@ -39,7 +39,9 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     partitions: Annotated[list[int], Meta(description="Those that are unavailable; empty: the whole topic.")]
-    unavailable_since: Annotated[int, Meta(description="When this worker noticed, UTC epoch ms.")]
+    unavailable_since: Annotated[
+        int, Meta(description="When this worker noticed, UTC epoch ms. A break of less than 5 s ends no outage.")
+    ]
     waiting: Annotated[
         int, Meta(description="Firings of this worker's lanes that are due and wait; some may be cancelled meanwhile.")
     ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.kafka.target_outages import FIRST_WAIT_S, FORGET_S, LAST_WAIT_S, WHOLE_TOPIC, Outages
+from light_scheduler.kafka.target_outages import FIRST_WAIT_S, FORGET_S, LAST_WAIT_S, SAME_S, WHOLE_TOPIC, Outages
 from light_scheduler.model.place import Place
 
 AT = 1_767_225_600_000
@@ -45,6 +45,23 @@ def fail_again(outages: Outages, time: Time, place: Place) -> float:
     assert outages.to_probe() == [place]
     outages.probed(place, answered=True)
     return wait_s
+
+
+@pytest.mark.parametrize(("well_s", "since"), [(SAME_S - EPSILON_S, AT), (SAME_S, AT + 9_000)])
+@pytest.mark.parametrize("how", ["a fault", "silence"])
+def test_a_place_that_was_hardly_well_in_between_is_in_the_same_outage(
+    outages: Outages, time: Time, how: str, well_s: float, since: int
+) -> None:
+    outages.suspect([A], "silent", AT)
+    outages.close([A])
+    time.seconds += well_s
+    if how == "a fault":
+        outages.observe("t", {0: "it has no leader"}, AT + 9_000)
+    else:
+        outages.suspect([A, B], "silent", AT + 9_000)
+    found = {place: outage.since for place, outage in outages}
+    assert found[A] == since
+    assert found.get(B, AT + 9_000) == AT + 9_000
 
 
 # -- what waits -------------------------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ MEASURE_TIMES = (
     "tests/chaos/test_random_faults.py",
     "tests/chaos/test_rebalances.py",
     "tests/chaos/test_rolling_restart.py",
-    "tests/integration/test_bench.py",
 )
 ALONE = "alone"
 

@@ -14,6 +14,7 @@ from light_scheduler.access.service import AccessService
 from light_scheduler.agents import DueTimer, attach_command_agents
 from light_scheduler.agents.app import SchedulerApp, create_app
 from light_scheduler.agents.karafka_states import KarafkaStates
+from light_scheduler.agents.probes import Probes
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.delays import Delays
 from light_scheduler.errors import ConfigurationError
@@ -40,13 +41,19 @@ def build(
     access = AccessService(settings.connection, settings.topics.tenants, clock, oidc)
     tenants = TenantService(settings.connection, settings.topics.tenants, clock)
     options = web.faust_options(settings)
-    app = create_app(settings, DueTimer, clock, lambda: access.book.peer_secret, tenants, process, **options)
+
+    def secret() -> bytes | None:
+        return access.book.peer_secret
+
+    app = create_app(settings, DueTimer, clock, secret, tenants, process, **options)
     attach_command_agents(app, settings)
     delays = Delays(settings, app.clock)
     app.add_dependency(delays)
     karafka = [source.name for source in settings.inputs if source.dialect == "karafka"]
     if karafka:
         app.add_dependency(KarafkaStates(lambda: app.lanes, karafka, settings.bootstrap_servers, app.clock))
+    if settings.probe_interval:
+        app.add_dependency(Probes(lambda: app.lanes, settings.connection, settings.probe_interval, app.clock, secret))
     app.add_dependency(access)
     app.add_dependency(tenants)
     peers = web.AssignedPeers(app)

@@ -116,6 +116,19 @@ def duration(lowest: int) -> Callable[[Any], int]:
     return parse
 
 
+def interval(lowest: int) -> Callable[[Any], int]:
+    """Read a duration of at least `lowest` ms, or 0."""
+    parse = duration(0)
+
+    def parse_interval(value: Any) -> int:
+        interval = parse(value)
+        if 0 < interval < lowest:
+            raise ValueError(f"{value!r} must be at least {format_duration(lowest)}, or 0 to turn it off")
+        return interval
+
+    return parse_interval
+
+
 def choice(*choices: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if value not in choices:

@@ -341,6 +341,13 @@ class Settings:
         "Name of this worker, for static membership: a restart within `session_timeout` moves no partition.",
         "TEXT",
     )
+    probe_interval: int = _setting(
+        0,
+        read.interval(1_000),
+        "How often to probe each partition: the worker sends a schedule of its own through the whole path and measures "
+        "how long it takes. Results are in `/live`, `/info` and the metrics, and nowhere else. 0 turns this off.",
+        "DURATION",
+    )
     max_clock_skew: int = _setting(
         1_000,
         read.duration(1),

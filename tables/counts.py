@@ -2,7 +2,8 @@
 
 Counts change with what they count, in the same write, so they are exact whatever crashes. Schedules of one tenant,
 target and state are a *group*; those of a group that wake in one minute are a *cell*. The primary row of a schedule
-begins with its cell, so what a change takes away is known without a look at the schedule.
+begins with its cell, so what a change takes away is known without a look at the schedule. The probe of a partition is
+in a group that is not counted.
 
     cell     group u32 | minute u32
     group    'g' | group u32                            -> MessagePack [tenant, topic, state]
@@ -26,6 +27,7 @@ import msgspec
 
 from light_scheduler.errors import FormatError
 from light_scheduler.model import Entry, State
+from light_scheduler.model.probe import PROBE_TENANT
 
 from . import layout
 from .store import Store
@@ -36,6 +38,9 @@ FANOUT = 16
 MINUTES_A_DAY = 1_440
 RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
 """Books that are not those of a day: no instant is that late."""
+
+UNCOUNTED = b"\xff" * 4
+"""The group of what is not counted."""
 
 T = TypeVar("T")
 
@@ -103,6 +108,8 @@ class Tally:
 
     def number(self, group: Group) -> bytes:
         """Return the number (u32) of a group, which is a new one if nothing of it is counted yet."""
+        if group.tenant == PROBE_TENANT:
+            return UNCOUNTED
         number = self._known.get(group) or self.new.get(group)
         if number is None:
             number = self.new[group] = _GROUP.pack(self._next)
@@ -116,7 +123,7 @@ class Tally:
             changes[cell] += 1
         for cell in self.removed:
             changes[cell] -= 1
-        return {cell: change for cell, change in changes.items() if change}
+        return {cell: change for cell, change in changes.items() if change and not cell.startswith(UNCOUNTED)}
 
 
 @dataclass(frozen=True)

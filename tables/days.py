@@ -22,7 +22,7 @@ REST = 20
 async def days_of(table: ScheduleTable, is_open: Callable[[], bool]) -> Counter[int] | None:
     """Return how many schedules wake on which day since 1970 (UTC); None if the table was closed meanwhile."""
     days: Counter[int] = Counter()
-    rows = table.store.scan(layout.INDEX_START, layout.INDEX_END)
+    rows = table.store.scan(layout.USERS_INDEX_START, layout.INDEX_END)
     while is_open():
         begun = time.monotonic()
         keys = [key for key, _ in islice(rows, AT_ONCE)]

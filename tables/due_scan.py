@@ -25,7 +25,7 @@ class DueScan(NamedTuple):
 
     `cut` has the last schedule taken of each tenant of which more is due than was taken. Of capped tenants `allowed`
     says how many turns they have, and `held` when (ms) the first thing was due that has to wait for more; `next_due`
-    does not count that.
+    does not count that, nor the probe of the partition, which is due at `probe_due`.
     """
 
     entries: list[Entry]
@@ -33,6 +33,7 @@ class DueScan(NamedTuple):
     cut: Mapping[str, Entry] = {}
     allowed: Mapping[str, int] = {}
     held: Mapping[str, int] = {}
+    probe_due: int | None = None
 
 
 class TenantScan:

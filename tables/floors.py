@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sortedcontainers import SortedSet
 
+from light_scheduler.model.probe import PROBE_TENANT
+
 from . import layout
 
 
@@ -19,7 +21,8 @@ class Floors:
         self._by_due: SortedSet[tuple[int, str]] = SortedSet()
 
     def __len__(self) -> int:
-        return len(self._keys)
+        """Return how many tenants may have something pending; the probe is nobody's."""
+        return len(self._keys) - (PROBE_TENANT in self._keys)
 
     def get(self, tenant: str) -> bytes | None:
         """Return a tenant's floor; None: nothing of its is pending."""

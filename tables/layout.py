@@ -14,6 +14,8 @@ the topic is negative. The minute is the storage bucket: it never shows outside.
 A tenant's due scan is one sequential read of its part of the time index; an update or a cancel is one get of the
 primary key. The time is the one at which a schedule wakes, and lies past the year 9999 for one that does not.
 
+The tenant of a partition's probe is empty, so it is first in every order.
+
 A look for bulk commands costs little where there are none: it ends before everything else of its kind.
 
 A large schedule that moves on is split: its definition stays where it is, and only its progress is written anew.
@@ -30,6 +32,8 @@ from light_scheduler.wire.state import IndexPlace, identity
 CHECKPOINT_KEY = b"m"
 OTHERS = b"l"
 INDEX_START = b"t"
+USERS_INDEX_START = b"t\1"
+"""The probe (see `model.probe`) comes before it, and everything that users have pending comes after."""
 INDEX_END = b"u"
 PRIMARY = b"p"
 DEFINITION = b"d"

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from light_scheduler.model.probe import is_probe
 from light_scheduler.wire.state import PROGRESS_KIND, SCHEDULE_KIND, decode_standing
 
 from . import layout
@@ -116,7 +117,7 @@ class BulkLoad:
             stored = repeat(None) if is_first else table.store.get_many(keys)
             for primary, record, there in zip(keys, step, stored, strict=False):
                 key, value = record
-                if there is not None:
+                if there is not None or is_probe(key[1:]):  # which is not counted
                     known[key] = value
                 elif value is not None:
                     standing = decode_standing(value)

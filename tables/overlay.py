@@ -17,6 +17,7 @@ from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import NEVER, BulkPart, BulkTotal, Entry
 from light_scheduler.model.lending import Lending
 from light_scheduler.model.place import Place
+from light_scheduler.model.probe import PROBE_IDENTITY, PROBE_TENANT, is_probe
 from light_scheduler.wire.delayed_state import (
     DELAYED_KIND,
     QUEUE_KIND,
@@ -63,6 +64,9 @@ _OTHERS: dict[bytes, Callable[[bytes], object]] = {
     ROOM_KIND: decode_room,
 }
 """How records are read that are neither schedules nor the position."""
+
+_AFTER_PROBE = b"\1"
+"""Below the identities of all users' schedules, and above that of the probe."""
 
 
 def _any_number(_tenant: str) -> None:
@@ -120,7 +124,8 @@ class Overlay:
         primary = PRIMARY + identity
         was_split = self._forget(primary, identity)
         index_key = layout.index_key(entry, identity)
-        self._add_to_pending(identity, 1)
+        if not is_probe(identity):
+            self._add_to_pending(identity, 1)
         self._changes[index_key] = record
         self._add_fresh(entry.schedule.tenant, index_key)
         self._changes[primary] = self._primaries[primary] = self._tally.add(entry, index_key) + index_key
@@ -162,9 +167,9 @@ class Overlay:
     def stored(self, prefix: bytes, after: bytes) -> Iterator[bytes]:
         """Yield the identities in the table that begin with a prefix, in order, from the first after one.
 
-        The changes of this cycle are not among them.
+        The changes of this cycle are not among them, nor is the probe.
         """
-        start = max(PRIMARY + prefix, PRIMARY + after + b"\0")
+        start = max(PRIMARY + (prefix or _AFTER_PROBE), PRIMARY + after + b"\0")
         for primary, _ in self._table.store.scan(start, PRIMARY + prefix + b"\xff"):
             yield primary[len(PRIMARY) :]
 
@@ -241,10 +246,11 @@ class Overlay:
             next_due = min(next_due, self._first_due_put_here(scans.keys() - opened.keys()))
         next_due = self._first_due_stored(opened, next_due)
         turns = {tenant: scan.most for tenant, scan in opened.items() if scan.most is not None}
-        return DueScan(taken, None if next_due == NEVER else next_due, cut, turns, held)
+        probe_due = None if PROBE_TENANT in opened else self._probe_due()
+        return DueScan(taken, None if next_due == NEVER else next_due, cut, turns, held, probe_due)
 
     def next_due(self) -> int | None:
-        """Return when (ms) the first schedule wakes; None: there is none."""
+        """Return when (ms) the first schedule wakes that is no probe; None: there is none."""
         found = self._first_due_stored((), self._first_due_put_here(self._fresh))
         return None if found == NEVER else found
 
@@ -329,7 +335,7 @@ class Overlay:
             bound = layout.index_from(tenant, until + 1)
             if due := sorted(key for key in keys if key < bound):
                 fresh_due[tenant] = due
-            if later := keys.difference(due) if due else keys:
+            if tenant != PROBE_TENANT and (later := keys.difference(due) if due else keys):
                 next_fresh = min(next_fresh, layout.due_of(min(later)))
         scans = {}
         for tenant in dict.fromkeys((*self._table.floors.due(until), *fresh_due)):
@@ -350,8 +356,14 @@ class Overlay:
 
     def _first_due_put_here(self, tenants: Collection[str]) -> int:
         """Return when (ms) the first of what was put here of these tenants is due, or NEVER."""
-        keys = (min(fresh) for tenant in tenants if (fresh := self._fresh.get(tenant)))
+        keys = (min(fresh) for tenant in tenants if tenant != PROBE_TENANT and (fresh := self._fresh.get(tenant)))
         return min(map(layout.due_of, keys), default=NEVER)
+
+    def _probe_due(self) -> int | None:
+        if PROBE_TENANT not in self._fresh and self._table.floors.get(PROBE_TENANT) is None:
+            return None
+        primary = self._primary_of(PRIMARY + PROBE_IDENTITY)
+        return None if primary is None else layout.due_of(layout.indexed_at(primary))
 
     def _candidates(self, tenant: str, fresh: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """Yield a tenant's (time-index key, value) in order: what is stored and as it was, and these keys put here."""
@@ -376,7 +388,7 @@ class Overlay:
         place = None
         while (place := floors.after(place)) is not None and place[0] < next_due:
             tenant = place[1]
-            if tenant not in scanned:
+            if tenant != PROBE_TENANT and tenant not in scanned:
                 stored = self._stored_of(tenant)
                 first = next(stored, None)
                 floors.move(tenant, None if first is None else first[0])
@@ -398,7 +410,8 @@ class Overlay:
             old = self._stored(primary)
         if old is None:
             return False
-        self._add_to_pending(identity, -1)
+        if not is_probe(identity):
+            self._add_to_pending(identity, -1)
         self._tally.removed.append(old[: layout.CELL_BYTES])
         old_key = old[layout.CELL_BYTES :]
         was_split = old_key.endswith(layout.SPLIT)

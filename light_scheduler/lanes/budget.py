@@ -76,9 +76,11 @@ class Budget:
             lambda tenant: 0 if tenant in stopped else throttle.allowed(tenant, now),
             self._waits(),
         )
-        if turns == throttle.total(now) and due.next_due is not None and due.next_due <= now:
-            due = due._replace(next_due=None, held={**due.held, ALL: due.next_due})
         self.next_due = min(filter(None, (due.next_due, *due.held.values())), default=None)
+        ready = [at for at in (due.next_due, due.probe_due) if at is not None and at <= now]
+        if ready and turns == throttle.total(now):
+            next_due = None if due.next_due in ready else due.next_due
+            due = due._replace(next_due=next_due, probe_due=None, held={**due.held, ALL: min(ready)})
         return due
 
     def take_staged(self, overlay: Overlay, instant: int, most: int, max_bytes: int) -> DueScan:
@@ -91,7 +93,7 @@ class Budget:
     def next_turn(self, due: DueScan, now: int) -> int | None:
         """Note who has to wait for a cap; return when (ms) there is something to fire, None: not before a command."""
         resumes = self._throttle.hold(due.held.keys() - self._tenants.stopped, now)
-        return min(filter(None, (due.next_due, resumes)), default=None)
+        return min(filter(None, (due.next_due, due.probe_due, resumes)), default=None)
 
     def charge(self, delivered: list[Entry], now: int) -> int:
         """Use up what was delivered of the caps; return how many had waited for one."""

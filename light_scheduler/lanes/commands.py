@@ -38,6 +38,7 @@ from .forwarding import Forwarding
 from .lending import RoomLending
 from .moving import Moving
 from .plain_commands import PlainCommands
+from .probing import Probing
 from .quotas import Quotas
 from .rejection import reject, reject_silently
 from .settling import settle
@@ -84,6 +85,7 @@ class Commands:
         self._may_delay = bool(self._tenants or delaying.tenants)
         self._most_delayed = self._most_delayed_bytes = 0
         self._plain = PlainCommands(transaction, forwarding, delaying)
+        self._probing = Probing(transaction)
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._history = transaction.history
@@ -148,6 +150,8 @@ class Commands:
         origin: Origin | None = None
         command: Command | None = None
         try:
+            if not record.value and self._probing.take(record):
+                return
             mark = mark_of(record) if self._forwards else None
             if isinstance(mark, Count):
                 self._bulk.add_count(mark)

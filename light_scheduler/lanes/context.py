@@ -14,10 +14,12 @@ from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Sh
 from light_scheduler.model.place import Place
 from light_scheduler.model.placement import Placement
 from light_scheduler.wire import CommandRecord, Dialect, partition_for
+from light_scheduler.wire.probe import is_of_probe
 from light_scheduler.wire.relay import new_token
 from light_scheduler.wire.state import identity
 
 from .placements import Placements
+from .probe import LaneProbe
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
 
@@ -61,6 +63,9 @@ class LaneContext:
     placements: Placements | None = None
     """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
 
+    probe: LaneProbe = field(default_factory=LaneProbe)
+    """What is known of the probes of the partition."""
+
     @property
     def placement(self) -> Placement:
         """What holds for the partitions of the commands topic; it has been asked for before."""
@@ -100,6 +105,8 @@ class LaneContext:
 
         One that is not plainly about another schedule may.
         """
+        if is_of_probe(record):
+            return False
         try:
             command = self.dialect.decode(record)
         except InvalidCommand:

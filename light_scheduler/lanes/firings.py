@@ -7,6 +7,7 @@ import logging
 from light_scheduler.engine import Turn, refusal_of, take_turn
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import DeadLetterCause, Entry, EventType
+from light_scheduler.model.probe import PROBE_TENANT
 from light_scheduler.wire.state import identity_of
 
 from .bulk import BulkCommands
@@ -14,6 +15,7 @@ from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned
 from .context import OriginKey, Refusals, origin_key
 from .plain_firings import PlainFirings
+from .probing import Probing
 from .short_ways import may_be_short
 from .transaction import Transaction
 
@@ -58,6 +60,7 @@ class Firings:
         self._delivered = context.dialect.delivered
         is_short = not (traced or refusals or condemned or bulk.any_at_work) and may_be_short(transaction)
         self._fire_plain = PlainFirings(transaction).fire if is_short else _leave
+        self._probing = Probing(transaction)
         self.current: Entry | None = None
         """What is being carried out, or was last."""
         self.steps = 0
@@ -67,6 +70,9 @@ class Firings:
         """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
         self.current = entry
         if self._fire_plain(entry):
+            return None
+        if entry.schedule.tenant == PROBE_TENANT:
+            self._probing.fire(entry)
             return None
         name = identity_of(entry)
         if self._bulk.any_at_work:

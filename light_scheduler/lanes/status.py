@@ -48,6 +48,23 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ProbeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the probes of a partition since this worker took it over."""
+
+    successes: Annotated[int, Meta(description="Probes that came back.")] = 0
+    failures: Annotated[int, Meta(description="Probes that were not sent, or not back in time.")] = 0
+    last_success: Annotated[int | None, Meta(description="When a probe last came back, UTC epoch ms.")] = None
+    latency_ms: Annotated[
+        int | None,
+        Meta(
+            description="Time that the last one took: from sending to the commit that stored it, and from its due time "
+            "until its firing was read."
+        ),
+    ] = None
+    last_failure: Annotated[int | None, Meta(description="When a probe last failed, UTC epoch ms.")] = None
+    reason: Annotated[str | None, Meta(description="Why it failed.")] = None
+
+
 class LaneStatus(msgspec.Struct, kw_only=True):
     """A lane at one moment. Counters run since this worker took the partition over."""
 
@@ -102,3 +119,4 @@ class LaneStatus(msgspec.Struct, kw_only=True):
     ] = 0
     jump: Annotated[str | None, Meta(description="What was wrong with the log when that happened last.")] = None
     lateness: Lateness = msgspec.field(default_factory=Lateness)
+    probe: Annotated[ProbeStatus | None, Meta(description="Its probes; null: none was sent.")] = None

@@ -49,6 +49,8 @@ class Transaction:
         self.delayed = 0
         """Commands delayed for a quota of their tenant."""
         self.delivered: list[Entry] = []
+        self.probes: list[str] = []
+        """The numbers of probes that were stored."""
         self.forwarded = 0
         """Commands passed on to the partition of their key."""
         self.relayed = self.moved = self.adopted = 0

@@ -418,4 +418,6 @@ class LaneWork:
 
     def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
         throttled = self._budget.charge(cycle.delivered, now)
-        self.counters.committed(cycle, lost_results, throttled, self._services.clock.now())
+        visible_at = self._services.clock.now()
+        self.counters.committed(cycle, lost_results, throttled, visible_at)
+        self._context.probe.stored(cycle.transaction.probes, visible_at)

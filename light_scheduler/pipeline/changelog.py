@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from light_scheduler.model import Entry
+from light_scheduler.model.probe import PROBE_IDENTITY
 from light_scheduler.wire.state import BULK_PART_KIND, PROGRESS_KIND, SCHEDULE_KIND, decode_entry, decode_progress
 
 from .job import Cluster
@@ -13,7 +14,7 @@ from .topics import read_topics
 
 
 def last_records(spark: SparkSession, cluster: Cluster, changelog: str) -> DataFrame:
-    """Return (partition, identity, schedule, progress) of a changelog: a row for each schedule that it knows of.
+    """Return (partition, identity, schedule, progress) of a changelog: a row for each schedule of a user.
 
     What is committed when the query begins counts. `schedule` is null if the schedule is done with; `progress` is null
     unless it is split and has moved on.
@@ -26,11 +27,16 @@ def last_records(spark: SparkSession, cluster: Cluster, changelog: str) -> DataF
         .agg(_last(SCHEDULE_KIND).alias("defined"), _last(PROGRESS_KIND).alias("moved"))
     )
     # Progress counts for the schedule record before it in the log: an older one is that of an earlier version.
-    return latest.where("defined is not null").select(
-        "partition",
-        "identity",
-        F.col("defined.value").alias("schedule"),
-        F.when(F.col("moved.offset") > F.col("defined.offset"), F.col("moved.value")).alias("progress"),
+    users = F.substring("identity", 1, 1) != F.lit(PROBE_IDENTITY[:1])
+    return (
+        latest.where("defined is not null")
+        .where(users)
+        .select(
+            "partition",
+            "identity",
+            F.col("defined.value").alias("schedule"),
+            F.when(F.col("moved.offset") > F.col("defined.offset"), F.col("moved.value")).alias("progress"),
+        )
     )
 
 

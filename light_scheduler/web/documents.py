@@ -6,6 +6,7 @@ Times are UTC epoch ms, durations ms. Bytes are text where that loses nothing, b
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -294,10 +295,39 @@ class DelayList(msgspec.Struct, frozen=True, kw_only=True):
     unanswered: Annotated[list[str], Meta(description="Workers that did not answer. Their lanes are missing.")]
 
 
+class ProbeView(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the probes of a partition since this worker took it over."""
+
+    topic: Annotated[str, Meta(description="The commands topic.")]
+    partition: int
+    last_success: Annotated[int | None, Meta(description="When a probe last came back, UTC epoch ms.")]
+    latency_ms: Annotated[int | None, Meta(description="How long that one took, less the time that it had to wait.")]
+    failures: Annotated[int, Meta(description="Probes that were not sent, or not back in time.")]
+
+
 class LiveDocument(msgspec.Struct, frozen=True):
-    """The process answers."""
+    """The process answers. A probe that fails does not change that."""
 
     status: str = "live"
+    probes: (
+        Annotated[list[ProbeView], Meta(description="The partitions of this process that are probed.")] | UnsetType
+    ) = UNSET
+
+
+def live_document(lanes: Sequence[LaneStatus]) -> LiveDocument:
+    """Say that the process answers, and how the probes of its lanes fare."""
+    views = [
+        ProbeView(
+            topic=lane.topic,
+            partition=lane.partition,
+            last_success=lane.probe.last_success,
+            latency_ms=lane.probe.latency_ms,
+            failures=lane.probe.failures,
+        )
+        for lane in lanes
+        if lane.probe is not None
+    ]
+    return LiveDocument(probes=views or UNSET)
 
 
 class ReadyDocument(msgspec.Struct, frozen=True):

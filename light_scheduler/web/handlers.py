@@ -25,7 +25,7 @@ from .dashboard import DASHBOARD_PATH, DashboardHandlers
 from .dead_letters import DeadLetterHandlers
 from .delays import DelayHandlers
 from .dispatch import Dispatch
-from .documents import InfoDocument, LiveDocument, ReadyDocument, ScheduleDetail
+from .documents import InfoDocument, ReadyDocument, ScheduleDetail, live_document
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.operations import with_etf1
@@ -191,7 +191,7 @@ class Handlers:
 
     async def live(self, request: web.Request) -> web.Response:
         del request
-        return _json(LiveDocument())
+        return _json(live_document(self._worker.lanes.status()))
 
     async def ready(self, request: web.Request) -> web.Response:
         reasons = why_not_ready(self._worker.lanes, self._worker.peers, self._worker.topics, self._worker.access)

@@ -53,6 +53,16 @@ _GAUGES: Gauges[LaneStatus] = (
     ("commands_waiting", "Commands that are delayed and wait.", lambda lane: lane.waiting),
     ("settled", "0 while schedules move since partitions were added, else 1.", lambda lane: int(lane.settled)),
     ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
+    (
+        "probe_last_success_timestamp_seconds",
+        "When a probe last came back.",
+        lambda lane: lane.probe.last_success / 1_000 if lane.probe and lane.probe.last_success is not None else None,
+    ),
+    (
+        "probe_latency_seconds",
+        "How long the last probe took that came back, less the time that it had to wait.",
+        lambda lane: lane.probe.latency_ms / 1_000 if lane.probe and lane.probe.latency_ms is not None else None,
+    ),
 )
 
 _COUNTERS: Counters[LaneStatus] = (
@@ -80,6 +90,12 @@ _COUNTERS: Counters[LaneStatus] = (
         "commands_expired",
         "Offsets of commands that were deleted before they were read.",
         lambda lane: lane.expired_commands,
+    ),
+    ("probe_successes", "Probes that came back.", lambda lane: lane.probe.successes if lane.probe else 0),
+    (
+        "probe_failures",
+        "Probes that were not sent, or not back in time.",
+        lambda lane: lane.probe.failures if lane.probe else 0,
     ),
     ("lane_restarts", "Times a lane started again after a failure.", lambda lane: lane.restarts),
 )

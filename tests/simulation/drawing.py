@@ -123,6 +123,12 @@ def draw_doubt(seed: int) -> History:
     return History(seed, random.choice((1, 2, 2)), 1, sends, faults, (), late_markers=0.6)
 
 
+def draw_probes(seed: int) -> History:
+    """Make a history up in which partitions are probed, whatever else happens."""
+    drawn = (draw, draw, draw_doubt, draw_growth)[seed % 4](seed)
+    return replace(drawn, probes=1.0)
+
+
 def draw_trouble(seed: int) -> History:
     """Make a history up in which nothing goes wrong but a target."""
     random = Random(seed)

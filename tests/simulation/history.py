@@ -66,6 +66,8 @@ class History:
     growth: Growth | None = None
     lends: bool = False
     """Whether partitions lend each other room for pending schedules."""
+    probes: float = 0.0
+    """How often (s) each partition is probed; 0: never."""
 
 
 class Verdict(NamedTuple):

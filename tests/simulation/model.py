@@ -19,6 +19,7 @@ from light_scheduler.engine.transplant import ANOTHER_LOG
 from light_scheduler.model.placement import Placement
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.probe import is_of_probe
 from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.state import decode_entry
 
@@ -457,7 +458,7 @@ def to(commit: Transaction, topic: str) -> list[Record]:
 
 
 def is_handover(record: Record) -> bool:
-    return bool(header(record, ADOPTED_FROM) or header(record, EMPTIED)) or is_lending(record)
+    return bool(header(record, ADOPTED_FROM) or header(record, EMPTIED)) or is_lending(record) or is_of_probe(record)
 
 
 def is_relayed(record: Record) -> bool:

@@ -30,6 +30,7 @@ from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.model import TopicNames
 from light_scheduler.model.place import Place
@@ -42,6 +43,7 @@ from light_scheduler.wire import dialect_named
 
 from .kafka import INTERNAL, MAX_BATCH_BYTES, Clients, Killed, Record
 from .placements import NodePlacements
+from .probes import SECRET
 
 if TYPE_CHECKING:
     from .world import World
@@ -431,6 +433,8 @@ class Node:
             self.world.history.shares,
             Staging(self.world.history.stage_ahead_ms, grid_ms=1),
             self.world.new_token,
+            secret=lambda: SECRET,
+            probe=LaneProbe(self.world.new_token),
             tenants=self.world.tenants,
             short_ways=self.world.history.seed % 5 != 2,  # without, plain work goes the general way
             placements=self.placements if self.world.history.growth is not None or self.world.history.lends else None,

@@ -28,6 +28,7 @@ from simulation.drawing import (
     draw_growth,
     draw_lending,
     draw_lending_growth,
+    draw_probes,
     draw_tenants,
     draw_trouble,
 )
@@ -78,6 +79,14 @@ def test_answers_are_lost_and_markers_are_late_and_no_harm_is_done(pytestconfig:
 def test_the_topic_gets_more_partitions_and_every_command_finds_its_schedule(pytestconfig: pytest.Config) -> None:
     seeds = range(pytestconfig.getoption("--histories") // 20)
     violations = {seed: violation for seed in seeds if (violation := play(draw_growth(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_probes_come_back_and_change_nothing_whatever_happens(pytestconfig: pytest.Config) -> None:
+    seeds = range(max(4, pytestconfig.getoption("--histories") // 100))
+    violations = {seed: violation for seed in seeds if (violation := play(draw_probes(seed)).violation)}
 
     assert violations == {}
 

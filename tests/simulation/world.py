@@ -19,6 +19,7 @@ from .lending import Quota
 from .model import Many, Moves, Partition, Sent
 from .node import COMMANDS, FRAIL, NAMES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
 from .placements import Facts
+from .probes import send_probes, wrong_with_probes
 from .ruled import SimulatedTenancy, Timeline
 from .sending import Command
 from .trouble import Trouble, check_others
@@ -110,6 +111,8 @@ class World:
             self._lasts_until(at)
         if history.trouble is not None:
             self._lasts_until(history.trouble.ends)
+        if history.probes:
+            self.spawn(send_probes(self, history.probes))
         while (rest := self.busy_until + self.settle_s - self.loop.time()) > 0:
             await asyncio.sleep(rest)
 
@@ -184,6 +187,8 @@ class World:
         if self.failure or self.group.usurped:
             return self.failure or self.group.usurped
         changelog = NAMES.changelog(COMMANDS)
+        if self.history.probes and (wrong := wrong_with_probes(self)) is not None:
+            return wrong
         try:
             for number, commit in enumerate(self.kafka.commits):
                 if not (commit.records or commit.group_offsets):

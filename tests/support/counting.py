@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from light_scheduler.model.probe import is_probe
 from light_scheduler.tables import ScheduleTable, layout
-from light_scheduler.tables.counts import MINUTES_A_DAY, Counts, Group
+from light_scheduler.tables.counts import MINUTES_A_DAY, UNCOUNTED, Counts, Group
 from light_scheduler.tables.store import Store
 from light_scheduler.tables.table import stored_entry
 
@@ -14,9 +15,9 @@ Counted = dict[tuple[Group, int], int]
 
 
 def count_by_hand(store: Store) -> Counted:
-    """Count the schedules of a store one by one."""
+    """Count the schedules of users in a store one by one."""
     found: Counter[tuple[Group, int]] = Counter()
-    for key, value in store.scan(layout.INDEX_START, layout.INDEX_END):
+    for key, value in store.scan(layout.USERS_INDEX_START, layout.INDEX_END):
         schedule, progress = (entry := stored_entry(key, value, store.get)).schedule, entry.progress
         found[Group(schedule.tenant, schedule.target.topic, progress.state), progress.wakes_at // 60_000] += 1
     return dict(found)
@@ -56,6 +57,9 @@ def check_counts(table: ScheduleTable) -> None:
     assert counts_of(table.counts) == count_by_hand(table.store)
     assert sum(table.counts.totals().values()) == table.pending
     for key, row in table.store.scan(layout.PRIMARY, layout.PRIMARY + b"\xff"):
+        if is_probe(key[1:]):
+            assert row[:4] == UNCOUNTED
+            continue
         group = table.counts.group(int.from_bytes(row[:4]))
         assert group is not None
         assert group.tenant.encode() == key[1 : key.index(0)]

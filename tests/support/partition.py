@@ -17,6 +17,7 @@ from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.handover import Sweep
+from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.readable import CanRead, all_can_be_read
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
@@ -105,6 +106,7 @@ class Partition:
         self.short_ways = True
         self.can_read: CanRead = all_can_be_read
         self.placements: Any = None
+        self.probe = LaneProbe()
         self.sweep: Sweep | None = None
         self.fair = FairQueue()
         self.may_ask = True
@@ -127,6 +129,7 @@ class Partition:
             tenants=self.tenants,
             short_ways=self.short_ways,
             placements=self.placements,
+            probe=self.probe,
         )
 
     async def run(

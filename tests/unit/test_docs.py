@@ -27,6 +27,7 @@ from light_scheduler.web.problems import ProblemType
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
+from light_scheduler.wire.probe import PROBE
 from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.requester import REQUESTED_BY
 
@@ -98,7 +99,7 @@ class TestHeaders:
     def test_no_document_names_a_header_that_nobody_knows(self, path: Path) -> None:
         known = (
             {CONTROL_PREFIX + field for field in RULES.keys() | FIRING_FIELDS}
-            | {FORWARDED_FROM, BULK_COUNT, ADOPTED_FROM, EMPTIED, REQUESTED_BY, ROOM_ASKED, ROOM_GIVEN}
+            | {FORWARDED_FROM, BULK_COUNT, ADOPTED_FROM, EMPTIED, REQUESTED_BY, ROOM_ASKED, ROOM_GIVEN, PROBE}
             | dict(UNREADABLE).keys()
         )
         assert set(HEADER.findall(read(path))) <= known

@@ -227,6 +227,11 @@ class TestValues:
         assert load("tenant_firing_rates", {"acme": 0.5, "*": "unlimited"}) == (("acme", 0.5), ("*", None))
         assert (load("firing_rate", "1500"), load("firing_rate", "unlimited")) == (1_500, None)
 
+    def test_probes_are_a_second_apart_at_least_or_off(self) -> None:
+        assert (load("probe_interval", "1s"), load("probe_interval", "0"), Settings().probe_interval) == (1_000, 0, 0)
+        with pytest.raises(ConfigurationError, match=r"probe_interval: '999ms' must be at least"):
+            load("probe_interval", "999ms")
+
     def test_what_tenants_share_is_put_together_from_weights_and_rates(self) -> None:
         given = {"tenant_weights": "a:4", "firing_rate": 100, "tenant_firing_rates": "a:5,b:unlimited,*:7"}
         shares = load_settings(given, environment={}).shares

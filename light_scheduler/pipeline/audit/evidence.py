@@ -43,6 +43,7 @@ from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
 from light_scheduler.wire.build import TargetMissing
+from light_scheduler.wire.probe import PROBE, is_of_probe
 from light_scheduler.wire.relay import BULK_COUNT, Count, as_sent, mark_of
 from light_scheduler.wire.state import decode_entry, encode_entry
 
@@ -115,6 +116,9 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
     origin = None
     is_report = False
     try:
+        if is_of_probe(record):
+            is_report = True
+            raise InvalidCommand(PROBE, "is no command")
         mark = mark_of(record)
         if isinstance(mark, Adoption):
             return _adopted(record)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.model import Entry, Headers, Once, Progress, Schedule, Target
 from light_scheduler.model.adoption import Emptied
+from light_scheduler.model.probe import ProbeMark
 from light_scheduler.pipeline.audit.evidence import COMMAND, MOVED, Row, asked_of, cases, encode_asked
 from light_scheduler.pipeline.audit.promises import Refused
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
+from light_scheduler.wire.probe import NO_VALUE, probe_headers
 from light_scheduler.wire.relay import Grown, Origin, relayed
 from light_scheduler.wire.state import encode_entry
 
@@ -52,4 +56,10 @@ def test_a_schedule_that_moved_is_not_judged_in_any_lane(given: ConsumerRecord) 
 
 def test_a_partition_that_says_that_it_has_handed_over_everything_is_no_command() -> None:
     *_, asked, origin = asked_of(record(emptied_headers(Emptied(1, 12), b"s")), NATIVE, NO_LIMITS)
+    assert (asked, origin) == (Refused(5, 42, AT, may_be_report=True), None)
+
+
+def test_a_probe_is_no_command() -> None:
+    given = record(probe_headers(ProbeMark("fired", "0" * 32), "commands", 5, b"s"), NO_VALUE)
+    *_, asked, origin = asked_of(dataclasses.replace(given, key=None), NATIVE, NO_LIMITS)
     assert (asked, origin) == (Refused(5, 42, AT, may_be_report=True), None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness
+from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness, ProbeStatus
 from light_scheduler.tables.status import RestoreStatus, StandbyStatus
 from light_scheduler.web.operations import OPERATIONS
 
@@ -18,6 +18,15 @@ TOPIC = "light-scheduler-commands"
 
 async def test_a_process_that_answers_is_live(workers: Any) -> None:
     assert await workers[0].json("/live") == {"status": "live"}
+
+
+async def test_a_process_tells_what_came_of_its_probes_and_is_live_whatever_did(workers: Any) -> None:
+    probe = ProbeStatus(successes=3, failures=1, last_success=NOW, latency_ms=21, last_failure=NOW + 5, reason="no way")
+    workers[0].lanes.figures = {"probe": probe}
+    document = await workers[0].json("/live")
+    told = {"topic": TOPIC, "last_success": NOW, "latency_ms": 21, "failures": 1}
+    assert document["status"] == "live"
+    assert document["probes"] == [{**told, "partition": partition} for _, partition in workers[0].lanes.all]
 
 
 async def test_a_worker_whose_partitions_all_run_is_ready(workers: Any) -> None:
@@ -86,6 +95,23 @@ async def samples(worker: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], 
         (sample.name.removeprefix("light_scheduler_"), tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
+    }
+
+
+async def test_metrics_tell_of_probes_that_were_sent(workers: Any) -> None:
+    lane = (("partition", "2"), ("topic", TOPIC))
+
+    async def of_probes() -> dict[str, float]:
+        found = await samples(workers[0])
+        return {name: value for (name, labels), value in found.items() if name.startswith("probe_") and labels == lane}
+
+    assert await of_probes() == {"probe_successes_total": 0, "probe_failures_total": 0}
+    workers[0].lanes.figures = {"probe": ProbeStatus(successes=3, failures=1, last_success=NOW, latency_ms=21)}
+    assert await of_probes() == {
+        "probe_last_success_timestamp_seconds": NOW / 1_000,
+        "probe_latency_seconds": 0.021,
+        "probe_successes_total": 3,
+        "probe_failures_total": 1,
     }
 
 

@@ -1,0 +1,96 @@
+"""Sends the probes of a worker's partitions to their commands topics, where the lanes carry them out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from light_scheduler.clock import Clock
+from light_scheduler.connection import Address, connection_to
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.connection import started_producer, stop_producer
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.model.probe import ProbeMark
+from light_scheduler.wire.probe import NO_VALUE, probe_headers
+
+SEND_TIMEOUT_S = 10.0
+
+LOOK_MS, LOOK_AT_MS = 1_000, 200
+"""Partitions are looked at once a second, this long after the full second: with what follows, a probe then comes
+between the firings that are due at full seconds."""
+
+
+class Probes(Service):
+    """Of a worker: `lanes` yields its lanes, each of which is probed once in `interval` (ms).
+
+    `secret` returns what workers sign their records with; None: it is not known yet.
+    """
+
+    def __init__(
+        self,
+        lanes: Callable[[], Iterable[Lane]],
+        connection: Address,
+        interval: int,
+        clock: Clock,
+        secret: Callable[[], bytes | None],
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._lanes = lanes
+        self._connection = connection_to(connection)
+        self._interval = interval
+        self._clock = clock
+        self._secret = secret
+        self._producer: AIOKafkaProducer | None = None
+        self._starting = asyncio.Lock()
+        self._probed: dict[TopicPartition, int] = {}
+
+    @Service.task
+    async def _look(self) -> None:
+        while not self.should_stop:
+            await self.sleep(((LOOK_AT_MS - self._clock.now()) % LOOK_MS or LOOK_MS) / 1_000)
+            if (secret := self._secret()) is not None:
+                await asyncio.gather(*(self._probe(lane, secret) for lane in self._due()))
+
+    async def on_stop(self) -> None:
+        await self._disconnect()
+
+    def _due(self) -> list[Lane]:
+        """Return the lanes that are to be probed now: those of a topic one after another, a second apart."""
+        now = self._clock.now()
+        turns = {lane.tp: (now + lane.tp.partition * LOOK_MS) // self._interval for lane in self._lanes()}
+        due = [lane for lane in self._lanes() if self._probed.get(lane.tp) != turns[lane.tp] and not lane.is_closing()]
+        self._probed = turns
+        return due
+
+    async def _probe(self, lane: Lane, secret: bytes) -> None:
+        topic, partition = lane.tp
+        probe = lane.context.probe
+        if (number := probe.begin(self._clock.now())) is None:
+            return
+        headers = probe_headers(ProbeMark("sent", number), topic, partition, secret)
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                producer = await self._connected()
+                await producer.send_and_wait(topic, NO_VALUE, partition=partition, headers=headers)
+        except (BrokerError, KafkaError, TimeoutError, OSError) as error:
+            reason = f"the probe cannot be written to {topic}-{partition}: {error or type(error).__name__}"
+            probe.not_sent(number, self._clock.now(), reason)
+            await self._disconnect()  # an idempotent producer may be of no use after an error
+
+    async def _connected(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            async with self._starting:
+                if self._producer is None:
+                    self._producer = await started_producer(self._connection.aiokafka())
+        return self._producer
+
+    async def _disconnect(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await stop_producer(producer)

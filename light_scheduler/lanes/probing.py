@@ -1,0 +1,64 @@
+"""Probes in a cycle: they are stored and fire as other schedules do, and nothing else tells of them (see `probe`)."""
+
+from __future__ import annotations
+
+from light_scheduler.engine import decide, take_turn
+from light_scheduler.engine.limits import NO_LIMITS
+from light_scheduler.model import Entry, EventType, Once, ScheduleCommand, Target
+from light_scheduler.model.probe import PROBE_ID, PROBE_IDENTITY, PROBE_TENANT, ProbeMark
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.probe import NO_VALUE, is_of_probe, probe_headers, probe_mark, require_genuine_probe
+
+from .transaction import Transaction
+
+
+class Probing:
+    """Carries probes out, as part of a transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._context = transaction.context
+
+    def take(self, record: CommandRecord) -> bool:
+        """Take a record of a probe; tell whether it is one. Raises InvalidCommand if no worker has written it."""
+        if not is_of_probe(record):
+            return False
+        mark, secret = probe_mark(record), self._context.secret()
+        if secret is None:  # it cannot be judged, and this worker has sent none
+            return True
+        require_genuine_probe(record, self._context.commands_topic, secret)
+        probe = self._context.probe
+        if mark.step == "fired":  # readers see it, whatever becomes of this transaction
+            probe.read(mark.number, self._transaction.now)
+        elif (due := probe.due_of(mark.number)) is not None:
+            self._store(record, mark.number, due)
+            self._transaction.probes.append(mark.number)
+        return True
+
+    def fire(self, entry: Entry) -> None:
+        """Carry out the turn of a probe that wakes: its firing goes to this partition."""
+        context, transaction = self._context, self._transaction
+        turn, secret = take_turn(entry, transaction.now, context.rules), context.secret()
+        transaction.remove(PROBE_IDENTITY)
+        if turn.event is EventType.FIRED and secret is not None:
+            mark = ProbeMark("fired", (entry.schedule.payload or b"").decode())
+            place = context.commands_topic, context.partition
+            transaction.batches.add(place, None, NO_VALUE, probe_headers(mark, *place, secret))
+
+    def _store(self, record: CommandRecord, number: str, due: int) -> None:
+        transaction, context = self._transaction, self._context
+        target = Target(context.commands_topic, None, context.partition)
+        command = ScheduleCommand(
+            PROBE_TENANT,
+            PROBE_ID,
+            None,
+            Once(due),
+            target,
+            number.encode(),
+            [],
+            record.partition,
+            record.offset,
+            record.timestamp,
+        )
+        current = transaction.overlay.get(PROBE_IDENTITY)
+        transaction.store(PROBE_IDENTITY, decide(command, current, transaction.now, NO_LIMITS).entry)

@@ -229,7 +229,7 @@ class TestValues:
 
     def test_probes_are_a_second_apart_at_least_or_off(self) -> None:
         assert (load("probe_interval", "1s"), load("probe_interval", "0"), Settings().probe_interval) == (1_000, 0, 0)
-        with pytest.raises(ConfigurationError, match=r"probe_interval: '999ms' must be at least"):
+        with pytest.raises(ConfigurationError, match=r"--probe-interval: '999ms' must be at least 1s, or 0"):
             load("probe_interval", "999ms")
 
     def test_what_tenants_share_is_put_together_from_weights_and_rates(self) -> None:

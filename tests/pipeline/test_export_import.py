@@ -25,6 +25,7 @@ from light_scheduler.engine.limits import NO_LIMITS, Limits
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic, create_topics
 from light_scheduler.model import Awaited, Entry, HomeKey, Outcome
+from light_scheduler.model.probe import PROBE_ID, PROBE_TENANT
 from light_scheduler.pipeline import export, importing
 from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.exclusion import only_import
@@ -81,6 +82,7 @@ BACKOFF = with_progress(
     awaited=(Awaited(NOW - 5, 2, 2, NOW + 9, NOW - 4),),
 )
 ALL = [BACKOFF, CRON, ONCE, RATE]
+PROBE = Entry(msgspec.structs.replace(ONCE.schedule, tenant=PROBE_TENANT, id=PROBE_ID), ONCE.progress)
 IMPORTED = [adopted(stored, {}) for stored in ALL]
 
 
@@ -126,7 +128,7 @@ def applications(kafka: Kafka, prefix: str) -> tuple[Settings, Settings]:
 def exported(
     spark: SparkSession, write: Write, applications: tuple[Settings, Settings], tmp_path: Path
 ) -> importing.ImportOptions:
-    """Export four schedules of the first application; return how to import them into the second one."""
+    """Export four schedules of the first application, and not its probe; return how to import them into the second."""
     old, new = applications
     first = with_progress(RATE, sequence=1, paused=False)
     write(
@@ -134,6 +136,7 @@ def exported(
     )
     write(old, 0, moved(with_progress(RATE, sequence=2)), moved(RATE), ended(entry("done", at=str(NOW))))
     write(old, 1, moved(with_progress(CRON, sequence=9)), defined(CRON), defined(BACKOFF), ended(ONCE))
+    write(old, 1, defined(PROBE))
     assert export_to(spark, old, tmp_path / "table").schedules == 4
     return options_of(new, tmp_path / "table")
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 from aiokafka.structs import ConsumerRecord
 from support.counting import check_counts
 from support.partition import AT, CHANGELOG, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
+from light_scheduler.lanes.budget import Budget
 from light_scheduler.lanes.probe import HOLD_MS, LaneProbe
 from light_scheduler.lanes.tenancy import FixedTenancy
-from light_scheduler.model import Headers
+from light_scheduler.model import Headers, Shares
 from light_scheduler.model.probe import PROBE_IDENTITY, ProbeMark
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
+from light_scheduler.tables.days import days_of
 from light_scheduler.tables.loading import BulkLoad
 from light_scheduler.wire.probe import NO_VALUE, PROBE, probe_headers
-from light_scheduler.wire.state import SCHEDULE_KIND
+from light_scheduler.wire.state import SCHEDULE_KIND, identity
 
 DUE = AT + HOLD_MS + 1
 
@@ -78,6 +84,7 @@ async def test_nothing_but_the_state_tells_of_a_probe(partition: Partition) -> N
     assert Overlay(partition.table).due(AT, 10, 1_000).probe_due == DUE - 1
     assert len(partition.table.floors) == 0
     assert not list(Overlay(partition.table).stored(b"", b""))
+    assert await days_of(partition.table, lambda: True) == {}
     check_counts(partition.table)
     fired = await partition.run(now=DUE)
     check_counts(partition.table)
@@ -164,6 +171,29 @@ async def test_a_probe_waits_beside_the_schedules_of_users() -> None:
     await partition.run(now=soon)
     assert len(partition.sent("reminders")) == 1
     assert len(partition.sent(NAMES.commands)) == 1
+
+
+async def test_a_probe_waits_for_the_cap_of_all_firings_and_its_lane_sleeps_until_then() -> None:
+    partition = Partition(FakeProducer())
+    await partition.run(sent(partition), command(due_at(AT + HOUR), *TO_REMINDERS, key=b"a", offset=43))
+    overlay = Overlay(partition.table)
+    entry = overlay.get(identity("default", "a"))
+    assert entry is not None
+    intake: Any = SimpleNamespace(backlog_taken=True)
+    context = dataclasses.replace(partition.context, shares=Shares({}, 1.0, {}))
+    budget = Budget(context, intake, cast(Any, None), lambda: None)
+    while (turns := budget.turns(DUE, 10)) > 0:
+        budget.charge([entry] * turns, DUE)
+    due = budget.take_due(overlay, DUE, turns, 1_000)
+    assert (due.entries, due.probe_due, budget.next_due) == ([], None, AT + HOUR)
+    wakes_at = budget.next_turn(due, DUE)
+    assert wakes_at is not None
+    assert DUE < wakes_at < AT + HOUR
+
+
+async def test_a_record_of_a_probe_concerns_nothing_that_is_prepared_ahead() -> None:
+    partition = Partition(FakeProducer())
+    assert not partition.context.concerns(sent(partition), {PROBE_IDENTITY, identity("default", "a")})
 
 
 async def test_a_table_that_is_filled_anew_has_the_probe_and_does_not_count_it() -> None:

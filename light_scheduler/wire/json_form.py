@@ -26,11 +26,12 @@ from .build import command_from, envelope_from
 from .dialect import Envelope, Plain
 from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
 from .firing import firing_headers
+from .json_plain import CONTENT_TYPE as CONTENT_TYPE
+from .json_plain import plain_json
 from .record import CommandRecord
 from .requester import REQUESTED_BY
 from .spans import shown
 
-CONTENT_TYPE = "content-type"
 JSON_COMMAND = b"application/vnd.light-scheduler.command+json"
 
 _ENTITY_KEY = "key"
@@ -96,8 +97,8 @@ class JsonDialect:
     forwards = True
     has_schemas = False
 
-    def plain(self, record: CommandRecord) -> Plain | None:  # noqa: ARG002 - reading JSON is no short way
-        return None
+    def plain(self, record: CommandRecord) -> Plain | None:
+        return plain_json(record)
 
     def decode(self, record: CommandRecord) -> Command:
         headers = _record_headers(record)

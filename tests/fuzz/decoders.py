@@ -249,6 +249,7 @@ BODIES = [
     b'{"key": "k", "expected_version": 1}',
     b'{"trigger": {"every": "5m", "start": 1767225600000}, "jitter": 5, "misfire": "skip"}',
     b'{"firing_id": "a@1767225600000", "attempt": 2, "completion": "failure"}',
+    b'{"firing_id": "a@1767225600000", "attempt": 2, "ack_timeout": "5m"}',
 ]
 bodies = json_commands().map(lambda record: record.value) | damaged(BODIES)
 FIELDS = {

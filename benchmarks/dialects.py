@@ -17,11 +17,11 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.bench.dialects import WRITERS
 from light_scheduler.bench.machine import machine, versions
-from light_scheduler.engine import Limits, decide, plain_id
+from light_scheduler.engine import Limits, decide, plain_id, task_due
 from light_scheduler.model import Entry
 from light_scheduler.wire.dialect import Dialect
 from light_scheduler.wire.dialects.named import dialect_named
-from light_scheduler.wire.plain import new_state
+from light_scheduler.wire.plain import new_state, new_task_state
 from light_scheduler.wire.state import decode_entry, encode_entry, identity
 
 NOW = 1_800_000_000_000
@@ -44,6 +44,9 @@ def taken(records: Sequence[Any], dialect: Dialect) -> list[bytes]:
     """Return the state records that a lane stores for commands of new ids."""
     states = []
     for record in records:
+        if (task := dialect.task(record)) is not None and (due := task_due(record, task, NOW, LIMITS)) is not None:
+            states.append(new_task_state(record, task, due, NOW))
+            continue
         given = dialect.plain(record)
         id = None if given is None else plain_id(record, given, LIMITS)
         if given is None or id is None:

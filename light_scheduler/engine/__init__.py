@@ -9,7 +9,7 @@ from .decision import Decision
 from .fairness import FairQueue
 from .firing import FiringRules, Skipped, Turn, is_plain_turn, next_try, take_turn
 from .limits import Limits
-from .plain import plain_id
+from .plain import plain_id, task_due
 from .preview import due_times, first_due_times, preview
 from .tenants import CommandRates, check_tenant, distributed, refusal_of, share_of, shares_under, with_default_target
 from .throttle import ALL, Throttle
@@ -42,5 +42,6 @@ __all__ = [
     "share_of",
     "shares_under",
     "take_turn",
+    "task_due",
     "with_default_target",
 ]

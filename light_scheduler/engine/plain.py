@@ -1,12 +1,16 @@
-"""The most frequent command by far, checked in one step: a new schedule of one instant, with nothing but its target."""
+"""The most frequent commands by far, checked in one step: a new schedule of one instant, with nothing but its target,
+and a new task, which repeats at a fixed rate.
+"""
 
 from __future__ import annotations
 
+from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import ANY
-from light_scheduler.wire.dialect import Plain
+from light_scheduler.wire.dialect import Plain, PlainTask
 
 from .limits import Limits
+from .recurrence import next_of
 
 
 def plain_id(record: CommandRecord, plain: Plain, limits: Limits) -> str | None:
@@ -26,3 +30,17 @@ def plain_id(record: CommandRecord, plain: Plain, limits: Limits) -> str | None:
     except UnicodeDecodeError:
         return None
     return id if id.isprintable() and not id.endswith(ANY) else None
+
+
+def task_due(record: CommandRecord, task: PlainTask, now: int, limits: Limits) -> int | None:
+    """Return when a task that `decide` accepts as a new schedule is first due (UTC epoch ms).
+
+    Nothing of this id is pending, which is for the caller to see. None: the command has to go the general way.
+    """
+    if not limits.may_aim_at(task.target.topic) or len(task.id) * 4 > limits.max_id_bytes:
+        return None
+    if len(task.payload) > limits.max_payload_bytes:
+        return None
+    accepted = min(record.timestamp, now) if record.timestamp > 0 else now
+    due = task.start if task.start >= accepted else next_of(task.trigger, accepted)
+    return None if due is None or due > LATEST_INSTANT else due

@@ -38,6 +38,7 @@ from .forwarding import Forwarding
 from .lending import RoomLending
 from .moving import Moving
 from .plain_commands import PlainCommands
+from .plain_tasks import PlainTasks
 from .probing import Probing
 from .quotas import Quotas
 from .rejection import reject, reject_silently
@@ -84,8 +85,12 @@ class Commands:
         self._tenants = transaction.tenants
         self._may_delay = bool(self._tenants or delaying.tenants)
         self._most_delayed = self._most_delayed_bytes = 0
-        self._plain = PlainCommands(transaction, forwarding, delaying)
         self._probing = Probing(transaction)
+        self._plain: PlainCommands | PlainTasks
+        if context.dialect.has_tasks:
+            self._plain = PlainTasks(transaction, delaying)
+        else:
+            self._plain = PlainCommands(transaction, forwarding, delaying)
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._history = transaction.history

@@ -11,8 +11,8 @@ HISTORY_ROOM = 65_536
 being in its key and, escaped, in its value. A topic that takes less is for the general way, which shortens events."""
 
 
-def may_be_short(transaction: Transaction) -> bool:
-    """Tell whether nothing special holds for the default tenant in a transaction."""
+def may_be_short(transaction: Transaction, tenant: str = DEFAULT_TENANT) -> bool:
+    """Tell whether nothing special holds for a tenant in a transaction."""
     context = transaction.context
     has_room = context.targets[context.names.history].max_message_bytes >= HISTORY_ROOM
-    return context.short_ways and has_room and not transaction.tenants.get(DEFAULT_TENANT)
+    return context.short_ways and has_room and not transaction.tenants.get(tenant)

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from light_scheduler.model import Command, Entry, Headers, ReplyTo, Target
+from light_scheduler.model import Command, Entry, FixedRate, Headers, ReplyTo, Target
 
 from .record import CommandRecord
 
 Plain = tuple[int, Target, bytes | None, Headers]
 """What a command schedules for one instant: due (UTC epoch ms), target, payload, the user's headers. A plain tuple, for
 one is made for nearly every command."""
+
+
+class PlainTask(NamedTuple):
+    """What a command repeats at a fixed rate, with nothing else. `start` is UTC epoch ms: nothing is due before it."""
+
+    tenant: str
+    id: str
+    trigger: FixedRate
+    start: int
+    target: Target
+    payload: bytes
+    headers: Headers
 
 
 class Envelope(msgspec.Struct, frozen=True, gc=False):
@@ -43,6 +55,18 @@ class Dialect(Protocol):
 
         Its id is the record's key, which has not been looked at: text is the id as it is. None says no more than that
         `decode` has to read the record. Raises InvalidCommand only where `decode` does, too.
+        """
+        ...
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the most frequent command is one that `task` reads; otherwise it is one that `plain` reads."""
+        ...
+
+    def task(self, record: CommandRecord) -> PlainTask | None:
+        """Read a series at a fixed rate, whose target has the record's key, the short way.
+
+        None says no more than that `decode` has to read the record. Never raises.
         """
         ...
 

@@ -23,7 +23,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, Entry, Headers
 
 from .build import command_from, envelope_from
-from .dialect import Envelope, Plain
+from .dialect import Envelope, Plain, PlainTask
 from .fields import COMMANDS, CONTROL_PREFIX, RULES, FieldRule, labels_of, parse_base64, why_unknown
 from .firing import firing_headers
 from .json_plain import CONTENT_TYPE as CONTENT_TYPE
@@ -96,9 +96,13 @@ class JsonDialect:
     name = "json"
     forwards = True
     has_schemas = False
+    has_tasks = False
 
     def plain(self, record: CommandRecord) -> Plain | None:
         return plain_json(record)
+
+    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - it has no short way for them
+        return None
 
     def decode(self, record: CommandRecord) -> Command:
         headers = _record_headers(record)

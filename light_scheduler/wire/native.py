@@ -13,7 +13,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, Entry, Headers, Target
 
 from .build import command_from, envelope_from
-from .dialect import Envelope, Plain
+from .dialect import Envelope, Plain, PlainTask
 from .fields import CONTROL_PREFIX, RULES, Parse, parse_topic, why_unknown
 from .firing import firing_headers
 from .json_form import CONTENT_TYPE, JSON, is_json_command, is_json_record
@@ -45,6 +45,7 @@ class NativeDialect:
     name = "native"
     forwards = True
     has_schemas = False
+    has_tasks = False
 
     def plain(self, record: CommandRecord) -> Plain | None:
         at = topic = None
@@ -69,6 +70,9 @@ class NativeDialect:
         if at is None or topic is None:
             return None
         return at, Target(topic, record.key), record.value, user
+
+    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - it has no short way for them
+        return None
 
     def decode(self, record: CommandRecord) -> Command:
         given: dict[str, Any] = {}

@@ -1,4 +1,5 @@
-"""The records of plain schedules, made in one step: those of one instant, in the default tenant, with only a target.
+"""The records of plain schedules, made in one step: those of one instant, in the default tenant, with only a target,
+and tasks, which repeat at a fixed rate.
 
 They are byte for byte what `state.encode_entry` and `events.encode_history` make of the values that are left out here.
 """
@@ -9,9 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from light_scheduler.model import DEFAULT_PRIORITY, DEFAULT_TENANT, EventType, HomeKey, Progress
+from light_scheduler.model import DEFAULT_PRIORITY, DEFAULT_TENANT, Bounds, EventType, HomeKey, Progress
 
-from .dialect import Plain
+from .dialect import Plain, PlainTask
 from .events import history_key
 from .record import CommandRecord
 from .state import identity
@@ -26,6 +27,7 @@ HISTORY_KEY = history_key(DEFAULT_TENANT, None)
 _encode = msgspec.msgpack.Encoder().encode
 _text = msgspec.json.Encoder().encode
 _HOME = int(HomeKey.ID)
+_HOME_OF_TASK = int(HomeKey.TARGET_KEY)
 _NEW_PROGRESS = msgspec.structs.astuple(Progress(0, 0))[2:]
 
 
@@ -54,15 +56,40 @@ def new_state(record: CommandRecord, id: str, plain: Plain, accepted_at: int) ->
     return VERSION + _encode((definition, (at, offset, *_NEW_PROGRESS)))
 
 
-def scheduled_lines(now: int, partition: int) -> Callable[[str, int, str], bytes]:
-    """Return what writes history of new schedules, by id, due time (UTC epoch ms) and target topic."""
+def new_task_state(record: CommandRecord, task: PlainTask, due: int, accepted_at: int) -> bytes:
+    """Encode the task of a command as it begins: accepted at an instant, and first due at another (UTC epoch ms)."""
+    offset = record.offset
+    definition = (
+        task.tenant,
+        task.id,
+        1,
+        task.trigger,
+        task.target,
+        task.payload,
+        task.headers,
+        record.partition,
+        offset,
+        accepted_at,
+        None,
+        DEFAULT_PRIORITY,
+        None,
+        Bounds(task.start),
+        None,
+        _HOME_OF_TASK,
+    )
+    return VERSION + _encode((definition, (due, offset, *_NEW_PROGRESS)))
+
+
+def scheduled_lines(now: int, partition: int, tenant: str = DEFAULT_TENANT) -> Callable[[str, int, str], bytes]:
+    """Return what writes history of a tenant's new schedules, by id, due time (UTC epoch ms) and target topic."""
     ends: dict[str, bytes] = {}
+    begin = _begin(EventType.SCHEDULED, tenant)
 
     def line(id: str, due: int, topic: str) -> bytes:
         end = ends.get(topic)
         if end is None:
             end = ends[topic] = b',"at":%d,"sequence":1,"attempt":1%b' % (now, _end(topic, partition))
-        return b'%b%b,"version":1,"due":%d%b' % (_SCHEDULED, _text(id), due, end)
+        return b'%b%b,"version":1,"due":%d%b' % (begin, _text(id), due, end)
 
     return line
 
@@ -89,13 +116,12 @@ def fired_lines(now: int, partition: int) -> Callable[[str, int, int, int, int, 
     return line
 
 
-def _begin(event: EventType) -> bytes:
-    return b'{"event":%b,"tenant":%b,"id":' % (_text(event), _text(DEFAULT_TENANT))
+def _begin(event: EventType, tenant: str) -> bytes:
+    return b'{"event":%b,"tenant":%b,"id":' % (_text(event), _text(tenant))
 
 
 def _end(topic: str, partition: int) -> bytes:
     return b',"target_topic":%b,"reason":null,"partition":%d}' % (_text(topic), partition)
 
 
-_SCHEDULED = _begin(EventType.SCHEDULED)
-_FIRED = _begin(EventType.FIRED)
+_FIRED = _begin(EventType.FIRED, DEFAULT_TENANT)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers
-from light_scheduler.wire.dialect import Envelope, Plain
+from light_scheduler.wire.dialect import Envelope, Plain, PlainTask
 from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.json_form import CONTENT_TYPE, JSON, is_json_command
 from light_scheduler.wire.record import CommandRecord
@@ -30,8 +30,12 @@ class CompatibleDialect(ABC):
     """What has a key is in the partition that its sender chose, by whatever partitioner."""
 
     has_schemas = False
+    has_tasks = False
 
     def plain(self, record: CommandRecord) -> Plain | None:  # noqa: ARG002 - for dialects that have a short way
+        return None
+
+    def task(self, record: CommandRecord) -> PlainTask | None:  # noqa: ARG002 - as above
         return None
 
     def decode(self, record: CommandRecord) -> Command:

@@ -12,6 +12,7 @@ end of that unit, as there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from light_scheduler.errors import InvalidCommand
@@ -26,7 +27,8 @@ from light_scheduler.model import (
     ScheduleCommand,
     Target,
 )
-from light_scheduler.wire.fields import parse_id, parse_tenant
+from light_scheduler.wire.dialect import PlainTask
+from light_scheduler.wire.fields import parse_id, parse_tenant, parse_topic
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.schemas import Schemas
 from light_scheduler.wire.spans import LONGEST_DURATION
@@ -34,7 +36,7 @@ from light_scheduler.wire.spans import LONGEST_DURATION
 from .avro import AvroForm
 from .compatible import CompatibleDialect
 from .light4j_bytes import TaskBytes, task_bytes, with_start
-from .reading import Given, cancel, topic_named
+from .reading import Given, cancel, plain_headers, topic_named
 
 RECORD_KEY = "record key"
 RECORD_VALUE = "record value"
@@ -73,6 +75,10 @@ VALUE_SCHEMA: dict[str, Any] = {
 }
 
 
+_STORING = (_ACTIONS.index("INSERT"), _ACTIONS.index("UPDATE"))
+_MOST_UNITS = 2**31 - 1
+"""In an Avro int."""
+
 _SHORT = 63
 """Bytes of a text whose length Avro writes as one byte, twice the length."""
 
@@ -89,6 +95,7 @@ class Light4jDialect(CompatibleDialect):
 
     name = "light4j"
     has_schemas = True
+    has_tasks = True
     names: ClassVar = {"id": "name", "tenant": "host", "payload": RECORD_VALUE, "at": "start", "target-topic": "topic"}
 
     def __init__(self, schemas: Schemas | None = None) -> None:
@@ -97,6 +104,25 @@ class Light4jDialect(CompatibleDialect):
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)
+
+    def task(self, record: CommandRecord) -> PlainTask | None:
+        key, value = record.key, record.value
+        if key is None or value is None or plain_headers(record) is None:
+            return None
+        task = task_bytes(value)
+        if task is None or task.action not in _STORING or task.unit >= len(_UNIT_NAMES) or task.time > _MOST_UNITS:
+            return None
+        if len(key) != task.name_end or not value.startswith(key):
+            return None
+        try:
+            tenant, id, topic = parse_tenant(task.host), parse_id(task.name), parse_topic(task.topic)
+            frequency = _frequency_in_units(task.unit, task.time)
+            anchor = _anchor(task.start, record.timestamp, frequency)
+        except (ValueError, InvalidCommand):
+            return None
+        trigger = FixedRate(frequency.interval, anchor)
+        start = anchor + frequency.interval
+        return PlainTask(tenant, id, trigger, start, Target(topic, key), value, list(record.headers))
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
         given = None if record.value is None else self._values.read(record.value)
@@ -182,6 +208,11 @@ def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:
 
 def _frequency_of(task: TaskBytes) -> dict[str, Any]:
     return {"timeUnit": _UNIT_NAMES[task.unit], "time": task.time}
+
+
+@lru_cache(maxsize=4096)
+def _frequency_in_units(unit: int, time: int) -> _Frequency:
+    return _frequency({"timeUnit": _UNIT_NAMES[unit], "time": time})
 
 
 def _frequency(given: Any) -> _Frequency:

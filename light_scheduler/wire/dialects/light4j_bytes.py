@@ -22,10 +22,14 @@ _MOST_BITS = 56
 
 
 class TaskBytes(NamedTuple):
-    """What a task says, and where its start is. `action` and `unit` are indexes in their enums; `start` may be None."""
+    """What a task says, and where its name ends and its start is.
+
+    `action` and `unit` are indexes in their enums; `start` may be None.
+    """
 
     host: str
     name: str
+    name_end: int
     action: int
     unit: int
     time: int
@@ -38,23 +42,26 @@ class TaskBytes(NamedTuple):
 def task_bytes(body: bytes) -> TaskBytes | None:
     """Read a task that has a frequency; None if a decoder has to read it, or to say what is wrong with it."""
     try:
-        host, at = _short_text(body, 0)
-        name, at = _short_text(body, at)
-        action, unit = body[at], body[at + 2]
-        if not host or action & _ODD_OR_LONG or unit & _ODD_OR_LONG or body[at + 1] != _UNION_SECOND:
+        host_end = 1 + (body[0] >> 1)
+        name_end = host_end + 1 + (body[host_end] >> 1)
+        action, unit = body[name_end], body[name_end + 2]
+        if (body[0] | body[host_end] | action | unit) & _ODD_OR_LONG or body[name_end + 1] != _UNION_SECOND:
             return None
-        time, at = _natural(body, at + 3)
-        topic, start_at = _short_text(body, at)
-        start, at = (None, start_at + 1)
+        time, at = _natural(body, name_end + 3)
+        size = body[at]
+        start_at = at + 1 + (size >> 1)
+        start, end = (None, start_at + 1)
         if body[start_at] == _UNION_SECOND:
-            start, at = _natural(body, at)
+            start, end = _natural(body, end)
         elif body[start_at]:
             return None
-        if _end_of_data(body, at) != len(body):
+        if size & _ODD_OR_LONG or host_end == 1 or _end_of_data(body, end) != len(body):
             return None
+        host, name = body[1:host_end].decode(), body[host_end + 1 : name_end].decode()
+        topic = body[at + 1 : start_at].decode()
     except (IndexError, ValueError):  # it ends too soon, or is no text
         return None
-    return TaskBytes(host, name, action >> 1, unit >> 1, time, topic, start, start_at, at)
+    return TaskBytes(host, name, name_end, action >> 1, unit >> 1, time, topic, start, start_at, end)
 
 
 def with_start(body: bytes, task: TaskBytes, start: int) -> bytes:
@@ -66,15 +73,6 @@ def with_start(body: bytes, task: TaskBytes, start: int) -> bytes:
         rest >>= 7
     written.append(rest)
     return body[: task.start_at] + written + body[task.start_end :]
-
-
-def _short_text(body: bytes, at: int) -> tuple[str, int]:
-    """Return a text of less than 64 bytes, and where it ends. Raises ValueError for another one."""
-    size = body[at]
-    if size & _ODD_OR_LONG:
-        raise ValueError
-    end = at + 1 + (size >> 1)
-    return body[at + 1 : end].decode(), end
 
 
 def _natural(body: bytes, at: int) -> tuple[int, int]:
@@ -103,13 +101,21 @@ def _end_of_data(body: bytes, at: int) -> int:
     at += 2
     keys = set()
     for _ in range(count >> 1):
-        size, begin = _natural(body, at)
-        keys.add(body[begin : begin + size].decode())
-        size, begin = _natural(body, begin + size)
-        at = begin + size
+        begin, at = _text(body, at)
+        keys.add(body[begin:at].decode())
+        begin, at = _text(body, at)
         body[begin:at].decode()
     if not count:
         return at
     if body[at] or len(keys) != count >> 1:
         raise ValueError
     return at + 1
+
+
+def _text(body: bytes, at: int) -> tuple[int, int]:
+    """Return where a text begins and ends. Raises ValueError as `_natural` does."""
+    size = body[at]
+    if size & _ODD_OR_LONG:
+        size, begin = _natural(body, at)
+        return begin, begin + size
+    return at + 1, at + 1 + (size >> 1)

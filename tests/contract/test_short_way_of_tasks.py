@@ -109,3 +109,11 @@ def test_a_task_of_a_new_name_takes_the_short_way(monkeypatch: pytest.MonkeyPatc
     ]
     played(records[::-1], True)
     assert taken[0] == 2
+
+
+@pytest.mark.parametrize("timestamp", [AT - HOUR, AT, AT + HOUR, 0])
+@pytest.mark.parametrize("start", [AT - 2 * HOUR, AT - 1, AT, AT + 2 * HOUR, None])
+def test_it_is_first_due_when_the_general_way_says(start: int | None, timestamp: int) -> None:
+    value = task(AT, start=start, frequency={"timeUnit": "MINUTES", "time": 7})
+    records = [record(task_key(), value, [], timestamp=timestamp)]
+    assert played(list(records), True) == played(list(records), False)

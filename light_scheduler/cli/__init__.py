@@ -30,6 +30,7 @@ COMMANDS = {
     "trigger": ("trigger", "Fire a schedule now."),
     "reschedule": ("reschedule", "Change when a schedule fires."),
     "complete": ("complete", "Report a firing as completed or failed."),
+    "extend": ("extend", "Report that a firing is still being processed."),
     "get": ("get", "Show one schedule."),
     "list": ("list_schedules", "List schedules."),
     "history": ("history", "Show what happened to one schedule."),

@@ -10,12 +10,7 @@ from .answers import Sender, sending_options
 from .control import key_option
 from .examples import examples
 
-
-@click.command(
-    "complete", epilog=examples("complete poll@1893456000000", "complete poll@1893456000000 --attempt 2 --failure")
-)
-@click.argument("firing_id")
-@click.option(
+attempt_option = click.option(
     "--attempt",
     type=click.IntRange(min=1),
     default=1,
@@ -23,6 +18,13 @@ from .examples import examples
     metavar="N",
     help="Attempt that the consumer received.",
 )
+
+
+@click.command(
+    "complete", epilog=examples("complete poll@1893456000000", "complete poll@1893456000000 --attempt 2 --failure")
+)
+@click.argument("firing_id")
+@attempt_option
 @click.option(
     "--failure",
     is_flag=True,

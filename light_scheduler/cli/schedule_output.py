@@ -17,6 +17,8 @@ from light_scheduler.settings import Settings
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.instants import format_instant
 
+from .spelling import spelled
+
 if TYPE_CHECKING:
     from light_scheduler.web.documents import Content, TriggerView
     from light_scheduler.web.reader import ScheduleReader
@@ -46,7 +48,7 @@ def ask_of(kind: type[R], settings: Settings, url: str | None, question: Callabl
     try:
         return asyncio.run(answer())
     except QueryError as error:
-        raise click.BadParameter(error.reason, param_hint="--" + error.field.replace("_", "-")) from error
+        raise click.BadParameter(error.reason, param_hint=spelled(error.field)) from error
 
 
 def instant_text(ms: int, now: int) -> str:

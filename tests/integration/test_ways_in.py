@@ -141,6 +141,8 @@ async def test_the_command_line_schedules_series_and_controls_them(served: Appli
     assert (await answer(0, "trigger", "null"))["outcome"] == "triggered"
     (firing,) = await firings(served, 1)
     assert (firing.payload, firing.key, firing.attempt) == (None, b"\xff\x00", 1)
+    assert (await answer(0, "extend", firing.firing_id, "--ack-timeout", "2h"))["outcome"] == "updated"
+    assert (await answer(1, "extend", f"null@{firing.due - 1}"))["outcome"] == "not_found"
     assert (await answer(0, "complete", firing.firing_id, "--failure"))["outcome"] == "completed"
     assert (await answer(1, "complete", f"null@{firing.due - 1}"))["outcome"] == "not_found"
     assert "sent default/null" in await run(0, "cancel", "null", "--no-wait", *kafka)

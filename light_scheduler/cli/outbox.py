@@ -20,6 +20,7 @@ from .examples import examples
 from .options import settings_options, tenant_option
 from .output import Output, output_option
 from .suggesting import SuggestingGroup
+from .verbosity import is_quiet
 
 if TYPE_CHECKING:
     from light_scheduler.outbox import AjendaTakeover, OutboxRelay, TakenOver
@@ -93,7 +94,7 @@ def relay(
     with _extra():
         from light_scheduler.outbox import OutboxRelay, RelayOptions
 
-    logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _log(settings)
     options = RelayOptions(name, settings.app_id, commands_topic, poll / 1_000, lease / 1_000)
     made = OutboxRelay(database, settings.connection, options)
     if not drain:
@@ -148,7 +149,7 @@ def import_ajenda(
     with _extra():
         from light_scheduler.outbox import AjendaTakeover, RelayOptions
 
-    logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _log(settings)
     options = RelayOptions(name, settings.app_id, commands_topic)
     takeover = AjendaTakeover(database, topic, target_topic, options, schema=schema, tenant=tenant)
     with _failures():
@@ -159,6 +160,12 @@ def import_ajenda(
         output.print(done)
     if done.refused:
         sys.exit(1)
+
+
+def _log(settings: Settings) -> None:
+    """Log to standard error: errors only, if quiet."""
+    level = logging.ERROR if is_quiet() else settings.log_level
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 async def _take_over(takeover: AjendaTakeover, settings: Settings, follow: bool) -> TakenOver:

@@ -19,7 +19,7 @@ from .output import Output, output_option
 from .schedule_output import print_whole, shown
 from .suggesting import SuggestingGroup
 from .suggestions import tenants
-from .verbosity import note
+from .verbosity import note, warn
 
 if TYPE_CHECKING:
     from light_scheduler.model.tenant_rules import Tenant, TenantRules
@@ -138,7 +138,10 @@ def set_rules(settings: Settings, tenant: str, lift: tuple[str, ...], output: Ou
     def changed(rules: TenantRules) -> TenantRules:
         return replace(rules, **changes, **lifted)
 
-    _print(_changed(settings, lambda store: store.set_rules(tenant, changed, by=caller())), output)
+    found = _changed(settings, lambda store: store.set_rules(tenant, changed, by=caller()))
+    if found.rules.over_rate is not None and found.rules.commands_per_second is None:
+        warn("--over-rate has no effect until the tenant has a rate: set --commands-per-second, too")
+    _print(found, output)
 
 
 @command.command("pause", epilog=examples("tenants pause shop"))

@@ -104,7 +104,7 @@ class FiringConsumer:
             raise ClientError("the consumer has no function: register one with @consumer.on_firing(TOPIC)")
         consumer = AIOKafkaConsumer(*self._handlers, **self._options)
         try:
-            with broker_errors("cannot consume"):
+            with broker_errors(self._consuming):
                 await consumer.start()
             while not self._stopping.is_set():
                 await self._consume(consumer)
@@ -113,7 +113,7 @@ class FiringConsumer:
 
     async def _consume(self, consumer: AIOKafkaConsumer) -> None:
         """Process what has been fetched, a partition beside the other, and commit how far each has come."""
-        with broker_errors("cannot consume"):
+        with broker_errors(self._consuming):
             fetched = await consumer.getmany(timeout_ms=POLL_MS, max_records=MOST_RECORDS)
         done: dict[TopicPartition, int] = {}
         try:
@@ -125,8 +125,17 @@ class FiringConsumer:
         finally:
             if done:
                 # After a rebalance another member has the partition, and processes these again.
-                with broker_errors("cannot commit"), suppress(CommitFailedError, IllegalStateError):
+                with (
+                    broker_errors(
+                        f"cannot commit what was consumed from {', '.join(sorted({place.topic for place in done}))}"
+                    ),
+                    suppress(CommitFailedError, IllegalStateError),
+                ):
                     await consumer.commit(done)
+
+    @property
+    def _consuming(self) -> str:
+        return f"cannot consume {', '.join(sorted(self._handlers))}"
 
     async def _process(self, place: TopicPartition, records: list[Any], done: dict[TopicPartition, int]) -> None:
         handler, rules = self._handlers[place.topic]

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, MetaData, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, MetaData, Table, Uuid, all_, delete, func, literal, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import NoSuchTableError
 
 from light_scheduler.client.commands import schedule_command
@@ -74,7 +75,7 @@ class AjendaTopic:
 
     def periodic(self, connection: Connection) -> list[UUID]:
         """Return the periodic appointments."""
-        return list(connection.scalars(select(self._periodic.c.uuid).where(self._periodic.c.uuid.not_in(self._left))))
+        return list(connection.scalars(select(self._periodic.c.uuid).where(self._is_not_refused(self._periodic))))
 
     def take_periodic(self, connection: Connection, outbox: Outbox, target: str, uuid: UUID) -> bool:
         """Take over a periodic appointment; False if it is gone, or if any of its iterations is due or not at rest."""
@@ -103,10 +104,14 @@ class AjendaTopic:
         """Return how many appointments, and iterations, are left in Ajenda."""
         return connection.scalar(select(func.count()).select_from(self._appointments)) or 0
 
+    def _is_not_refused(self, table: Table) -> ColumnElement[bool]:
+        """Return the condition that a row was not refused: one parameter, for a statement has 65,535 at most."""
+        return table.c.uuid != all_(literal(list(self._left), ARRAY(Uuid())))
+
     def _at_rest(self, connection: Connection) -> Sequence[Any]:
         """Lock and return some appointments, the next due first."""
         table = self._appointments
-        is_so = (table.c.periodic_uuid.is_(None), table.c.uuid.not_in(self._left), table.c.timeout_date <= _NOW)
+        is_so = (table.c.periodic_uuid.is_(None), self._is_not_refused(table), table.c.timeout_date <= _NOW)
         found = select(table).where(*is_so).order_by(table.c.due_date).limit(MOST_ROWS)
         return connection.execute(found.with_for_update(skip_locked=True)).all()
 

@@ -13,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from light_scheduler.errors import ConfigurationError
 
+from .database_time import SUPPORTED
+
 T = TypeVar("T")
 
 
@@ -20,9 +22,14 @@ class Database:
     """Runs functions in transactions of their own. Owns its engine only if it was given a URL."""
 
     def __init__(self, database: str | Engine | AsyncEngine) -> None:
-        """Take an engine, or the URL of a database. Raises ConfigurationError for a URL that is none, or no driver."""
+        """Take an engine, or the URL of a database.
+
+        Raises ConfigurationError for a URL that is none, a driver that is not installed, or another database than
+        PostgreSQL and SQLite.
+        """
         self._is_own = isinstance(database, str)
         self.engine = _engine(database) if isinstance(database, str) else database
+        _require_supported(self.engine.dialect.name)
 
     async def do(self, work: Callable[[Connection], T]) -> T:
         """Run a function in a transaction, and commit that unless it raises."""
@@ -46,9 +53,17 @@ class Database:
             return work(connection)
 
 
+def _require_supported(dialect: str) -> None:
+    if dialect not in SUPPORTED:
+        raise ConfigurationError(
+            "database", f"{dialect} is not supported: the outbox works in PostgreSQL and SQLite. Use one of them"
+        )
+
+
 def _engine(url: str) -> Engine | AsyncEngine:
     try:
         place = make_url(url)
+        _require_supported(place.get_backend_name())
         is_async = place.get_dialect().is_async
         return create_async_engine(place) if is_async else create_engine(place)
     except ImportError as error:

@@ -9,13 +9,12 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 _TEXTS = {
-    "default": "CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP) * 1000 AS BIGINT)",
     # Its CURRENT_TIMESTAMP is when the transaction began: that may have waited for locks since.
     "postgresql": "CAST(FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000) AS BIGINT)",
     "sqlite": "CAST(ROUND((JULIANDAY('now') - 2440587.5) * 86400000) AS INTEGER)",
-    "mysql": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
-    "mariadb": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
 }
+SUPPORTED = frozenset(_TEXTS)
+"""The dialects of SQLAlchemy for which the expression is known."""
 
 
 class DatabaseTime(FunctionElement[int]):
@@ -27,4 +26,4 @@ class DatabaseTime(FunctionElement[int]):
 
 @compiles(DatabaseTime)
 def _sql(_: DatabaseTime, compiler: Any, **__: Any) -> str:
-    return _TEXTS.get(compiler.dialect.name, _TEXTS["default"])
+    return _TEXTS[compiler.dialect.name]

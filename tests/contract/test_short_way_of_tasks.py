@@ -16,7 +16,7 @@ from support.producing import FakeProducer
 
 from light_scheduler.lanes.plain_tasks import PlainTasks
 from light_scheduler.lanes.tenancy import FixedTenancy
-from light_scheduler.model import LATEST_INSTANT
+from light_scheduler.model import LATEST_INSTANT, Headers
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
 
 units = st.sampled_from(["MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"])
@@ -24,9 +24,13 @@ times = st.sampled_from([1, 1, 2, 60, 24 * 365, 2**31 - 1, 0, -1])
 starts = st.one_of(
     st.none(), st.integers(AT - HOUR, AT + HOUR), st.sampled_from([0, -1, AT, LATEST_INSTANT, LATEST_INSTANT + 1])
 )
-headers = st.sampled_from(
-    [[], [], [("x", b"\xff")], [("x", b"1"), ("x", None)], [("content-type", b"application/json")]]
-)
+FOREIGN_HEADERS: list[Headers] = [
+    [],
+    [],
+    [("x", b"\xff")],
+    [("x", b"1"), ("x", None)],
+    [("content-type", b"application/json")],
+]
 hosts = st.sampled_from(["networknt.com", "networknt.com", "acme", "no tenant", "", "h" * 70])
 names = st.sampled_from(["a", "a", "b", "b*", "\u00e9", "", "n" * 70, "\n", '"'])
 
@@ -48,9 +52,9 @@ def commands(draw: st.DrawFn) -> list[Any]:
             start=draw(starts),
         )
         key = draw(st.just(task_key(name, host)) | st.sampled_from([task_key("other"), b"a", b"", None]))
-        value = draw(st.just(value) | st.sampled_from([value + b"\0", value[:-1], None, b"\0\0\0\0\1" + value]))
+        sent = draw(st.just(value) | st.sampled_from([value + b"\0", value[:-1], None, b"\0\0\0\0\1" + value]))
         at = draw(st.sampled_from([AT, AT, AT - HOUR, AT + HOUR, 0, -1]))
-        drawn.append(record(key, value, draw(headers), offset=offset, timestamp=at))
+        drawn.append(record(key, sent, draw(st.sampled_from(FOREIGN_HEADERS)), offset=offset, timestamp=at))
     return drawn
 
 

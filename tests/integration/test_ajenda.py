@@ -20,6 +20,7 @@ from support.waiting import eventually
 
 from light_scheduler.host.ports import free_port
 from light_scheduler.kafka.topic_admin import create_topics
+from light_scheduler.outbox.ajenda import AjendaTopic
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.testing import Kafka
 
@@ -172,6 +173,18 @@ async def test_what_cannot_be_a_schedule_stays_and_is_reported(ajenda: Ajenda, s
     assert f"refused {ajenda.topic}-periodic-{unknown}: pattern_type 99" in ran.stdout
     assert f"refused {ajenda.topic}-{early}: " in ran.stdout
     assert ajenda.rows() == 3
+
+
+def test_more_rows_can_be_refused_than_a_statement_has_parameters(ajenda: Ajenda) -> None:
+    refused, periodic = ajenda.book(now() + HOUR), ajenda.book_periodic(10, "0 9 * * *", now() + HOUR)
+    left = ajenda.book(now() + HOUR)
+    with ajenda.engine.begin() as connection:
+        topic = AjendaTopic(connection, ajenda.topic)
+        topic._left.update([refused, *(uuid.uuid4() for _ in range(70_000))])
+        assert [row.uuid for row in topic._at_rest(connection)] == [left]
+        assert topic.periodic(connection) == [periodic]
+        topic._left.add(periodic)
+        assert topic.periodic(connection) == []
 
 
 async def test_a_topic_that_is_not_there_is_named(ajenda: Ajenda, settings: Settings, tmp_path: Path) -> None:

@@ -69,6 +69,25 @@ def test_appointments_become_schedules_of_the_tenant_of_the_context(
     assert (ran.exit_code, made["tenant"]) == (0, tenant)
 
 
+@pytest.mark.parametrize(("option", "level"), [([], logging.INFO), (["-q"], logging.ERROR)], ids=["", "quiet"])
+def test_a_quiet_relay_logs_errors_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: list[str], level: int
+) -> None:
+    configured: list[dict[str, Any]] = []
+    monkeypatch.setattr(logging, "basicConfig", lambda **options: configured.append(options))
+    CliRunner().invoke(cli, [*RELAY, *option, "--drain", "--database", f"sqlite:///{tmp_path}/none.db"])
+    assert [logging._checkLevel(each["level"]) for each in configured] == [level]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb", "oracle"])
+def test_another_database_is_refused_before_its_driver_is_missed(name: str) -> None:
+    ran = CliRunner().invoke(cli, [*RELAY, "--database", f"{name}://app@db/shop"])
+    assert isinstance(ran.exception, ConfigurationError)
+    assert str(ran.exception) == (
+        f"setting database: {name} is not supported: the outbox works in PostgreSQL and SQLite. Use one of them"
+    )
+
+
 def test_a_second_signal_does_not_wait_for_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     class Takeover:
         is_stopping = False

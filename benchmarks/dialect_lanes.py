@@ -1,0 +1,70 @@
+"""Has a lane take commands of a dialect, without a broker, to count instructions, which do not depend on the load.
+
+    valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \\
+      python benchmarks/dialect_lanes.py karafka 5
+
+The cycles are a lane's, from fetched bytes to batches and RocksDB, of 500 commands each; the last argument is how many
+there are, at most 5. The difference between two numbers of cycles is what these cost.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import PartitionRecords
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from counting import NAMES, NOW, TARGET, _cycle
+
+from light_scheduler.bench.dialects import WRITERS
+from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.kafka.fetching import CommandReader
+from light_scheduler.kafka.targets import Targets, TargetTopic
+from light_scheduler.lanes.context import LaneContext
+from light_scheduler.tables import ScheduleTable
+from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.wire.dialects.named import dialect_named
+
+SIZE = 500
+DAY = 86_400_000
+
+
+def fetched(dialect: str, first: int) -> bytes:
+    """Return the batch of commands of one cycle, as Kafka would send it."""
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
+    for number in range(SIZE):
+        user = [("trace", b"0123456789abcdef")]
+        due = NOW + DAY + number * 977
+        key, value, headers = WRITERS[dialect](b"order-%012d" % (first + number), b"x" * 200, user, TARGET, due)
+        builder.append(number, NOW, key, value, list(headers))
+    batch = builder.build()
+    batch[0:8] = first.to_bytes(8)
+    return bytes(batch)
+
+
+def main() -> None:
+    dialect, cycles = sys.argv[1], int(sys.argv[2])
+    topics = Targets("127.0.0.1:1")
+    own = (NAMES.commands, NAMES.history, NAMES.dead_letters, NAMES.changelog(NAMES.commands), TARGET)
+    topics._known = {topic: TargetTopic(1, 1_048_588, None, 0.0) for topic in own}
+    limits = Limits(1_000_000, 512)
+    context = LaneContext(NAMES.commands, 0, dialect_named(dialect), NAMES, limits, FiringRules(), topics)
+    batches = [fetched(dialect, number * SIZE) for number in range(5)][:cycles]
+    folder = tempfile.mkdtemp(prefix="dialect-lanes-")
+    table = ScheduleTable(RocksStore(Path(folder)))
+    for number, batch in enumerate(batches):
+        memory = MemoryRecords(batch)
+        partition = TopicPartition(NAMES.commands, 0)
+        records = PartitionRecords(partition, memory, (), number * SIZE, None, None, True, 0)
+        _cycle(table, context, NOW + number, list(CommandReader(records))[::-1], position=(number + 1) * SIZE)
+    print(table.pending)
+    table.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

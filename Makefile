@@ -43,7 +43,7 @@ lint: $(STAMP) ## Check style, security, types, the direction of imports, and th
 	@$(BIN)/ruff format --check .
 	@$(BIN)/bandit --quiet --recursive --configfile pyproject.toml light_scheduler agents tables scripts
 	@$(BIN)/mypy -p light_scheduler
-	@MYPYPATH=tests $(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
+	@MYPYPATH=tests:benchmarks $(BIN)/mypy --explicit-package-bases tests $(wildcard benchmarks/*.py examples/*.py scripts/*.py)
 	@$(BIN)/lint-imports
 	@$(DENO) fmt --quiet --check
 	@$(DENO) lint --quiet

@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from time import thread_time
+from typing import Any
 from unittest.mock import patch
 
 from aiokafka import TopicPartition
@@ -92,16 +93,19 @@ def seconds(batches: list[bytes], context: LaneContext, folder: Path, until: int
         )
         commands = list(CommandReader(records))
         offset += len(commands)
-        _cycle(table, context, NOW + now, commands[::-1], position=offset)
+        run_cycle(table, context, NOW + now, commands[::-1], position=offset)
     while table.pending:
         now += 1
-        _cycle(table, context, until + now, [])
+        run_cycle(table, context, until + now, [])
     spent = thread_time() - begun
     table.close()
     return spent
 
 
-def _cycle(table: ScheduleTable, context: LaneContext, now: int, commands: list, position: int | None = None) -> None:  # type: ignore[type-arg]
+def run_cycle(
+    table: ScheduleTable, context: LaneContext, now: int, commands: list[Any], position: int | None = None
+) -> None:
+    """Carry out commands and what is due at an instant (UTC epoch ms), and apply it."""
     overlay, batches = Overlay(table), RecordBatches(now)
     cycle = Cycle(context, overlay, batches, now)
     cycle.take_all(commands)

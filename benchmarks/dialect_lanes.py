@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import PartitionRecords
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
-from counting import NAMES, NOW, TARGET, _cycle
+from counting import NAMES, NOW, TARGET, run_cycle
 
 from light_scheduler.bench.dialects import WRITERS
 from light_scheduler.engine import FiringRules, Limits
@@ -37,7 +37,7 @@ def fetched(dialect: str, first: int) -> bytes:
     """Return the batch of commands of one cycle, as Kafka would send it."""
     builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
     for number in range(SIZE):
-        user = [("trace", b"0123456789abcdef")]
+        user: list[tuple[str, bytes | None]] = [("trace", b"0123456789abcdef")]
         due = NOW + DAY + number * 977
         key, value, headers = WRITERS[dialect](b"order-%012d" % (first + number), b"x" * 200, user, TARGET, due)
         builder.append(number, NOW, key, value, list(headers))
@@ -60,7 +60,7 @@ def main() -> None:
         memory = MemoryRecords(batch)
         partition = TopicPartition(NAMES.commands, 0)
         records = PartitionRecords(partition, memory, (), number * SIZE, None, None, True, 0)
-        _cycle(table, context, NOW + number, list(CommandReader(records))[::-1], position=(number + 1) * SIZE)
+        run_cycle(table, context, NOW + number, list(CommandReader(records))[::-1], position=(number + 1) * SIZE)
     print(table.pending)
     table.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -20,6 +20,7 @@ from support.waiting import eventually
 from light_scheduler.access import AccessBook, Token
 from light_scheduler.clock import SettableClock
 from light_scheduler.host.alive import takes_connections
+from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.settings import Settings
 from light_scheduler.web import Worker, bodies, connection, install, listener
 from light_scheduler.web.listener import LimitedSite
@@ -95,6 +96,11 @@ class NoTokens:
         raise AssertionError
 
 
+class NoLanes:
+    def status(self) -> list[LaneStatus]:
+        return []
+
+
 class NoPeers:
     own_url = "http://127.0.0.1:1"
 
@@ -104,10 +110,11 @@ class NoPeers:
 
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
+    lanes: Any = NoLanes()
     nothing: Any = None
     application = web.Application(client_max_size=2 * MIB)
     clock = SettableClock(1_800_000_000_000)
-    worker = Worker(nothing, nothing, nothing, NoPeers(), Settings(), clock, NoTokens(), nothing, nothing, nothing)
+    worker = Worker(lanes, nothing, nothing, NoPeers(), Settings(), clock, NoTokens(), nothing, nothing, nothing)
     install(application, worker)
     async with serving(application) as server:
         yield server

@@ -122,7 +122,9 @@ def install(application: web.Application, worker: Worker) -> None:
     keeping = kept(handlers.headers())
     application.middlewares.extend((*MIDDLEWARES, answered, own_pages_write, admitted, keeping, bodies.read))
     application.add_routes(handlers.routes())
+    application.on_shutdown.append(handlers.end_streams)
     application.on_cleanup.append(handlers.close)
+    application.cleanup_ctx.append(handlers.watched)
 
     async def peer_client(application: web.Application) -> AsyncIterator[None]:
         async with PeerClient(worker.access, worker.clock, client_context(settings.http_security)) as client:

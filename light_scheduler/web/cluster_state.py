@@ -38,12 +38,16 @@ class ClusterHandlers:
         self._asking = asyncio.Lock()
 
     async def cluster(self, request: web.Request) -> web.Response:
+        return web.Response(body=await self.answer(request), content_type="application/json")
+
+    async def answer(self, request: web.Request) -> bytes:
+        """Return the state of the cluster, as JSON."""
         loop = asyncio.get_running_loop()
         async with self._asking:
             if loop.time() >= self._fresh_until:
                 self._answer = msgspec.json.encode(await self._asked(request.app[PEER_CLIENT]))
                 self._fresh_until = loop.time() + FRESH_S
-        return web.Response(body=self._answer, content_type="application/json")
+            return self._answer
 
     async def _asked(self, client: PeerClient) -> ClusterDocument:
         owners, own_url = self._known_peers.owners(), self._known_peers.own_url

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
 from http import HTTPStatus
 from importlib import metadata
 
@@ -29,15 +30,18 @@ from .documents import InfoDocument, ReadyDocument, ScheduleDetail, live_documen
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.operations import with_etf1
+from .events import EventHandlers
 from .guard import IDENTITY
 from .history import HistoryHandlers
 from .idempotency import Idempotency
+from .last_hour import LastHour
 from .login import LoginHandlers
 from .metrics import registry_of
 from .negotiation import is_known
 from .node import Node
 from .openapi import openapi_document
 from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandLines, Operation
+from .overview import Overview, OverviewHandlers
 from .own import OwnMatches, OwnPage, own_matches, own_page
 from .parameters import checked, list_query
 from .peer_client import PEER_CLIENT
@@ -91,6 +95,10 @@ class Handlers:
         self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
         dashboard = DashboardHandlers()
         dispatch = Dispatch(worker.commands, self._find)
+        self._hour = LastHour()
+        overview = Overview(worker.lanes, self._hour, self._scatter, worker.clock)
+        cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
+        self._events = EventHandlers({"overview": overview.answer, "cluster": cluster.answer})
         self._parts = (
             self,
             self._etf1,
@@ -110,7 +118,9 @@ class Handlers:
             DelayHandlers(worker.delays, worker.peers),
             TenantHandlers(worker.tenants),
             TokenHandlers(worker.access, worker.clock),
-            ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock),
+            cluster,
+            OverviewHandlers(overview),
+            self._events,
             dashboard,
         )
         self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}
@@ -150,6 +160,18 @@ class Handlers:
             for name, handler in self._handlers.items()
             if isinstance(body := bodies[name], CommandLines) and body.is_streamed
         )
+
+    async def watched(self, application: web.Application) -> AsyncIterator[None]:
+        """Keep the last hour of this worker while the application runs."""
+        del application
+        watch = asyncio.create_task(self._hour.watch(self._worker.lanes.status, self._worker.clock))
+        yield
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+
+    async def end_streams(self, application: web.Application) -> None:
+        """End what would otherwise go on until its reader leaves."""
+        await self._events.end(application)
 
     async def close(self, application: web.Application) -> None:
         """Let go of what requests have opened."""

@@ -15,6 +15,7 @@ from light_scheduler.tables.status import StandbyStatus
 from .cluster import Delays, Lanes
 from .delay_metrics import DelayCollector
 from .families import PREFIX, Counters, Gauges, LaneFamilies
+from .tenant_metrics import TenantCollector
 
 _LANE = ("topic", "partition")
 
@@ -104,9 +105,10 @@ _FAMILIES = LaneFamilies[LaneStatus](_LANE, lambda lane: [lane.topic, str(lane.p
 
 
 def registry_of(lanes: Lanes, delays: Delays, *, app_id: str, version: str) -> CollectorRegistry:
-    """Return a registry of this worker's lanes, its delays and its process."""
+    """Return a registry of this worker's lanes, their tenants, its delays and its process."""
     registry = CollectorRegistry()
     registry.register(LaneCollector(lanes, app_id=app_id, version=version))
+    registry.register(TenantCollector(lanes))
     registry.register(DelayCollector(delays))
     ProcessCollector(registry=registry)
     return registry

@@ -31,9 +31,11 @@ from .documents import (
 )
 from .dry_run import DryRunParameters
 from .dry_run_document import DryRunDocument
+from .events import EVENTS_MEDIA_TYPE, EventsParameters
 from .history import HistoryParameters
 from .history_page import HistoryPage
 from .negotiation import IF_MATCH, IF_NONE_MATCH, PREFER
+from .overview_document import OverviewDocument
 from .parameters import ListParameters
 from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
@@ -404,6 +406,21 @@ OPERATIONS = (
         "cluster",
         "Show all workers, their partitions, and which of them do not answer. At most one second old.",
         ClusterDocument,
+    ),
+    Operation(
+        "/api/v1/overview",
+        "overview",
+        "Count what is pending in the whole cluster, and show its last hour. At most one second old.",
+        OverviewDocument,
+    ),
+    Operation(
+        "/api/v1/events",
+        "events",
+        "Send the overview, or the state of the cluster, every two seconds as server-sent events.",
+        None,
+        media_type=EVENTS_MEDIA_TYPE,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS),
+        parameters=EventsParameters,
     ),
     Operation("/api/v1/identity", "identity", "Show the name, role and tenants of the token.", IdentityDocument),
     Operation("/api/v1/openapi.json", "openapi", "This description.", None),

@@ -90,18 +90,20 @@ def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
         texts, encoded = given.getall(spelled), declared[name].encode_name
         if declared[name].default_factory is list:
             values[encoded] = texts
+            for text in texts:
+                _check(declared[name], text, [text], kind)
         elif len(texts) > 1 or encoded in values:
             raise QueryError(name, "is given more than once")
         else:
             values[encoded] = texts[0]
-            _check(declared[name], texts[0], kind)
+            _check(declared[name], texts[0], texts[0], kind)
     return msgspec.convert(values, kind, strict=False)
 
 
-def _check(field: msgspec.structs.FieldInfo, text: str, kind: type[msgspec.Struct]) -> None:
+def _check(field: msgspec.structs.FieldInfo, text: str, value: str | list[str], kind: type[msgspec.Struct]) -> None:
     try:
         # One parameter at a time, so that the error is about this one; not strict, for numbers come as text.
-        msgspec.convert({field.encode_name: text}, kind, strict=False)
+        msgspec.convert({field.encode_name: value}, kind, strict=False)
     except msgspec.ValidationError as error:
         choices = [*_choices(field.type)]
         reason = f"must be one of {', '.join(choices)}, not {text!r}" if choices else str(error).partition(" - at `")[0]
@@ -114,7 +116,7 @@ def _choices(kind: Any) -> Iterator[str]:
         yield from map(str, get_args(kind))
     elif isinstance(kind, type) and issubclass(kind, Enum):
         yield from (str(each.value) for each in kind)
-    elif get_origin(kind) in (Annotated, Union, UnionType):
+    elif get_origin(kind) in (Annotated, Union, UnionType, list):
         for each in get_args(kind):
             yield from _choices(each)
 

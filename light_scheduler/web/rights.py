@@ -48,6 +48,9 @@ RIGHTS: Mapping[str, Right] = {
     "list_dead_letters": _READ,
     "get_dead_letter": _READ,
     "redrive_dead_letter": _WRITE,
+    # The counts of the tenants of the token.
+    "overview": _READ,
+    "events": _READ,
     # Reckoning that reads no schedule; the tenants that a body names have to be visible.
     "preview": _READ,
     "preview_command": _READ,

@@ -97,12 +97,19 @@ class Scatter:
 
         Raises ProblemError naming the partitions that are missing.
         """
+        whole, missing = await self.known(own, path, kind)
+        _refuse_gaps(missing)
+        return whole
+
+    async def known(
+        self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share]
+    ) -> tuple[Whole[Share], list[MissingPartition]]:
+        """Return the shares of the workers that answer, and the partitions that none of them speaks for."""
         owners = owner_of_each(self._peers, self._topics)
         async with self._asked(own, path, owners, kind) as asked:
             await asyncio.wait(asked.values())
             shares, failures = _heard(asked)
-        _refuse_gaps(_missing(owners, shares, failures))
-        return Whole(shares, _claims(owners, shares))
+        return Whole(shares, _claims(owners, shares)), _missing(owners, shares, failures)
 
     async def find(self, own: Coroutine[Any, Any, OwnMatches], path: str) -> ScheduleDetail | None:
         """Return the schedule that a path names, or None. Several of one id: the one that was accepted last, of those

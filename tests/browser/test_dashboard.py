@@ -35,6 +35,20 @@ async def answer_with(page: Page, path: str, document: Any) -> None:
     await page.route(f"**{path}", fulfill)
 
 
+async def refuse_streams(page: Page) -> None:
+    """Have a page ask for documents, as it does where it gets no stream of events."""
+    await page.route("**/api/v1/events?*", lambda route: route.abort())
+
+
+async def set_hidden(page: Page, hidden: bool) -> None:
+    """Have a page believe that it is hidden, or seen."""
+    await page.evaluate(
+        "hidden => {Object.defineProperty(document, 'hidden', {get: () => hidden, configurable: true});"
+        "document.dispatchEvent(new Event('visibilitychange'))}",
+        hidden,
+    )
+
+
 async def test_the_overview_and_the_partitions_say_how_the_cluster_is(dashboard: Dashboard, page: Page) -> None:
     await page.goto("/")
     await expect(page.get_by_text("1 worker, 4 partitions: all running.")).to_be_visible()
@@ -55,6 +69,7 @@ async def test_what_is_missing_or_restoring_is_named(dashboard: Dashboard, page:
     gone = {"url": "http://gone:1", "partitions": {topic: [4]}, "info": None, "reason": "did not answer in time"}
     state["workers"].append(gone)
     state["unowned"] = [{"topic": topic, "partition": 5}]
+    await refuse_streams(page)
     await answer_with(page, "/api/v1/cluster", state)
     await page.goto("/")
     notice = page.get_by_role("status")
@@ -73,20 +88,39 @@ async def test_what_is_missing_or_restoring_is_named(dashboard: Dashboard, page:
 async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard, page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/cluster") else None)
+    await refuse_streams(page)
     await page.clock.install()
     await page.goto("/")
     await eventually(lambda: len(asked) > 1, within=20, what="a second request")
-    show = "hidden => {Object.defineProperty(document, 'hidden', {get: () => hidden, configurable: true});" + (
-        "document.dispatchEvent(new Event('visibilitychange'))}"
-    )
-    await page.evaluate(show, True)
+    await set_hidden(page, True)
     await page.wait_for_load_state("networkidle")
     count = len(asked)
     await page.clock.run_for(60_000)
     await page.wait_for_load_state("networkidle")
     assert len(asked) == count
-    await page.evaluate(show, False)
+    await set_hidden(page, False)
     await eventually(lambda: len(asked) > count, within=20, what="a request of the visible page")
+
+
+async def test_the_overview_comes_over_one_stream_that_a_hidden_page_closes(dashboard: Dashboard, page: Page) -> None:
+    asked: list[str] = []
+    ended: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.partition("/api/v1/")[2].partition("?")[0]))
+    for event in ("requestfailed", "requestfinished"):
+        page.on(event, lambda request: ended.append(request.url) if "/events?" in request.url else None)
+    await page.goto("/")
+    tenant = page.get_by_role("row").filter(has_text="streamed")
+    await expect(page.get_by_text("1 worker, 4 partitions: all running.")).to_be_visible()
+    for number in (1, 2):
+        await dashboard.put("streamed", f"s-{number}")
+        await expect(tenant).to_contain_text(str(number))
+    assert (asked.count("events"), asked.count("overview"), asked.count("cluster"), ended) == (1, 0, 0, [])
+    await set_hidden(page, True)
+    await eventually(lambda: len(ended) == 1, within=20, what="the end of the stream")
+    await set_hidden(page, False)
+    await eventually(lambda: asked.count("events") == 2, within=20, what="a stream of the visible page")
+    await tenant.get_by_role("link").click()
+    await expect(page.get_by_role("row").filter(has_text="s-2")).to_be_visible()
 
 
 async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboard, page: Page) -> None:

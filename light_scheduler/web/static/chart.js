@@ -1,5 +1,5 @@
 /**
- * A small line chart of what was measured while the page was open.
+ * A small line chart of what was measured.
  * @module
  */
 

@@ -3,15 +3,15 @@
  * @module
  */
 
-import { request } from "./api.js";
 import { refresh } from "./elements.js";
-import { poll } from "./poll.js";
+import { follow } from "./events.js";
 import { Rates } from "./rates.js";
 import { failure } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Cluster} Cluster */
-
-const EVERY_MS = 2_000;
+/** @typedef {import("./types.d.ts").Documents} Documents */
+/** @typedef {import("./types.d.ts").Overview} Overview */
+/** @typedef {import("./elements.js").Child} Child */
 
 /** The rates since the page was opened; they outlive a view. */
 export const rates = new Rates();
@@ -19,23 +19,40 @@ export const rates = new Rates();
 /**
  * Draw the cluster into an element every two seconds. If the worker does not answer, the last state stays, under a notice.
  * @param {Element} element
- * @param {(cluster: Cluster) => import("./elements.js").Child[]} draw
+ * @param {(cluster: Cluster) => Child[]} draw
  * @param {AbortSignal} signal
  */
 export function showCluster(element, draw, signal) {
-  /** @type {Cluster | null} */
-  let last = null;
-  return poll(
-    async () => {
-      try {
-        last = await request("/api/v1/cluster", { signal });
-        rates.add(/** @type {Cluster} */ (last));
-        refresh(element, draw(/** @type {Cluster} */ (last)));
-      } catch (error) {
-        if (!signal.aborted) refresh(element, failure(error), last && draw(last));
-      }
+  return show(element, ["cluster"], ({ cluster }) => draw(cluster), signal);
+}
+
+/**
+ * Draw the cluster with its counts and its last hour; see `showCluster`.
+ * @param {Element} element
+ * @param {(cluster: Cluster, overview: Overview) => Child[]} draw
+ * @param {AbortSignal} signal
+ */
+export function showOverview(element, draw, signal) {
+  return show(element, ["cluster", "overview"], ({ cluster, overview }) => draw(cluster, overview), signal);
+}
+
+/**
+ * @param {Element} element
+ * @param {(keyof Documents)[]} names
+ * @param {(documents: Documents) => Child[]} draw
+ * @param {AbortSignal} signal
+ */
+function show(element, names, draw, signal) {
+  const last = /** @type {Documents} */ ({});
+  const isComplete = () => names.every((name) => name in last);
+  return follow(
+    names,
+    (name, document) => {
+      last[name] = document;
+      if (name === "cluster") rates.add(document);
+      if (isComplete()) refresh(element, draw(last));
     },
-    EVERY_MS,
+    (error) => refresh(element, failure(error), isComplete() && draw(last)),
     signal,
   );
 }

@@ -7,12 +7,13 @@ import { lineChart } from "./chart.js";
 import { percentile, targetsOf, totals } from "./cluster.js";
 import { h } from "./elements.js";
 import { count, duration, MISSING, rate } from "./format.js";
-import { rates, showCluster } from "./live.js";
-import { KEPT_MS, RECENT_MS } from "./rates.js";
+import { HOUR_MS, lineOf } from "./hour.js";
+import { rates, showOverview } from "./live.js";
 import { troublesNotice } from "./troubles.js";
 import { address, empty, instant, loading, table, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Cluster} Cluster */
+/** @typedef {import("./types.d.ts").Overview} Overview */
 /** @typedef {import("./elements.js").Child} Child */
 
 /**
@@ -21,18 +22,34 @@ import { address, empty, instant, loading, table, userText } from "./widgets.js"
  */
 export function overview({ signal }) {
   const node = h("div", {}, loading());
-  void showCluster(node, draw, signal);
+  void showOverview(node, draw, signal);
   return { title: "Overview", node };
 }
 
-/** @param {Cluster} cluster */
-function draw(cluster) {
-  return [troublesNotice(cluster), tiles(cluster), h("h2", {}, "Target topics"), targets(cluster)];
+/** Tenants that are listed. */
+const LISTED = 10;
+
+/**
+ * @param {Cluster} cluster
+ * @param {Overview} overview
+ */
+function draw(cluster, overview) {
+  return [
+    troublesNotice(cluster),
+    tiles(cluster, overview),
+    h("h2", {}, "Target topics"),
+    targets(cluster),
+    h("h2", {}, "Tenants"),
+    tenants(overview),
+  ];
 }
 
-/** @param {Cluster} cluster */
-function tiles(cluster) {
-  const { pending, lag, deadLetters, nextDue } = totals(cluster);
+/**
+ * @param {Cluster} cluster
+ * @param {Overview} overview
+ */
+function tiles(cluster, overview) {
+  const { lag, deadLetters, nextDue } = totals(cluster);
   const last = rates.samples.at(-1);
   const late = rates.lateness();
   const isOverdue = nextDue !== null && nextDue < cluster.time - 1_000;
@@ -43,9 +60,9 @@ function tiles(cluster) {
       "Accepted",
       rate(last?.accepted ?? null),
       "commands a second",
-      chart("Accepted a second", "accepted", cluster.time),
+      chart("Accepted a second", "accepted", rate, overview),
     ),
-    tile("Fired", rate(last?.fired ?? null), "messages a second", chart("Fired a second", "fired", cluster.time)),
+    tile("Fired", rate(last?.fired ?? null), "messages a second", chart("Fired a second", "fired", rate, overview)),
     tile("Lateness", bound(percentile(late, 0.5)), "half of the firings of the last minute", [
       h(
         "dl",
@@ -55,10 +72,11 @@ function tiles(cluster) {
           h("dd", {}, bound(percentile(late, share))),
         ]),
       ),
+      chart("Lateness of 99 % of the firings", "p99", bound, overview),
     ]),
     tile(
       "Pending",
-      count(pending),
+      count(overview.pending),
       "schedules",
       nextDue === null ? null : h(
         "p",
@@ -67,7 +85,7 @@ function tiles(cluster) {
         instant(nextDue, cluster.time),
       ),
     ),
-    tile("Backlog", count(lag), "commands to be read"),
+    tile("Backlog", count(lag), "commands to be read", chart("Commands to be read", "backlog", count, overview)),
     tile(
       "Dead letters",
       count(deadLetters),
@@ -96,13 +114,14 @@ function tile(name, value, unit, ...more) {
 
 /**
  * @param {string} label
- * @param {"accepted" | "fired"} what
- * @param {number} now
+ * @param {"accepted" | "fired" | "p99" | "backlog"} what
+ * @param {(value: number | null) => string} text
+ * @param {Overview} overview
  */
-function chart(label, what, now) {
-  const values = rates.samples.map((sample) => ({ at: sample.at, value: sample[what] ?? 0 }));
-  const from = Math.max(now - KEPT_MS, Math.min(values[0]?.at ?? now, now - RECENT_MS));
-  return lineChart(`${label}, since this page was opened, up to 10 minutes`, values, from, now);
+function chart(label, what, text, { time, hour }) {
+  const { values, highest } = lineOf(hour, what);
+  const peak = highest === null ? "Nothing yet in the last hour" : `Highest in the last hour: ${text(highest)}`;
+  return [lineChart(`${label}, the last hour. ${peak}`, values, time - HOUR_MS, time), h("p", { class: "note" }, peak)];
 }
 
 /** @param {number | null} ms */
@@ -126,6 +145,19 @@ function targets(cluster) {
       instant(since, cluster.time),
       count(waiting),
       userText(reason, 400),
+    ]),
+  );
+}
+
+/** @param {Overview} overview */
+function tenants(overview) {
+  if (!overview.tenants.length) return empty("Nothing is pending.");
+  return table(
+    "Tenants with the most schedules",
+    [{ name: "Tenant" }, { name: "Schedules", number: true }],
+    overview.tenants.slice(0, LISTED).map(({ tenant, pending }) => [
+      h("a", { href: address("schedules", { tenant }) }, userText(tenant)),
+      count(pending),
     ]),
   );
 }

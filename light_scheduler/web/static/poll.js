@@ -41,7 +41,7 @@ export function pause(ms, signal) {
  * @param {AbortSignal} signal
  * @returns {Promise<void>}
  */
-function seen(signal) {
+export function seen(signal) {
   if (!document.hidden) return Promise.resolve();
   return new Promise((resolve) => {
     function look() {

@@ -9,8 +9,8 @@ import { accepted, keyOf, lanesOf, LATENESS_BOUNDS } from "./cluster.js";
 /** @typedef {{ accepted: number, firings: number, lateness: number[] }} Counters */
 /** @typedef {{ at: number, accepted: number | null, fired: number | null, lateness: number[] }} Sample Events per second. */
 
-export const KEPT_MS = 10 * 60_000;
-export const RECENT_MS = 60_000;
+const KEPT_MS = 10 * 60_000;
+const RECENT_MS = 60_000;
 
 /** The samples of the last ten minutes. */
 export class Rates {

@@ -265,3 +265,33 @@ export interface Upcoming {
   counts: { due_from: number; target_topic: string; state: string; count: number }[];
   pending: { target_topic: string; state: string; count: number }[];
 }
+
+export interface HourSample {
+  at: number;
+  accepted: number;
+  fired: number;
+  p50: number | null;
+  p90: number | null;
+  p99: number | null;
+  backlog: number | null;
+}
+
+export interface Overview {
+  time: number;
+  pending: number;
+  states: Record<string, number>;
+  tenants: { tenant: string; pending: number }[];
+  targets: { target_topic: string; pending: number }[];
+  complete: boolean;
+  next_due: number | null;
+  backlog: number | null;
+  dead_letters: number | null;
+  hour: HourSample[] | null;
+  missing: { topic: string; partition: number; worker: string | null; reason: string }[];
+}
+
+/** What a stream of events can have: each document by the name of its event, and of its path. */
+export interface Documents {
+  cluster: Cluster;
+  overview: Overview;
+}

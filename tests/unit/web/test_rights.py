@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import aiohttp
 import pytest
 
 from light_scheduler.model import DeadLetter, DeadLetterCause
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS, with_etf1
+from light_scheduler.web.events import EVENTS_MEDIA_TYPE
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.rights import RIGHTS
@@ -32,6 +34,8 @@ FOR_ANY_TENANT = {
     "/api/v1/preview",
     "/api/v1/dry-run",
     "/api/v1/dead-letters",
+    "/api/v1/overview",
+    "/api/v1/events",
 }
 OF_ONE_TENANT = {"/api/v1/dead-letters/{letter}", "/api/v1/dead-letters/{letter}/redrive"}
 FOR_ALL_TENANTS = {
@@ -149,11 +153,18 @@ async def served(cluster: Any) -> Any:
     return cluster
 
 
+async def text_of(response: aiohttp.ClientResponse) -> str:
+    """Return the body, or the first event of a stream that does not end."""
+    if response.content_type != EVENTS_MEDIA_TYPE:
+        return await response.text()
+    return (await response.content.readuntil(b"\n\n")).decode()
+
+
 async def answered(cluster: Any, asked: Asked, headers: dict[str, str]) -> tuple[int, Any]:
     worker = cluster.workers[0]
     data = asked.body if isinstance(asked.body, bytes | None) else json.dumps(asked.body).encode()
     async with worker.client.request(asked.method, asked.url, data=data, headers=headers) as response:
-        text = await response.text()
+        text = await text_of(response)
         if response.status in (401, 403):
             assert response.headers["WWW-Authenticate"].startswith("Bearer ")
         return response.status, json.loads(text) if response.content_type.endswith("json") else text
@@ -165,7 +176,7 @@ async def everything_of(cluster: Any, asked: Asked, headers: dict[str, str]) -> 
     data = asked.body if isinstance(asked.body, bytes | None) else json.dumps(asked.body).encode()
     async with worker.client.request(asked.method, asked.url, data=data, headers=headers) as response:
         told = {name: value for name, value in response.headers.items() if name not in ("Date", "Content-Length")}
-        return f"{response.status} {told} {await response.text()}"
+        return f"{response.status} {told} {await text_of(response)}"
 
 
 def state_of(cluster: Any) -> Any:
@@ -237,7 +248,7 @@ async def answered_open(cluster: Any, asked: Asked) -> tuple[int, Any]:
     worker = cluster.workers[0]
     data = asked.body if isinstance(asked.body, bytes | None) else json.dumps(asked.body).encode()
     async with worker.client.request(asked.method, asked.url, data=data) as response:
-        return response.status, await response.text()
+        return response.status, await text_of(response)
 
 
 class TestOfAnotherTenant:

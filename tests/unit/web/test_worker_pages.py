@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness, ProbeStatus
 from light_scheduler.tables.status import RestoreStatus, StandbyStatus
+from light_scheduler.web import tenant_metrics
 from light_scheduler.web.operations import OPERATIONS
 
 NOW = 1_800_000_000_000
@@ -84,6 +85,20 @@ async def test_info_shows_the_worker_its_lanes_and_its_peers(cluster: Any, worke
         (2, "running", 1),
     ]
     assert document["peers"] == {workers[0].url: {TOPIC: [0, 2]}, workers[1].url: {TOPIC: [1, 3]}}
+
+
+async def test_tenants_with_the_most_schedules_have_metrics_of_their_own(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant_metrics, "MOST_TENANTS", 2)
+    for tenant, schedules in {"few": 1, "more": 2, "most": 4, "none": 0}.items():
+        for number in range(schedules):
+            cluster.put(f"{tenant}-{number}", tenant=tenant, partition=number % 2 * 2, progress={"paused": number == 1})
+    cluster.put("elsewhere", tenant="few", partition=1)
+    found = await samples(workers[0])
+    of_tenants = {labels: value for (name, labels), value in found.items() if name == "tenant_pending"}
+    assert of_tenants == {(("tenant", "most"),): 4, (("tenant", "more"),): 2}
+    assert found["other_tenants_pending", ()] == 1
 
 
 async def samples(worker: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

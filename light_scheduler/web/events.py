@@ -1,0 +1,87 @@
+"""Server-sent events: what a page shows, again and again over one connection, for as long as it is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from .connection import SEND_S
+from .guard import IDENTITY, STILL_ADMITTED
+from .middlewares import headers_for
+from .parameters import read_parameters
+from .problems import RETRY_AFTER_S, ProblemError
+
+EVERY_S = 2.0
+MOST_STREAMS = 100
+"""Of one worker. Whoever gets none asks for the documents themselves."""
+
+EVENTS_MEDIA_TYPE = "text/event-stream"
+
+What = Literal["overview", "cluster"]
+OVERVIEW: list[What] = ["overview"]
+
+
+class EventsParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of a stream."""
+
+    of: Annotated[
+        list[What],
+        Meta(
+            description="Documents to send, each as an event of this name; default: `overview`. Can be repeated. "
+            "`cluster` needs a token for all tenants."
+        ),
+    ] = []
+
+
+class EventHandlers:
+    """One method per operation. `answers` return the documents that can be sent, as JSON in one line."""
+
+    def __init__(self, answers: dict[What, Callable[[web.Request], Awaitable[bytes]]]) -> None:
+        self._answers = answers
+        self._open = 0
+        self._ending = asyncio.Event()
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        wanted = dict.fromkeys(read_parameters(EventsParameters, request.query).of or OVERVIEW)
+        if "cluster" in wanted and request[IDENTITY].tenants is not None:
+            raise ProblemError(HTTPStatus.FORBIDDEN, "The state of the cluster needs a token for all tenants.")
+        if self._open >= MOST_STREAMS:
+            detail = f"This worker sends {MOST_STREAMS} streams of events already. Ask for the documents themselves."
+            raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, detail, retry_after_s=RETRY_AFTER_S)
+        response = web.StreamResponse(headers=headers_for(is_secure=request.secure))
+        response.content_type = EVENTS_MEDIA_TYPE
+        self._open += 1
+        try:
+            await self._send(request, response, [*wanted])
+        except (ConnectionError, ProblemError):
+            pass  # the reader is gone, or may not read any more
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            self._open -= 1
+        return response
+
+    async def end(self, application: web.Application) -> None:
+        """End all streams: the server waits for them when it stops."""
+        del application
+        self._ending.set()
+
+    async def _send(self, request: web.Request, response: web.StreamResponse, wanted: list[What]) -> None:
+        await response.prepare(request)
+        while not self._ending.is_set():
+            for what in wanted:
+                event = b"event: %b\ndata: %b\n\n" % (what.encode(), await self._answers[what](request))
+                async with asyncio.timeout(SEND_S):
+                    await response.write(event)
+            try:
+                async with asyncio.timeout(EVERY_S):
+                    await self._ending.wait()
+            except TimeoutError:
+                await request[STILL_ADMITTED]()

@@ -1,0 +1,198 @@
+"""The overview of the cluster: from counts of tables and figures of lanes, never from the schedules themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from multidict import MultiDict
+from yarl import URL
+
+from light_scheduler.clock import Clock
+from light_scheduler.model import State
+from light_scheduler.tables.counts import Group
+from light_scheduler.tables.views import Lane
+
+from .caught_up import caught_up
+from .cluster import Lanes, Tables
+from .guard import IDENTITY
+from .last_hour import SLOT_MS, LastHour, Slot, together
+from .overview_document import HourSample, OverviewDocument, TenantPending, TopicPending
+from .parameters import read_parameters
+from .problems import MissingPartition
+from .scatter import Scatter, Whole, is_local, share_response
+
+PATH = "/api/v1/overview"
+FRESH_S = 1.0
+"""How long an answer is given again: all who look at a worker's overview together cost one answer in this time."""
+
+MOST_GROUPS = 1_000
+"""Groups of schedules (see `tables.counts`) of a lane that other workers are told, those with the most schedules."""
+
+MOST_NAMED = 100
+"""Tenants, and target topics, that an overview names."""
+
+MOST_KEPT = 100
+"""Overviews for different tenants that are given again."""
+
+Tenants = frozenset[str] | None
+"""Those whose schedules are counted; None: all."""
+
+
+class LaneCounts(msgspec.Struct, frozen=True):
+    """A lane's schedules by state, and its largest groups; `complete` says whether these are all."""
+
+    states: dict[State, int]
+    groups: list[tuple[Group, int]]
+    complete: bool
+
+
+class LaneFigures(msgspec.Struct, frozen=True):
+    """What a lane is doing; see `LaneStatus`."""
+
+    lag: int | None
+    dead_letters: int
+    oldest_due: int | None
+
+
+class OwnOverview(msgspec.Struct, frozen=True):
+    """What a worker has of an overview; `figures` and `hour` are None if it is for some tenants."""
+
+    lanes: list[Lane]
+    counts: list[LaneCounts]
+    figures: list[LaneFigures] | None
+    hour: list[Slot] | None
+
+
+class OverviewParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The tenants that a worker asks another one about."""
+
+    tenant: list[str] = []
+
+
+def lane_counts(groups: Iterable[tuple[Group, int]], tenants: Tenants) -> LaneCounts:
+    """Return the counts of a lane from those of its groups."""
+    seen = [each for each in groups if tenants is None or each[0].tenant in tenants]
+    states: Counter[State] = Counter()
+    for group, count in seen:
+        states[group.state] += count
+    largest = heapq.nlargest(MOST_GROUPS, seen, key=lambda each: each[1])
+    return LaneCounts(states, largest, len(largest) == len(seen))
+
+
+class Overview:
+    """Puts overviews together, each of them once a second at most."""
+
+    def __init__(self, lanes: Lanes, hour: LastHour, scatter: Callable[[web.Request], Scatter], clock: Clock) -> None:
+        self._lanes = lanes
+        self._hour = hour
+        self._scatter = scatter
+        self._now = clock.now
+        self._answers: dict[Tenants, tuple[float, asyncio.Task[bytes]]] = {}
+
+    async def answer(self, request: web.Request) -> bytes:
+        """Return the overview for whoever asks, as JSON."""
+        tenants = request[IDENTITY].tenants
+        now = asyncio.get_running_loop().time()
+        known = self._answers.get(tenants)
+        if known is None or now >= known[0] + FRESH_S:
+            self._answers = {key: each for key, each in self._answers.items() if now < each[0] + FRESH_S}
+            while len(self._answers) >= MOST_KEPT:
+                del self._answers[next(iter(self._answers))]
+            known = self._answers[tenants] = (now, asyncio.create_task(self._asked(self._scatter(request), tenants)))
+        return await asyncio.shield(known[1])
+
+    async def own(self, tenants: Tenants) -> OwnOverview:
+        """Return this worker's share."""
+        tables = await caught_up(self._lanes)
+        return own_overview(tables, self._lanes, self._hour.slots(self._now()), tenants)
+
+    async def _asked(self, scatter: Scatter, tenants: Tenants) -> bytes:
+        query = MultiDict(("tenant", tenant) for tenant in sorted(tenants or ()))
+        path = str(URL(PATH).with_query(query))
+        whole, missing = await scatter.known(self.own(tenants), path, OwnOverview)
+        return _encode(document(whole, missing, self._now()))
+
+
+def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: Tenants) -> OwnOverview:
+    """Return the share of the lanes that run; `hour` is what this worker did, with lanes that have left since."""
+    running = tables.tables()
+    counts = [lane_counts(table.counts.totals().items(), tenants) for table in running.values()]
+    if tenants is not None:
+        return OwnOverview([*running], counts, None, None)
+    status = {(lane.topic, lane.partition): lane for lane in lanes.status()}
+    figures = [LaneFigures(status[lane].lag, status[lane].dead_letters, status[lane].oldest_due) for lane in running]
+    return OwnOverview([*running], counts, figures, hour)
+
+
+def document(whole: Whole[OwnOverview], missing: list[MissingPartition], now: int) -> OverviewDocument:
+    """Add up what all workers have."""
+    shares = [
+        (share, at)
+        for url, share in whole.shares.items()
+        for at, lane in enumerate(share.lanes)
+        if whole.claims.get(lane) == url
+    ]
+    counts = [share.counts[at] for share, at in shares]
+    figures = [share.figures[at] for share, at in shares if share.figures is not None]
+    hours = [share.hour for share in whole.shares.values() if share.hour is not None]
+    states: Counter[str] = Counter()
+    tenants: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
+    for each in counts:
+        states.update(each.states)
+        for group, count in each.groups:
+            tenants[group.tenant] += count
+            targets[group.topic] += count
+    lags = [each.lag for each in figures if each.lag is not None]
+    return OverviewDocument(
+        time=now,
+        pending=sum(states.values()),
+        states=dict(sorted(states.items())),
+        tenants=[TenantPending(*each) for each in _largest(tenants)],
+        targets=[TopicPending(*each) for each in _largest(targets)],
+        complete=all(each.complete for each in counts),
+        next_due=min((each.oldest_due for each in figures if each.oldest_due is not None), default=None),
+        backlog=sum(lags) if lags else None,
+        dead_letters=sum(each.dead_letters for each in figures) if hours else None,
+        hour=[_sample(slot) for slot in together(hours)] if hours else None,
+        missing=missing,
+    )
+
+
+def _largest(counts: Counter[str]) -> list[tuple[str, int]]:
+    return heapq.nsmallest(MOST_NAMED, counts.items(), key=lambda each: (-each[1], each[0]))
+
+
+def _sample(slot: Slot) -> HourSample:
+    seconds = SLOT_MS / 1_000
+    return HourSample(
+        at=slot.at,
+        accepted=round(slot.accepted / seconds, 2),
+        fired=round(slot.fired / seconds, 2),
+        p50=slot.late(0.5),
+        p90=slot.late(0.9),
+        p99=slot.late(0.99),
+        backlog=slot.backlog,
+    )
+
+
+class OverviewHandlers:
+    """One method per operation."""
+
+    def __init__(self, overview: Overview) -> None:
+        self._overview = overview
+
+    async def overview(self, request: web.Request) -> web.Response:
+        if not is_local(request):
+            return web.Response(body=await self._overview.answer(request), content_type="application/json")
+        tenants = read_parameters(OverviewParameters, request.query).tenant
+        return share_response(await self._overview.own(frozenset(tenants) or None))
+
+
+_encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode

@@ -417,6 +417,32 @@ class TestOnceOnly:
         assert [command.id for command in commands(kafka, topic)] == [str(number) for number in range(6)]
         assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
 
+    def test_rows_of_a_large_file_that_are_deleted_by_vectors_after_a_load_broke_off_shift_no_others(
+        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import light_scheduler.pipeline.load as job
+
+        count, breaks_at, deleted = 30_000, 6_500, 1_500
+        table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
+        columns = f"format_string('%05d', id) id, 't' target_topic, {AT} at"
+        payload = f"if(id = {breaks_at}, repeat('x', 2000000), 'x') payload"
+        spark.range(count).selectExpr(columns, payload).coalesce(1).write.format("delta").save(str(table))
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+        monkeypatch.setitem(job._CONFIGS, "spark.sql.execution.arrow.maxRecordsPerBatch", "2000")
+        with pytest.raises(Exception, match="Message size too large"):
+            load(table, format="delta", cluster=Cluster(kafka.bootstrap_servers, {"message.max.bytes": "1000000"}))
+        assert len(commands(kafka, topic)) == 6_000
+        files = spark.read.format("delta").load(str(table)).inputFiles()
+        spark.sql(f"DELETE FROM {name} WHERE id < '{deleted:05}'")
+        assert spark.read.format("delta").load(str(table)).inputFiles() == files, "rows are marked in a vector"
+
+        summary = load(table, format="delta", limits=Limits(1_000_000, 100), refused=str(tmp_path / "refused"))
+
+        assert (summary.sent, summary.sent_before, summary.refused) == (count - 6_000 - 1, 6_000, 1)
+        sent = [command.id for command in commands(kafka, topic)]
+        assert sent == [f"{number:05}" for number in range(count) if number != breaks_at]
+        assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
+
     def test_a_file_with_more_rows_sends_nothing_that_has_passed_again_unless_it_is_asked_for(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:

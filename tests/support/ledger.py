@@ -87,6 +87,7 @@ class Ledger:
         self._removals = [Removal() for _ in range(partitions)]
         self.tenants = FixedTenancy()
         self._topics = _Topics(self)
+        self._produced: defaultdict[tuple[str, int], int] = defaultdict(int)
 
     @property
     def changelog(self) -> str:
@@ -184,17 +185,19 @@ class Ledger:
         self.records[record.topic, record.partition][record.offset] = changed
 
     def produce(self, bootstrap_servers: str) -> None:
-        """Write all of it to a Kafka, with its timestamps, making the topics."""
+        """Write all of it to a Kafka, with its timestamps, making the topics; later what has been added since."""
         topics = {**self.topics, self.changelog: self.partitions}
-        # A broker deletes by a record's own timestamp, and those of a ledger may be long past.
-        forever = {"retention.ms": "-1"}
-        new = [NewTopic(topic, partitions, 1, config=forever) for topic, partitions in topics.items()]
-        admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-        for made in admin.create_topics(new).values():
-            made.result(FLUSH_TIMEOUT_S)
+        if not self._produced:
+            # A broker deletes by a record's own timestamp, and those of a ledger may be long past.
+            forever = {"retention.ms": "-1"}
+            new = [NewTopic(topic, partitions, 1, config=forever) for topic, partitions in topics.items()]
+            admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+            for made in admin.create_topics(new).values():
+                made.result(FLUSH_TIMEOUT_S)
         producer = ordered_producer(bootstrap_servers)
-        for log in (log for (topic, _), log in self.records.items() if topic in topics):
-            for record in log:
+        for place, log in ((place, log) for place, log in self.records.items() if place[0] in topics):
+            before, self._produced[place] = self._produced[place], len(log)
+            for record in log[before:]:
                 while True:
                     try:
                         producer.produce(

@@ -26,6 +26,7 @@ _EXAMPLES = """\b
 Examples:
   light-scheduler pipeline audit --report audit.html
   light-scheduler pipeline audit --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --late 5s --json
+  light-scheduler pipeline audit --since-last /data/audits --report today.html
 """
 
 
@@ -48,6 +49,12 @@ Examples:
     multiple=True,
     metavar="TOPIC",
     help="Read this target topic as well as those that the history names. Can be repeated.",
+)
+@click.option(
+    "--since-last",
+    metavar="PATH",
+    help="Audit what has come since the last audit with this path, and save there where to continue. The first one "
+    "audits everything.",
 )
 @click.option("--archive", metavar="PATH", help="Read the table of `archive` instead of the topics.")
 @click.option(
@@ -80,6 +87,7 @@ def command(
     end: int | None,
     patience: int,
     targets: tuple[str, ...],
+    since_last: str | None,
     archive: str | None,
     imported: str | None,
     imported_format: str,
@@ -92,6 +100,9 @@ def command(
     Use the same settings as the workers. Exit code 1: there are faults.
     """
 
+    for name, given in (("--from", start), ("--archive", archive)):
+        if since_last is not None and given:
+            raise click.UsageError(f"--since-last takes no {name}: it reads the topics from where the last audit ended")
     for source in settings.inputs:
         if source.dialect in COMPATIBLE_DIALECTS:
             raise ConfigurationError(
@@ -117,6 +128,7 @@ def command(
             patience=patience,
             targets=targets,
             archive=archive,
+            since_last=since_last,
             imported=None if imported is None else Imported(imported, imported_format, dict(topics)),
             page=report,
             faults=faults,

@@ -6,10 +6,15 @@ orders, diagnosis     what explains a line of history; what is wrong with one th
 verdict               what was promised against what was delivered
 judging               the same, for all schedules, where their rows are
 rates                 what Spark can expand without the engine, as a check on it
-job, summary          the whole of it, and what it has to say
+options, reading      what is audited; the application's topics as evidence
+job, increments       the whole of it: of everything, or of what has come since the last audit
+standing, watermark   what an audit leaves for the next one: of a schedule, and of the topics
+continuing, state     topics from there on, and the folder that holds it
+reporting, summary    what it has to say
 """
 
-from .job import AuditOptions, Imported, main
+from .job import main
+from .options import AuditOptions, Imported
 from .summary import AuditSummary
 
 __all__ = ["AuditOptions", "AuditSummary", "Imported", "main"]

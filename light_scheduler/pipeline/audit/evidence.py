@@ -7,7 +7,8 @@ A row of evidence is
     kind              IMPORTED, COMMAND, BURIED, TOLD or SEEN, which is also the order of a schedule's rows
     topic, partition, offset, timestamp (UTC epoch ms)      the record
     key, value, headers                                     what is needed of it; the key of a command that a lane
-                                                            has passed on to another is where it was sent to
+                                                            has passed on to another is where it was sent to; that of
+                                                            a schedule that an audit before left is its series
 
 Payloads are digests from the start: the largest part of most records is never shuffled.
 """
@@ -49,6 +50,7 @@ from light_scheduler.wire.state import decode_entry, encode_entry
 
 from .faults import RecordId
 from .promises import Asked, Refused, Told
+from .standing import Series, Standing
 from .verdict import Buried, Case, Seen
 
 IMPORTED, COMMAND, BURIED, TOLD, SEEN = range(-1, 4)
@@ -182,6 +184,15 @@ def imported_row(entry: Entry, commands_topic: str, partition: int) -> Row:
     return Row(schedule.tenant, schedule.id, partition, IMPORTED, *place, None, value, [])
 
 
+def standing_row(tenant: str, id: str, lane: int, commands_topic: str, standing: Standing) -> Row | None:
+    """Return the evidence of a schedule as an audit left it, for the next one; None if nothing is left of it."""
+    entry, series = standing
+    if entry is None:
+        return None
+    place = commands_topic, lane, entry.schedule.source_offset, entry.schedule.accepted_at
+    return Row(tenant, id, lane, IMPORTED, *place, series and series.encode(), encode_entry(entry), [])
+
+
 def seen_of(row: Row) -> Seen:
     """Read a delivered message; its value is a digest already. Raises FormatError."""
     firing = parse_firing(row)
@@ -249,6 +260,7 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
                 whole_since,
                 found.unreadable,
                 found.imported,
+                found.series,
             ),
         )
 
@@ -262,6 +274,7 @@ class _Lane:
     seen: list[Seen] = field(default_factory=list)
     buried: list[Buried] = field(default_factory=list)
     imported: Entry | None = None
+    series: Series | None = None
     topics: set[str] = field(default_factory=set)
     unreadable: int = 0
 
@@ -272,6 +285,7 @@ class _Lane:
                 self.topics.add(row.topic)
             elif row.kind == IMPORTED:
                 self.imported = decode_entry(row.value or b"")
+                self.series = None if row.key is None else Series.decode(row.key)
                 self.topics.add(row.topic)
             elif row.kind == TOLD:
                 self.told.append(Told(decode_history(row.value), RecordId(row.topic, row.partition, row.offset)))

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.engine import Limits
-from light_scheduler.model import BulkCommand, FixedRate, ScheduleCommand
+from light_scheduler.model import BulkCommand
 from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_types
 from light_scheduler.wire import dialect_named
@@ -22,9 +22,13 @@ from light_scheduler.wire.state import decode_entry
 from .evidence import BURIED, SEEN, TOLD, asked_of, encode_asked, imported_row, kafka_rows
 from .evidence import SCHEMA as EVIDENCE
 from .promises import Refused
+from .standing import rate_of
 
 IMPORT = "import"
 """What asks for a schedule that no command did."""
+
+CARRIED = "carried"
+"""What asks for a schedule that an audit before this one left pending; its start is the next time of its series."""
 
 COLUMNS = f"{EVIDENCE}, asks string, interval bigint, start bigint, prefix string, target string"
 """Rows of evidence, and what questions without an engine need: which command it is, the interval and the start of a
@@ -65,10 +69,11 @@ def imported(table: DataFrame, commands_topics: Mapping[str, str], topics: Mappi
     return table.select("commands_topic", "partition", "record").mapInArrow(rows, COLUMNS)
 
 
-def for_many(commands: DataFrame) -> DataFrame:
-    """Return bulk commands as evidence of each schedule that they may be for."""
+def for_many(commands: DataFrame, carried: DataFrame | None = None) -> DataFrame:
+    """Return bulk commands as evidence of each schedule that they may be for, of those `carried` over too."""
     many = commands.where("prefix is not null").drop("id")
-    schedules = commands.where(F.col("asks").isin("schedule", IMPORT)).select("tenant", "id", "lane").distinct()
+    asking = commands if carried is None else commands.unionByName(carried)
+    schedules = asking.where(F.col("asks").isin("schedule", IMPORT, CARRIED)).select("tenant", "id", "lane").distinct()
     concerned = schedules.join(F.broadcast(many), ["tenant", "lane"]).where(F.col("id").startswith(F.col("prefix")))
     return concerned.select(*commands.columns)
 
@@ -153,7 +158,17 @@ def _decoding(
                 name = "refused" if isinstance(asked, Refused) else asked.name
                 whose = tenant, id, record.partition, record.kind
                 rows.append(
-                    (*whose, *place, origin, encode_asked(asked), None, name, *_rate(asked), _prefix(asked), None)
+                    (
+                        *whose,
+                        *place,
+                        origin,
+                        encode_asked(asked),
+                        None,
+                        name,
+                        *(rate_of(asked) or (None, None)),
+                        _prefix(asked),
+                        None,
+                    )
                 )
             yield _batch(rows, schema)
 
@@ -164,15 +179,6 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _rate(asked: object) -> tuple[int | None, int | None]:
-    if not isinstance(asked, ScheduleCommand) or not isinstance(asked.timing, FixedRate):
-        return None, None
-    bounds, waits = asked.bounds, asked.acknowledgement
-    if (bounds is not None and bounds.jitter) or (waits is not None and waits.overlap != "allow"):
-        return None, None
-    return asked.timing.interval, None if bounds is None else bounds.start
 
 
 def _prefix(asked: object) -> str | None:

@@ -14,17 +14,21 @@ from pyspark.sql import DataFrame
 from light_scheduler.engine import FiringRules
 from light_scheduler.pipeline.schemas import arrow_schema
 
-from .evidence import Row, cases, evidence_rows
+from .evidence import Row, cases, evidence_rows, standing_row
 from .verdict import Bounds, Case, Horizon, Verdict, judge
 
 FAULT, COUNT, LATENESS, MINUTE, HANDLED = "fault", "count", "lateness", "minute", "handled"
+STANDS, OPEN, UNJUDGED = "stands", "open", "unjudged"
 
 FINDINGS = (
     "what string, name string, tenant string, id string, lane int, due bigint, at bigint, topic string, "
-    "partition int, offset bigint, number bigint, detail string"
+    "partition int, offset bigint, number bigint, detail string, key binary, value binary"
 )
 """A row is a FAULT; or a `number` of what is counted: COUNT by `name`, firings by LATENESS (`at`, in ms) and by
 MINUTE (`at`, UTC epoch ms); or HANDLED: up to which `offset` a lane has surely carried its commands out.
+
+For the next audit, if one is to continue this one, a schedule STANDS as `value` says (`key` is its series, `at` the
+timestamp of its evidence); or it is OPEN, and all its rows are needed again; or UNJUDGED, and its commands say why.
 """
 
 _MINUTE_MS = 60_000
@@ -33,13 +37,14 @@ _ROWS = 2_000
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for every schedule that is judged."""
+    """What holds for every schedule that is judged. If it `continues`, the next audit needs what is left of each."""
 
     rules: FiringRules
     bounds: Bounds
     horizon: Horizon
     commands_topic: str
     whole_since: int
+    continues: bool = False
 
 
 def findings(evidence: DataFrame, terms: Terms) -> DataFrame:
@@ -67,27 +72,58 @@ def _judging(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
         rows: list[tuple[Any, ...]] = []
         everything = chain.from_iterable(map(evidence_rows, batches))
         for (tenant, id), of_one in groupby(everything, key=lambda row: (row.tenant, row.id)):
+            left = _Left(tenant, id)
             for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
                 tally.counts["schedules"] += 1
                 if not isinstance(case, Case):
                     tally.counts[case] += 1
+                    left.is_unjudged = True
                     continue
                 tally.counts["unreadable"] += case.unreadable
                 verdict = judge(case, terms.rules, terms.bounds, terms.horizon)
                 tally.add(verdict, case.commands_topic, lane)
+                left.add(lane, case.commands_topic, verdict)
                 for fault in verdict.faults:
                     place = fault.place
-                    rows.append(
-                        (FAULT, fault.kind.value, tenant, id, lane, fault.due, fault.at, *place, 1, fault.detail)
-                    )
-                if len(rows) >= _ROWS:
-                    yield batch_of(rows)
-                    rows = []
+                    named = fault.kind.value, tenant, id, lane, fault.due, fault.at
+                    rows.append((FAULT, *named, *place, 1, fault.detail, None, None))
+            if terms.continues:
+                rows += left.rows()
+            if len(rows) >= _ROWS:
+                yield batch_of(rows)
+                rows = []
         rows += tally.rows()
         if rows:
             yield batch_of(rows)
 
     return judge_rows
+
+
+class _Left:
+    """What is left of a schedule for the next audit."""
+
+    def __init__(self, tenant: str, id: str) -> None:
+        self._whose = tenant, id
+        self._standing: list[Row] = []
+        self._is_open = False
+        self.is_unjudged = False
+
+    def add(self, lane: int, topic: str, verdict: Verdict) -> None:
+        """Note what a lane leaves."""
+        if verdict.standing is None:
+            self._is_open = True
+        elif row := standing_row(*self._whose, lane, topic, verdict.standing):
+            self._standing.append(row)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield it as findings."""
+        if self.is_unjudged or self._is_open:
+            what = UNJUDGED if self.is_unjudged else OPEN
+            yield what, None, *self._whose, None, None, None, None, None, None, 1, None, None, None
+            return
+        for row in self._standing:
+            place = row.topic, row.partition, row.offset
+            yield STANDS, None, *self._whose, row.lane, None, row.timestamp, *place, 1, None, row.key, row.value
 
 
 class _Tally:
@@ -111,9 +147,9 @@ class _Tally:
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for name, number in self.counts.items():
-            yield COUNT, name, None, None, None, None, None, None, None, None, number, None
+            yield COUNT, name, None, None, None, None, None, None, None, None, number, None, None, None
         for what, numbers in ((LATENESS, self._lateness), (MINUTE, self._minutes)):
             for at, number in numbers.items():
-                yield what, None, None, None, None, None, at, None, None, None, number, None
+                yield what, None, None, None, None, None, at, None, None, None, number, None, None, None
         for (topic, lane), offset in self._handled.items():
-            yield HANDLED, None, None, None, lane, None, None, topic, lane, offset, 1, None
+            yield HANDLED, None, None, None, lane, None, None, topic, lane, offset, 1, None, None, None

@@ -52,8 +52,12 @@ class Replay:
         self.promises: list[Promise] = []
         self.endings: list[Ending] = []
         self.faults: list[Fault] = []
-        self.unjudged = 0
-        """Lines of history that could be held against nothing."""
+        self.unjudged: list[int] = []
+        """The instants (UTC epoch ms) of lines of history that could be held against nothing."""
+        self.rest: State | None = None
+        """How the schedule stands in the end; None if that is open: what was asked for has not all been carried out,
+        or orders that are possible lead to different ends.
+        """
 
     @property
     def handled(self) -> int | None:
@@ -100,6 +104,9 @@ class Replay:
                 )
             )
         entry = state.entry
+        is_sure = all(each.entry == state.entry for each in ends if each.position == furthest)
+        if is_sure and not left and not state.following:
+            self.rest = state
         if entry is None or waiting:
             return
         ready_at = max(entry.progress.wakes_at, state.since)
@@ -114,6 +121,7 @@ class Replay:
                     f"version {schedule.version} was due and history tells of nothing",
                 )
             )
+            self.rest = None
 
     # -- explaining ---------------------------------------------------------------------------------------------------
 
@@ -190,7 +198,8 @@ class Replay:
 
     def _unexplained(self, told: Told, *, counts: bool = True) -> None:
         """Note what can be noted of a line without knowing the schedule: whether its message is there."""
-        self.unjudged += counts
+        if counts:
+            self.unjudged.append(told.event.at)
         if told.event.event is EventType.FIRED:
             self._last_fired = told.event
             self.promises.append(Promise(told, None, None))

@@ -23,10 +23,14 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Log:
-    """What is known of a topic: the partitions that have lost their beginning, and whether it is compacted."""
+    """What is known of a topic: the partitions that have lost their beginning, and whether it is compacted.
+
+    `whole_since` (UTC epoch ms) is since when it has all that was written to it, if that is known without reading it.
+    """
 
     truncated: frozenset[int] = frozenset()
     is_compacted: bool = False
+    whole_since: int = 0
 
 
 class Source(Protocol):

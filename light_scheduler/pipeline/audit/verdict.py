@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import NamedTuple
 
 from light_scheduler.engine import FiringRules
@@ -14,6 +15,7 @@ from .faults import Fault, FaultKind, RecordId
 from .orders import AskedOf
 from .promises import Asked, Ending, Name, Promise, Told
 from .replay import Replay
+from .standing import Series, Standing, standing_of
 
 
 class Seen(NamedTuple):
@@ -56,14 +58,21 @@ class Buried(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What is judged: what happened from `start` to `end` (UTC epoch ms). `patience` (ms) is how late may be."""
+    """What is judged: what happened from `start` to `end` (UTC epoch ms). `patience` (ms) is how late may be.
+
+    Firings are counted from `counted` on: an audit before this one has counted those before.
+    """
 
     start: int
     end: int
     patience: int
+    counted: int = 0
 
     def hold(self, instant: int) -> bool:
         return self.start <= instant <= self.end
+
+    def count(self, instant: int) -> bool:
+        return max(self.start, self.counted) <= instant <= self.end
 
 
 class Horizon(NamedTuple):
@@ -79,7 +88,8 @@ class Horizon(NamedTuple):
 
 class Case(NamedTuple):
     """All there is about one schedule of one lane, each in the order of its log; `passed_on` are offsets of commands
-    of which another lane has copies, `imported` is the schedule as it was pending when the application began.
+    of which another lane has copies, `imported` is the schedule as it was pending when the application began, or at the
+    end of the audit before this one, and `series` the series that it was then.
     """
 
     asked: Sequence[Asked]
@@ -91,6 +101,7 @@ class Case(NamedTuple):
     whole_since: int = 0
     unreadable: int = 0
     imported: Entry | None = None
+    series: Series | None = None
 
 
 class KeptPromise(NamedTuple):
@@ -101,12 +112,16 @@ class KeptPromise(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is wrong, what was delivered, what was counted, and which command of the lane was surely handled last."""
+    """What is wrong, what was delivered, what was counted, and which command of the lane was surely handled last.
+
+    `standing` is all that the next audit needs of the schedule; None: it needs all records.
+    """
 
     faults: list[Fault]
     deliveries: list[KeptPromise]
     counts: Counter[str]
     handled: int | None
+    standing: Standing | None = None
 
 
 def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> Verdict:
@@ -117,7 +132,7 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
     replay = _replayed(case, rules, bounds, spare)
     faults = list(replay.faults)
     deliveries: list[KeptPromise] = []
-    counts: Counter[str] = Counter(unjudged=replay.unjudged)
+    counts: Counter[str] = Counter(unjudged=sum(map(bounds.count, replay.unjudged)))
     for promise in replay.promises:
         event, place = promise.told
         if event.event is not EventType.FIRED:
@@ -130,17 +145,27 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
             faults += _compared(promise, seen, case.commands_topic)
             if late is not None and late > bounds.patience:
                 faults.append(_fault(FaultKind.LATE, seen, f"{late} ms after nothing else was in its way"))
-            if bounds.hold(event.at):
+            if bounds.count(event.at):
                 deliveries.append(KeptPromise(promise, late))
         elif horizon.reaches(event.target_topic, event.at):
             detail = f"history tells that it was delivered, and it is not in {event.target_topic}"
             faults.append(Fault(FaultKind.MISSING, event.due, event.at, place, detail))
-        elif bounds.hold(event.at):
+        elif bounds.count(event.at):
             counts["unjudged"] += 1
     promised = {promise.name for promise in replay.promises}
     faults += [_surplus(seen, promised, replay.endings) for found in spare.values() for seen in found]
     faults += _unburied(replay.promises, case.buried, horizon)
-    return Verdict([fault for fault in faults if bounds.hold(fault.at)], deliveries, counts, replay.handled)
+    standing = _standing(case, replay, bounds, faults)
+    return Verdict([fault for fault in faults if bounds.hold(fault.at)], deliveries, counts, replay.handled, standing)
+
+
+def _standing(case: Case, replay: Replay, bounds: Bounds, faults: Iterable[Fault]) -> Standing | None:
+    """Return how a schedule stands, if all that there is of it has been judged."""
+    told = (event.at for event, _ in case.told)
+    instants = chain(told, (letter.at for letter in case.buried), (fault.at for fault in faults))
+    if case.passed_on or any(instant > bounds.end for instant in instants):
+        return None
+    return standing_of(replay, case.asked, case.told, case.series)
 
 
 def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name, Sequence[Seen]]) -> Replay:

@@ -17,6 +17,13 @@ def test_the_audit_refuses_topics_whose_messages_have_no_delivery_id() -> None:
         CliRunner().invoke(cli, ["pipeline", "audit", "--commands-topics", "a,b:etf1"], catch_exceptions=False)
 
 
+@pytest.mark.parametrize("other", [("--from", "2026-11-01T00:00:00Z"), ("--archive", "/data/archive")])
+def test_an_audit_that_continues_the_last_one_begins_nowhere_else(other: tuple[str, str]) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "audit", "--since-last", "/data/audits", *other])
+    assert ran.exit_code == 2
+    assert f"--since-last takes no {other[0]}" in " ".join(ran.output.split())
+
+
 def test_a_topic_that_is_given_two_names_is_wrong_use() -> None:
     mapped = ["--map-topic", "reminders=one", "--map-topic", "reminders=two"]
     ran = CliRunner().invoke(cli, ["pipeline", "import", "table", *mapped])

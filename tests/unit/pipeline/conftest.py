@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from support.ledger import Ledger, Record
@@ -19,11 +20,13 @@ from light_scheduler.pipeline.audit.evidence import (
     cases,
     encode_asked,
     payload_digest,
+    standing_row,
 )
+from light_scheduler.pipeline.audit.faults import Fault, FaultKind
 from light_scheduler.pipeline.audit.verdict import Bounds, Case, Horizon, Verdict, judge
 from light_scheduler.wire import decode_dead_letter, decode_history, dialect_named, parse_firing
 
-MINUTE = 60_000
+SECOND, MINUTE = 1_000, 60_000
 
 Verdicts = Callable[..., dict[str, Verdict]]
 
@@ -63,6 +66,86 @@ def judged(
                 case, ledger.rules, Bounds(start, end, patience), horizon
             )
     return found
+
+
+def judged_in_parts(ledger: Ledger, cuts: Sequence[int], patience: int = MINUTE) -> list[tuple[str, Fault]]:
+    """Judge a ledger as increments do, one up to each instant; return their faults by id.
+
+    Topics are read one after the other, so what ends a schedule may be read in another increment than what begins it.
+    """
+    horizon, told, everything = Horizon({ledger.target: 0}, 0), set[tuple[Any, ...]](), evidence(ledger)
+    found: list[tuple[str, Fault]] = []
+    carried: dict[tuple[str, str], list[Row]] = {}
+    before: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    handled_by: defaultdict[int, int] = defaultdict(lambda: -1)
+    ends = dict.fromkeys(ledger.records, 0)
+    for number, cut in enumerate(cuts):
+        bounds = Bounds(0, cut, patience, cuts[number - 1] + 1 if number else 0)
+        starts, ends = ends, {log: _end(ledger, log, cut) if cut < cuts[-1] else 1 << 40 for log in ledger.records}
+        new: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in everything:
+            if starts[row.topic, row.partition] <= row.offset < ends[row.topic, row.partition]:
+                new[row.tenant, row.id].append(row)
+        rows = {who: carried.get(who, []) + new[who] for who in sorted(carried.keys() | new.keys())}
+        verdicts = {who: _judged_rows(ledger, of_one, bounds, horizon) for who, of_one in rows.items()}
+        for lane, handled in [(lane, verdict.handled) for each in verdicts.values() for lane, verdict in each]:
+            handled_by[lane] = max(handled_by[lane], -1 if handled is None else handled)
+        carried = {}
+        for who, of_one in rows.items():
+            if _fresh(who, verdicts[who], handled_by, told):
+                of_one = before[who] + new[who]
+                verdicts[who] = _judged_rows(ledger, of_one, bounds, horizon)
+            for fault in _fresh(who, verdicts[who], handled_by, told):
+                found.append((who[1], fault))
+                told.add(key_of(who, fault))
+            if left := carried_over(ledger.names.commands, who, verdicts[who], of_one):
+                carried[who] = left
+            before[who] += new[who]
+    return found
+
+
+def _fresh(
+    who: tuple[str, str], judged_now: Sequence[tuple[int, Verdict]], handled: Mapping[int, int], told: set[Any]
+) -> list[Fault]:
+    return [
+        fault
+        for lane, verdict in judged_now
+        for fault in verdict.faults
+        if key_of(who, fault) not in told
+        if fault.kind is not FaultKind.IGNORED or fault.place.offset <= handled.get(lane, -1)
+    ]
+
+
+def key_of(who: tuple[str, str], fault: Fault) -> tuple[Any, ...]:
+    return (*who, fault.kind, fault.due, None if fault.kind is FaultKind.MISSING else fault.place)
+
+
+def carried_over(
+    topic: str, who: tuple[str, str], judged_now: Sequence[tuple[int, Verdict]], rows: list[Row]
+) -> list[Row]:
+    if any(verdict.standing is None for _, verdict in judged_now):
+        return rows
+    left = (
+        standing_row(*who, lane, topic, verdict.standing)
+        for lane, verdict in judged_now
+        if verdict.standing is not None
+    )
+    return [row for row in left if row is not None]
+
+
+def _judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horizon) -> list[tuple[int, Verdict]]:
+    rows.sort(key=lambda row: (row.lane, row.kind, row.topic, row.partition, row.offset))
+    return [
+        (lane, judge(case, ledger.rules, bounds, horizon))
+        for lane, case in cases(rows, ledger.names.commands, 0)
+        if isinstance(case, Case)
+    ]
+
+
+def _end(ledger: Ledger, log: tuple[str, int], cut: int) -> int:
+    late = {ledger.names.history: 0, ledger.names.commands: 1}.get(log[0], 2) * SECOND
+    passed = (record.offset for record in ledger.records[log] if record.timestamp > cut + late)
+    return next(passed, len(ledger.records[log]))
 
 
 def evidence(ledger: Ledger) -> list[Row]:

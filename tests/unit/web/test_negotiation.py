@@ -176,5 +176,5 @@ def test_openapi_tells_of_headers_tags_and_servers() -> None:
     assert put["tags"] == ["schedules"]
     tags = {each["name"] for each in document["tags"]}
     things = {"schedules", "upcoming", "dead-letters", "preview", "dry-run", "delays", "tenants", "tokens"}
-    assert tags == things | {"cluster", "identity", "worker"}
+    assert tags == things | {"cluster", "events", "identity", "overview", "worker"}
     assert document["servers"]

@@ -1,0 +1,148 @@
+"""An audit that continues where the last one ended.
+
+It judges the rows of a day and those that were carried over (`standing`). Most schedules are clean, and nothing else is
+needed. What is wrong with one that is not may depend on what it was before, as with a second copy of a message: it is
+judged once more, with everything that was ever read of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.pipeline.job import Progress
+from light_scheduler.pipeline.schemas import spark_types
+from light_scheduler.pipeline.tables import located
+
+from . import rates
+from .continuing import ContinuedTopics
+from .evidence import COMMAND, IMPORTED
+from .gathering import CARRIED, COLUMNS
+from .judging import HANDLED, OPEN, STANDS, UNJUDGED, Terms, findings
+from .options import AuditOptions
+from .reading import Evidence, kept
+from .reporting import reported, without_waiting
+from .state import AuditState
+from .summary import AuditSummary
+from .verdict import Bounds
+from .watermark import Watermark
+
+_WHOSE = ["tenant", "id"]
+
+
+class Judged(NamedTuple):
+    """What was found in which rows of evidence, how many series Spark expanded, and what is wrong and was not told."""
+
+    rows: DataFrame
+    found: DataFrame
+    expanded: int
+    faults: DataFrame
+    waiting: int
+
+
+def audit_since_last(spark: SparkSession, path: str, options: AuditOptions, progress: Progress) -> AuditSummary:
+    """Audit what has come since the last audit of the state at a path. Raises JobError if it cannot continue."""
+    state = AuditState(spark, located(spark, path))
+    last = state.last()
+    run = 1 if last is None else last.run + 1
+    now = options.clock.now()
+    bounds = Bounds(0, now - options.settle if options.end is None else options.end, options.patience)
+    names = options.names
+    own = {*options.inputs, names.history, names.dead_letters}
+    if last is not None:
+        last.check(names.app_id, list(options.inputs), bounds.end)
+        bounds = bounds._replace(counted=last.end + 1)
+        known = {topic for topic, _ in last.position.offsets} - own
+        options = replace(options, targets=tuple({*options.targets, *known}))
+    with ExitStack() as stack:
+        source = ContinuedTopics(spark, options.cluster, last, own)
+        evidence = Evidence(spark, source, options, now, stack)
+        carried = None if last is None else state.carried(last.run)
+        with progress.phase("Reading commands and history"):
+            promised = evidence.promised(carried)
+            terms = replace(evidence.terms(bounds), continues=True)
+        with progress.phase("Reading what was delivered"):
+            new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered()]))
+        with progress.phase("Judging"):
+            judged = _judged(new if carried is None else new.unionByName(carried), terms, state, last, "first", stack)
+            if last is not None and not judged.faults.isEmpty():
+                judged = _judged(_whole(judged, state.evidence(run)), terms, state, last, "second", stack)
+        with progress.phase("Reporting"):
+            summary = reported(options, bounds, judged.found, judged.faults, judged.waiting, judged.expanded)
+        with progress.phase("Saving the state"):
+            state.carry(run, _left(judged))
+            state.keep_faults(run, judged.faults)
+            watermark = Watermark(
+                run,
+                names.app_id,
+                tuple(options.inputs),
+                bounds.end,
+                source.reached(),
+                {**({} if last is None else last.whole_since), **evidence.whole_since},
+                {(row.topic, row.partition): row.offset for row in _handled(judged.found).collect()},
+            )
+            state.finish(watermark)
+            return summary
+
+
+def _judged(
+    rows: DataFrame, terms: Terms, state: AuditState, last: Watermark | None, name: str, stack: ExitStack
+) -> Judged:
+    series = kept(rates.series(rows), stack)
+    parts = [findings(rows, terms)]
+    if expanded := series.count():
+        parts.append(rates.disagreements(rows, series, terms.bounds))
+    if last is not None and last.handled:
+        before = [(HANDLED, topic, partition, offset) for (topic, partition), offset in last.handled.items()]
+        columns = "what string, topic string, partition int, offset bigint"
+        parts.append(rows.sparkSession.createDataFrame(before, columns))
+    # Written and read back: what comes next is planned on a table, and not on all that led to it.
+    found = state.scratch(f"{name}-findings", reduce(_united, parts))
+    faults, waiting = without_waiting(found)
+    untold = faults if last is None else state.untold(last.run, faults)
+    return Judged(rows, found, expanded, state.scratch(f"{name}-faults", untold), waiting)
+
+
+def _united(some: DataFrame, others: DataFrame) -> DataFrame:
+    return some.unionByName(others, allowMissingColumns=True)
+
+
+def _whole(judged: Judged, evidence: DataFrame) -> DataFrame:
+    """Return the rows that were judged, and for schedules with faults all that was ever read of them."""
+    faulty = judged.faults.select(*_WHOSE).distinct()
+    return judged.rows.join(faulty, _WHOSE, "left_anti").unionByName(evidence.join(faulty, _WHOSE, "left_semi"))
+
+
+def _left(judged: Judged) -> DataFrame:
+    """Return the evidence that the next audit needs."""
+    of_kind = {what: judged.found.where(F.col("what") == what).select(*_WHOSE) for what in (OPEN, UNJUDGED)}
+    whole = judged.rows.join(of_kind[OPEN], _WHOSE, "left_semi")
+    commands = judged.rows.where(F.col("kind") <= COMMAND).join(of_kind[UNJUDGED], _WHOSE, "left_semi")
+    return _standing(judged.found).unionByName(whole).unionByName(commands)
+
+
+def _standing(found: DataFrame) -> DataFrame:
+    """Return the rows of schedules that stand as they are, as evidence."""
+    types = spark_types(COLUMNS)
+    series = F.split(F.col("key").cast("string"), ":")
+    made = {
+        "kind": F.lit(IMPORTED),
+        "timestamp": F.col("at"),
+        "headers": F.array(),
+        "asks": F.lit(CARRIED),
+        "interval": series[0],
+        "start": series[1],
+        "prefix": F.lit(None),
+        "target": F.lit(None),
+    }
+    columns = [made.get(name, F.col(name)).cast(types[name]).alias(name) for name in types]
+    return found.where(F.col("what") == STANDS).select(*columns)
+
+
+def _handled(found: DataFrame) -> DataFrame:
+    return found.where(F.col("what") == HANDLED).groupBy("topic", "partition").agg(F.max("offset").alias("offset"))

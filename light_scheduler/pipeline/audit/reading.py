@@ -1,0 +1,98 @@
+"""Reading an application's topics as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.errors import JobError
+from light_scheduler.pipeline.adoption import adopting_topics
+from light_scheduler.pipeline.schedule_table import COLUMNS as TABLE_COLUMNS
+from light_scheduler.pipeline.tables import read_table
+
+from . import gathering
+from .judging import Terms
+from .options import AuditOptions, Imported
+from .sources import Log, Source
+from .verdict import Bounds, Horizon
+
+
+class Evidence:
+    """Reads an application's topics, those first whose records promise what those after them must hold."""
+
+    def __init__(self, spark: SparkSession, source: Source, options: AuditOptions, now: int, stack: ExitStack) -> None:
+        self._spark = spark
+        self._source = source
+        self._options = options
+        self._now = now
+        self._stack = stack
+        self._targets: Sequence[str] = ()
+        self.whole_since: Mapping[str, int] = {}
+        """Since when (UTC epoch ms) each topic has all that was written to it, once the terms are known."""
+        self._inputs = list(options.inputs)
+        self._history, self._dead_letters = options.names.history, options.names.dead_letters
+        self._logs = source.logs([*self._inputs, self._history, self._dead_letters])
+        for topic in (*self._inputs, self._history):
+            if topic not in self._logs:
+                raise JobError(f"there is no topic {topic}: is {options.names.app_id} the id of the application?")
+
+    def promised(self, carried: DataFrame | None = None) -> DataFrame:
+        """Return history and commands; bulk commands are for schedules that were `carried` over too."""
+        options = self._options
+        history = kept(gathering.history(self._source.read([self._history])), self._stack)
+        # History first: all that it tells of is among the commands that are read after it, and in the targets.
+        named = history.where("target is not null").select("target").distinct().collect()
+        self._targets = sorted({row.target for row in named} | set(options.targets))
+        self._logs = {**self._logs, **self._source.logs(self._targets)}
+        commands = gathering.commands(self._source.read(self._inputs), options.inputs, options.limits)
+        if options.imported is not None and carried is None:
+            commands = commands.unionByName(self._imported(options.imported))
+        commands = kept(commands, self._stack)
+        if not commands.where("prefix is not null").isEmpty():
+            commands = commands.unionByName(kept(gathering.for_many(commands, carried), self._stack))
+        return history.unionByName(commands)
+
+    def _imported(self, imported: Imported) -> DataFrame:
+        table = read_table(self._spark, imported.table, imported.format, schema=TABLE_COLUMNS)
+        if "record" not in table.columns:
+            raise JobError(f"{imported.table} was not written by export: it has no column record")
+        sources = [row.commands_topic for row in table.select("commands_topic").distinct().collect()]
+        return gathering.imported(table, adopting_topics(sources, self._inputs, imported.topics), imported.topics)
+
+    def terms(self, bounds: Bounds) -> Terms:
+        """Return what holds for all schedules."""
+        there = [topic for topic in self._targets if topic in self._logs and not self._logs[topic].is_compacted]
+        own = [topic for topic in (*self._inputs, self._history, self._dead_letters) if topic in self._logs]
+        self.whole_since = {topic: self._whole_since(topic) for topic in {*own, *there}}
+        horizon = Horizon({topic: self.whole_since[topic] for topic in there}, self.whole_since.get(self._dead_letters))
+        whole_since = max(self.whole_since[topic] for topic in (*self._inputs, self._history))
+        return Terms(self._options.rules, bounds, horizon, self._inputs[0], whole_since)
+
+    def delivered(self) -> list[DataFrame]:
+        """Return what is in the target topics and among the dead letters, as far as they are there."""
+        there = [topic for topic in self._targets if topic in self._logs]
+        tables = []
+        if there:
+            tables.append(gathering.firings(self._source.read(there, self._options.start or None)))
+        if self._dead_letters in self._logs:
+            tables.append(gathering.dead_letters(self._source.read([self._dead_letters])))
+        return tables
+
+    def _whole_since(self, topic: str) -> int:
+        """Return since when (UTC epoch ms) a topic has all that was written to it."""
+        log: Log = self._logs[topic]
+        if not log.truncated:
+            return log.whole_since
+        left = self._source.read([topic]).where(F.col("partition").isin(*log.truncated)).groupBy("partition")
+        firsts = [row.first for row in left.agg(F.unix_millis(F.min("timestamp")).alias("first")).collect()]
+        return max(firsts) if len(firsts) == len(log.truncated) else self._now
+
+
+def kept(table: DataFrame, stack: ExitStack) -> DataFrame:
+    """Return a table that is computed once."""
+    stack.callback(table.unpersist)
+    return table.persist(StorageLevel.DISK_ONLY)

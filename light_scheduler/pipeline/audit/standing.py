@@ -1,0 +1,98 @@
+"""How a schedule stands at the end of an audit: what the next audit needs of it instead of all its records.
+
+Nothing is left of a schedule that is over. One that is pending, and of which every record is explained, is its entry.
+Whatever else there is, such as a command that no worker has come to, keeps all records: then nothing has a standing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from light_scheduler.model import Entry, EventType, FixedRate, ScheduleCommand
+
+from .promises import Asked, Refused, Told
+from .replay import Replay
+
+DEALT_WITH = frozenset(
+    {EventType.FIRED, EventType.SKIPPED, EventType.EXPIRED, EventType.MISSED, EventType.DEAD_LETTERED}
+)
+"""What history tells of a time of a series, once it has passed."""
+
+
+class Series(NamedTuple):
+    """A series at a fixed rate whose times Spark checks: its interval (ms) and the next time (UTC epoch ms)."""
+
+    interval: int
+    next: int
+
+    def encode(self) -> bytes:
+        """Return it as the key of a row of evidence."""
+        return b"%d:%d" % self
+
+    @classmethod
+    def decode(cls, key: bytes) -> Series:
+        """Read it back."""
+        return cls(*map(int, key.split(b":")))
+
+
+class Standing(NamedTuple):
+    """The schedule as it is pending, None if it is not; and the series that it is, if Spark checks it."""
+
+    entry: Entry | None
+    series: Series | None
+
+
+def standing_of(replay: Replay, asked: Sequence[Asked], told: Sequence[Told], before: Series | None) -> Standing | None:
+    """Return how a schedule stands after a replay; None if something about it is open. `before` is the series that it
+    was in the audit before this one.
+    """
+    state = replay.rest
+    if state is None:
+        return None
+    entry = state.entry
+    if entry is None:
+        return Standing(None, None)
+    if entry.progress.wakes_at < state.since:  # the next firing is late only from when its command came
+        return None
+    return Standing(entry, _series(asked, told, before))
+
+
+def rate_of(asked: Asked) -> tuple[int, int | None] | None:
+    """Return the interval and the start (or None) of a series that Spark can expand, else None."""
+    if not isinstance(asked, ScheduleCommand) or not isinstance(asked.timing, FixedRate):
+        return None
+    bounds, waits = asked.bounds, asked.acknowledgement
+    if (bounds is not None and bounds.jitter) or (waits is not None and waits.overlap != "allow"):
+        return None
+    return asked.timing.interval, None if bounds is None else bounds.start
+
+
+def _series(asked: Sequence[Asked], told: Sequence[Told], before: Series | None) -> Series | None:
+    others = [each for each in asked if isinstance(each, Refused) or each.name != "cancel"]
+    if before is None and len(others) == 1:
+        before = _begun(others[0], told)
+        others = []
+    if before is None or others:
+        return None
+    ends = [
+        event.due + ((event.count or 1) - 1) * before.interval
+        for event, _ in told
+        if event.event in DEALT_WITH and event.attempt == 1 and event.due is not None
+    ]
+    steps = max(0, (max(ends, default=before.next - 1) - before.next) // before.interval + 1)
+    return before._replace(next=before.next + steps * before.interval)
+
+
+def _begun(asked: Asked, told: Sequence[Told]) -> Series | None:
+    """Return the series that a command begins, by arithmetic of its own, as Spark's `sequence` has it."""
+    rate = rate_of(asked)
+    begins = [event.at for event, _ in told if event.event is EventType.SCHEDULED]
+    if rate is None or len(begins) != 1:
+        return None
+    interval, start = rate
+    begun = min(asked.recorded_at, begins[0])
+    anchor = begun if start is None else start
+    if start is not None and start >= begun:
+        return Series(interval, start)
+    return Series(interval, anchor + ((begun - anchor) // interval + 1) * interval)

@@ -1,0 +1,103 @@
+"""What an audit leaves for the next one: a folder of tables, on any file system that Spark writes to.
+
+    PATH/watermarks            a row for each finished audit: its number, and its watermark
+    PATH/open/slot=0, slot=1   what schedules are carried over, by turns: the next audit reads one and writes the other
+    PATH/evidence/run=N        what audit N has read, by schedule: only a schedule with a new fault is looked up in it
+    PATH/faults/run=N          what audit N has told
+    PATH/scratch               what the audit that runs needs for itself
+
+The row of the watermark is one file and written last. Until it is there, the audit before it is the last one, and what
+an interrupted one has written is overwritten by the next.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from light_scheduler.errors import JobError
+
+from .faults import FaultKind
+from .gathering import COLUMNS
+from .watermark import Watermark
+
+FAULTS = (
+    "name string, tenant string, id string, lane int, due bigint, topic string, partition int, offset bigint, at bigint"
+)
+"""Faults that have been told: their kind is `name`."""
+
+_WATERMARKS = "run int, watermark string"
+_WHOSE = ["tenant", "id"]
+_SLOTS = 2
+
+
+class AuditState:
+    """The state of the audits of one application. One audit at a time may use it."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._path = path.rstrip("/")
+
+    def last(self) -> Watermark | None:
+        """Return where the last audit ended, None if there was none. Raises JobError if the state cannot be read."""
+        found = self._table("watermarks", _WATERMARKS).orderBy(F.desc("run")).first()
+        return None if found is None else Watermark.decode(found["watermark"])
+
+    def finish(self, watermark: Watermark) -> None:
+        """Make an audit the last one."""
+        row = self._spark.createDataFrame([(watermark.run, watermark.encode())], _WATERMARKS)
+        row.coalesce(1).write.mode("append").parquet(f"{self._path}/watermarks")
+
+    def carried(self, run: int) -> DataFrame:
+        """Return the evidence that audit `run` carried over."""
+        return self._table(f"open/slot={run % _SLOTS}", COLUMNS)
+
+    def carry(self, run: int, evidence: DataFrame) -> None:
+        """Write what audit `run` carries over."""
+        evidence.write.mode("overwrite").parquet(f"{self._path}/open/slot={run % _SLOTS}")
+
+    def keep_evidence(self, run: int, evidence: DataFrame) -> DataFrame:
+        """Write what audit `run` has read, and return it."""
+        by_schedule = evidence.repartition(*_WHOSE).sortWithinPartitions(*_WHOSE)
+        by_schedule.write.mode("overwrite").parquet(f"{self._path}/evidence/run={run}")
+        return self._table(f"evidence/run={run}", COLUMNS)
+
+    def evidence(self, run: int) -> DataFrame:
+        """Return what audits up to number `run` have read."""
+        return self._table("evidence", f"{COLUMNS}, run int").where(F.col("run") <= run).drop("run")
+
+    def keep_faults(self, run: int, faults: DataFrame) -> None:
+        """Write what audit `run` tells."""
+        columns = [column.split()[0] for column in FAULTS.split(", ")]
+        faults.select(*columns).write.mode("overwrite").parquet(f"{self._path}/faults/run={run}")
+
+    def untold(self, run: int, faults: DataFrame) -> DataFrame:
+        """Return faults that no audit up to number `run` has told."""
+        told = self._table("faults", f"{FAULTS}, run int").where(F.col("run") <= run)
+        keys = told.select(*(column.alias(f"told_{number}") for number, column in enumerate(_keys())))
+        same = (column.eqNullSafe(F.col(f"told_{number}")) for number, column in enumerate(_keys()))
+        return faults.join(keys, reduce(Column.__and__, same), "left_anti")
+
+    def scratch(self, name: str, table: DataFrame) -> DataFrame:
+        """Write a table of the audit that runs, and return it as it is there."""
+        place = f"{self._path}/scratch/{name}"
+        table.write.mode("overwrite").parquet(place)
+        return self._spark.read.schema(table.schema).parquet(place)
+
+    def _table(self, name: str, schema: str) -> DataFrame:
+        try:
+            return self._spark.read.schema(schema).parquet(f"{self._path}/{name}")
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" not in str(error):
+                raise JobError(f"{self._path} is no state of an audit: {str(error).splitlines()[0]}") from error
+            return self._spark.createDataFrame([], schema)
+
+
+def _keys() -> list[Column]:
+    """Return what tells faults apart. What is missing has no record: the one to look at may be another one later."""
+    is_there = F.col("name") != FaultKind.MISSING.value
+    place = [F.when(is_there, F.col(column)) for column in ("topic", "partition", "offset")]
+    return [*map(F.col, ("tenant", "id", "name", "lane", "due")), *place]

@@ -1,0 +1,149 @@
+"""Audits of topics in a real Kafka that continue one another."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+from support.ledger import Ledger, Record
+
+from light_scheduler.clock import SettableClock
+from light_scheduler.errors import JobError
+from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
+from light_scheduler.pipeline.audit.continuing import ContinuedTopics
+from light_scheduler.pipeline.audit.state import AuditState
+from light_scheduler.pipeline.audit.watermark import Watermark
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.testing import Kafka
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(1_800)]
+
+M = 1_767_225_600_000
+"""2026-01-01T00:00Z."""
+MINUTE, HOUR = 60_000, 3_600_000
+
+
+@pytest.fixture
+def ledger(prefix: str) -> Ledger:
+    """The first hour of an application: everything is asked for, and half of it has been delivered, s-2 altered."""
+    ledger = Ledger(prefix)
+    for number in range(20):
+        ledger.send(f"s-{number}", M + number, ("at", M + (50 + number) * MINUTE))
+    ledger.send("rate", M, ("every", "10m"))
+    ledger.send("cancelled", M, ("at", M + 70 * MINUTE))
+    ledger.send("replaced", M, ("at", M + 70 * MINUTE))
+    ledger.run(M + MINUTE)
+    ledger.run_until(M + HOUR)
+    altered = firings(ledger)[b"s-2"]
+    ledger.change(altered, replace(altered, value=b"other"))
+    return ledger
+
+
+def firings(ledger: Ledger) -> dict[bytes, Record]:
+    return {record.header("schedule-id") or b"": record for record in ledger.of(ledger.target)}
+
+
+def second_hour(ledger: Ledger) -> dict[str, str]:
+    """Run another hour, and plant faults in it; return the kind that is expected of each schedule."""
+    ledger.send("cancelled", M + 65 * MINUTE, ("command", "cancel"))
+    ledger.send("replaced", M + 65 * MINUTE, ("at", M + 80 * MINUTE))
+    ledger.run_until(M + 90 * MINUTE)
+    ledger.send("late", M + 91 * MINUTE, ("at", M + 92 * MINUTE))
+    ledger.run(M + 110 * MINUTE)
+    over, early, altered, lost = (firings(ledger)[b"s-%d" % number] for number in (2, 12, 13, 14))
+    ledger.append(over.topic, 3, M + 100 * MINUTE, over.key, over.value, over.headers)
+    for id in ("cancelled", "replaced"):
+        fake(ledger, lost, id)
+    ledger.change(early, early.with_header("schedule-fired-at", b"%d" % (M + 61 * MINUTE)))
+    ledger.change(altered, replace(altered, value=b"other"))
+    ledger.remove(lost)
+    kinds = {"s-2": "duplicate", "s-12": "early", "s-13": "altered", "s-14": "missing", "late": "late"}
+    return {**kinds, "cancelled": "after_cancel", "replaced": "superseded"}
+
+
+def fake(ledger: Ledger, like: Record, id: str) -> None:
+    """Deliver the first version of a schedule at its first time."""
+    due = M + 70 * MINUTE
+    for name, value in {"id": id, "due": due, "fired-at": due, "source-partition": ledger.lane_of(id)}.items():
+        like = like.with_header(f"schedule-{name}", str(value).encode())
+    ledger.append(like.topic, 0, due, like.key, like.value, like.headers)
+
+
+@pytest.fixture
+def audit(ledger: Ledger, spark: SparkSession, kafka: Kafka) -> Callable[..., AuditSummary]:
+    def audit(end: int, **options: Any) -> AuditSummary:
+        cluster, inputs = Cluster(kafka.bootstrap_servers), {ledger.names.commands: "native"}
+        given: dict[str, Any] = {"end": end, "clock": SettableClock(end + MINUTE), **options}
+        return main(spark, AuditOptions(cluster, ledger.names, inputs, ledger.rules, ledger.limits, **given))
+
+    return audit
+
+
+def test_the_second_audit_finds_all_that_is_wrong_since_the_first_though_it_was_interrupted_before(
+    ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "state")
+    ledger.produce(kafka.bootstrap_servers)
+    first = audit(M + HOUR, since_last=path)
+    assert [(fault.id, fault.kind) for fault in first.faults] == [("s-2", "altered")]
+    assert first.firings == len(ledger.of(ledger.target))
+    state = AuditState(spark, path)
+    assert state.carried(1).count() == 9 + 3, "a row for each schedule that is pending"
+    leave_unfinished(state, path)
+    expected = second_hour(ledger)
+    ledger.produce(kafka.bootstrap_servers)
+
+    second = audit(M + 2 * HOUR, since_last=path)
+
+    assert {fault.id: fault.kind for fault in second.faults} == expected
+    assert len(second.faults) == len(expected), "what the first audit has told is not told again"
+    copies = 3
+    assert first.firings + second.firings == len(ledger.of(ledger.target)) - copies
+    assert (second.start, second.unjudged, second.waiting, second.expanded_by_spark) == (M + HOUR + 1, 0, 0, 1)
+    assert second.lateness_ms["max"] == 18 * MINUTE
+    with pytest.raises(JobError, match="ended at 2026-01-01T02:00:00"):
+        audit(M + 2 * HOUR, since_last=path)
+
+
+def leave_unfinished(state: AuditState, path: str) -> None:
+    """Leave what a second audit leaves that is killed before its last step."""
+    state.carry(2, state.carried(1).limit(1))
+    for table in ("evidence", "faults"):
+        shutil.copytree(f"{path}/{table}/run=1", f"{path}/{table}/run=2")
+
+
+def test_a_topic_that_is_another_one_or_has_lost_unread_records_is_refused(kafka: Kafka, prefix: str) -> None:
+    ledger = Ledger(prefix)
+    for number in range(10):
+        ledger.send(f"s-{number}", M, ("at", M + HOUR), partition=0)
+    ledger.produce(kafka.bootstrap_servers)
+    topic, cluster = ledger.names.commands, Cluster(kafka.bootstrap_servers)
+    admin = AdminClient(cluster.configuration())
+
+    def topics(last: Watermark | None) -> ContinuedTopics:
+        return ContinuedTopics(None, cluster, last, [topic])  # type: ignore[arg-type]  # looking topics up needs none
+
+    beginning = topics(None)
+    beginning.logs([topic])
+    reached = replace(beginning.reached(), offsets={(topic, 0): 4, (topic, 1): 0})
+    last = Watermark(1, prefix, (topic,), M, reached, whole_since={topic: 0})
+    for gone in (4, 5):
+        for done in admin.delete_records([TopicPartition(topic, 0, gone)]).values():
+            done.result()
+        if gone == 4:
+            assert not topics(last).logs([topic])[topic].truncated, "all that is gone has been read"
+    with pytest.raises(JobError, match=f"retention has deleted records of topic {topic}.*up to offset 4.*begins at 5"):
+        topics(last).logs([topic])
+    for deleted in admin.delete_topics([topic]).values():
+        deleted.result()
+    create_topic(kafka.bootstrap_servers, topic, 2)
+    with pytest.raises(JobError, match=f"topic {topic} was deleted and created again"):
+        topics(last).logs([topic])

@@ -6,11 +6,13 @@ import asyncio
 import hashlib
 import signal
 from collections import Counter
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from support.application import Application
+from support.application import Application, WorkerProcess
 from support.reading import Record, header, read_all, read_until
+from support.waiting import eventually
 
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SystemClock
@@ -21,6 +23,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(30
 
 SCHEDULES = 10_000
 SPREAD_MS = 12_000
+A_DAY_MS = 86_400_000
 
 
 def payload_of(number: int) -> bytes:
@@ -87,6 +90,26 @@ async def test_ten_thousand_firings_survive_a_sigkill_of_one_of_two_workers(appl
     first.start()
 
     await check(application, SCHEDULES)
+    await first.ready()
+    async with application.client() as client:
+        await client.schedule_many([{**each, "at": start + A_DAY_MS} for each in requests(application, start, 500)])
+    second.kill()
+    await check_counts(first, 500)
+
+
+async def check_counts(worker: WorkerProcess, count: int) -> None:
+    """Hold what a worker counts against what it lists, as soon as it knows of all partitions."""
+
+    async def overview() -> Any:
+        document = await worker.get("/api/v1/overview")
+        return None if document["missing"] else document
+
+    document = await eventually(overview, within=60, what="counts of all partitions")
+    listed = await worker.get("/api/v1/tenants/default/schedules?limit=500")
+    assert len(listed["schedules"]) == document["pending"] == count
+    assert document["states"] == Counter(row["state"] for row in listed["schedules"])
+    ahead = await worker.get("/api/v1/tenants/default/upcoming?by=day")
+    assert sum(each["count"] for each in ahead["counts"]) == count
 
 
 async def test_a_frozen_worker_that_wakes_after_another_took_over_shows_nothing(application: Application) -> None:

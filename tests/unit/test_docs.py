@@ -24,6 +24,7 @@ from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.problems import ProblemType
+from light_scheduler.web.tenant_metrics import TenantCollector
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
@@ -159,6 +160,7 @@ class NoLanes:
 def test_the_list_of_metrics_is_complete() -> None:
     collectors = (
         LaneCollector(NoLanes(), app_id="app", version="1"),
+        TenantCollector(NoLanes()),
         DelayCollector(Delays(Settings(), SystemClock())),
     )
     collected = [metric for collector in collectors for metric in collector.collect()]

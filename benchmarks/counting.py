@@ -1,8 +1,16 @@
 """What counting schedules costs a lane's processor, without a broker: cycles that take commands, and cycles that fire.
 
 `python benchmarks/counting.py --spread 1440` prints JSON. The cycles are a lane's, from fetched bytes to batches and
-RocksDB; rounds with and without counting take turns, so that what else the machine does falls on both. `us` is the
-median of the rounds, for each schedule, over its command and its firing; `share` is of the time with counting.
+RocksDB. Two tables get the same cycles, one after the other and each of them first every other time: one counts, and
+the other one stores nothing for counts and does nothing for them. So what else the machine does falls on both. A round
+has the same cycles as any other, so of each cycle there is a median over the rounds, and one of the differences between
+its two tables. `us` adds up the medians, for each schedule over its command and its firing; `cost` is the sum of the
+differences, relative to what there is without counts; `cost_fastest` takes of each cycle the fastest in place of the
+median; `cost_of_rounds` are the quartiles of whole rounds.
+
+On a machine that others use, too, processor time is not exact enough. Instructions are: run this with `--only with`,
+`without` and `neither` under `valgrind --tool=cachegrind --cache-sim=no`, with PYTHONHASHSEED=0. What each of the first
+two has more than the third is the cycles'.
 """
 
 from __future__ import annotations
@@ -12,12 +20,13 @@ import gc
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from time import thread_time
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from aiokafka import TopicPartition
@@ -34,9 +43,12 @@ from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import TopicNames
-from light_scheduler.tables import Overlay, ScheduleTable
+from light_scheduler.tables import Overlay, ScheduleTable, layout
 from light_scheduler.tables.counts import Counts, Tally
+from light_scheduler.tables.due_scan import TenantScan
 from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.tables.table import stored_entry
+from light_scheduler.tables.whole import WholeSchedules
 from light_scheduler.wire.dialects.named import dialect_named
 
 NOW = 1_800_000_000_000
@@ -44,6 +56,8 @@ MINUTE = 60_000
 MOST, MAX_BYTES = 5_000, 8 << 20
 NAMES = TopicNames("bench")
 TARGET = "bench-target"
+T = TypeVar("T")
+ONLY = {"with": [True], "without": [False], "neither": []}
 
 
 class SpreadWorkload(Workload):
@@ -55,14 +69,14 @@ class SpreadWorkload(Workload):
         return self.due + number * 2_654_435_761 % self.span_ms
 
 
-def fetched(schedules: int, minutes: int) -> list[bytes]:
+def fetched(schedules: int, minutes: int, most: int) -> list[bytes]:
     """Return the batches of commands, one for each cycle, that Kafka would send."""
     workload = SpreadWorkload(messages=schedules, payload_bytes=200, seed=1, target=TARGET, due=NOW + MINUTE)
     workload.span_ms = minutes * MINUTE
     batches = []
-    for first in range(0, schedules, MOST):
+    for first in range(0, schedules, most):
         builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
-        for number, command in enumerate(workload.commands(first, min(MOST, schedules - first))):
+        for number, command in enumerate(workload.commands(first, min(most, schedules - first))):
             builder.append(number, NOW, command.key, command.value, list(command.headers))
         batch = builder.build()
         batch[0:8] = first.to_bytes(8)
@@ -72,56 +86,147 @@ def fetched(schedules: int, minutes: int) -> list[bytes]:
 
 @contextmanager
 def not_counting() -> Iterator[None]:
-    """Have schedules be in no cell for as long as this lasts."""
+    """Have schedules be in no cell for as long as this lasts, and their rows begin with none."""
     with (
-        patch.multiple(Tally, add=lambda *_: bytes(8), cell=lambda *_: bytes(8)),
+        patch.multiple(Tally, add=lambda *_: b"", cell=lambda *_: b""),
+        patch.object(TenantScan, "take", _take_uncounted),
+        patch.multiple(WholeSchedules, put=_put_uncounted, remove=_remove_uncounted),
         patch.object(Counts, "step", lambda *_: None),
+        patch.object(layout, "CELL_BYTES", 0),
     ):
         yield
 
 
-def seconds(batches: list[bytes], context: LaneContext, folder: Path, until: int) -> float:
-    """Carry commands out, then fire all; return the processor time of this thread."""
-    table = ScheduleTable(RocksStore(folder))
-    gc.collect()
-    begun = thread_time()
-    now = offset = 0
-    for batch in batches:
-        now += 1
-        records = PartitionRecords(
-            TopicPartition(NAMES.commands, 0), MemoryRecords(batch), (), offset, None, None, True, 0
-        )
-        commands = list(CommandReader(records))
-        offset += len(commands)
-        run_cycle(table, context, NOW + now, commands[::-1], position=offset)
-    while table.pending:
-        now += 1
-        run_cycle(table, context, until + now, [])
-    spent = thread_time() - begun
-    table.close()
-    return spent
+def _put_uncounted(self: WholeSchedules, id: bytes, due: int, arrival: int, topic: str, record: bytes) -> None:
+    """Do what `WholeSchedules.put` does, but for counting."""
+    del topic
+    primary = self._primary + id
+    index_key = self._index_key(due, arrival, id)
+    self._changes[index_key] = record
+    self._fresh.add(index_key)
+    self._changes[primary] = self._primaries[primary] = index_key
+    self._count(primary[1:], 1)
+
+
+def _remove_uncounted(self: WholeSchedules, id: bytes) -> None:
+    """Do what `WholeSchedules.remove` does, but for counting."""
+    primary = self._primary + id
+    index_key = self._primaries[primary] or b""
+    self._changes[index_key] = None
+    if self._fresh:
+        self._fresh.discard(index_key)
+    self._changes[primary] = self._primaries[primary] = None
+    self._count(primary[1:], -1)
+
+
+def _take_uncounted(self: TenantScan, allowance: float) -> float:
+    """Do what `TenantScan.take` does for schedules that are whole and wait for nothing, but for counting."""
+    bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
+    primary, primaries, get, waits = self._primary, self._primaries, self._get, self._waits
+    id_at = len(primary) + layout.TIME_BYTES
+    cost = 0.0
+    items = chain(self._head, self._items)
+    self._head, self.is_open = [], True
+    for item in items:
+        key, value = item
+        if key >= bound or cost >= allowance or len(taken) == most:
+            self._head = [item]
+            break
+        entry = stored_entry(key, value, get)
+        assert waits is None
+        taken.append(entry)
+        name = primary + key[id_at:]
+        size = len(value)
+        assert not value.startswith(layout.PROGRESS_ONLY)
+        primaries[name] = key
+        cost += size / unit if size > unit else 1.0
+    return cost
+
+
+class Lane:
+    """A table, and the processor time of this thread that each of its cycles has taken (s)."""
+
+    def __init__(self, context: LaneContext, most: int, *, counts: bool) -> None:
+        self.folder = tempfile.mkdtemp(prefix="counting-")
+        self.table = ScheduleTable(RocksStore(Path(self.folder)))
+        self.seconds: list[float] = []
+        self._context, self._most = context, most
+        self._counting = nullcontext if counts else not_counting
+
+    def cycle(self, commands: list[Any], now: int, position: int | None = None) -> None:
+        """Carry commands out and fire what is due."""
+        with self._counting():
+            begun = thread_time()
+            run_cycle(self.table, self._context, now, commands, position, self._most)
+            self.seconds.append(thread_time() - begun)
+
+    def close(self) -> None:
+        self.table.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def run_cycle(
-    table: ScheduleTable, context: LaneContext, now: int, commands: list[Any], position: int | None = None
+    table: ScheduleTable,
+    context: LaneContext,
+    now: int,
+    commands: list[Any],
+    position: int | None = None,
+    most: int = MOST,
 ) -> None:
     """Carry out commands and what is due at an instant (UTC epoch ms), and apply it."""
     overlay, batches = Overlay(table), RecordBatches(now)
     cycle = Cycle(context, overlay, batches, now)
     cycle.take_all(commands)
-    due = overlay.due(now, MOST, MAX_BYTES, FairQueue())
-    cycle.fire_due(due, {}, MOST, MAX_BYTES)
+    due = overlay.due(now, most, MAX_BYTES, FairQueue())
+    cycle.fire_due(due, {}, most, MAX_BYTES)
     cycle.keep_bulk()
     if position is not None:
         cycle.moved_to(position)
     overlay.apply(changelog_offset=table.checkpoint.changelog_offset + 1, complete_at=now)
 
 
+def seconds(
+    batches: list[bytes], context: LaneContext, most: int, until: int, tables: Sequence[bool] = (True, False)
+) -> list[list[float]]:
+    """Carry commands out, then fire all; return the time (s) of each cycle of each table: whether it counts."""
+    lanes = [Lane(context, most, counts=counts) for counts in tables]
+    gc.collect()
+    gc.disable()
+    now = offset = 0
+    for batch in batches:
+        now += 1
+        commands = [read(batch, offset) for _ in lanes]
+        offset += max(map(len, commands), default=0)
+        for lane, own in in_turn([*zip(lanes, commands, strict=True)], now):
+            lane.cycle(own, NOW + now, offset)
+    while any(lane.table.pending for lane in lanes):
+        now += 1
+        for lane in in_turn(lanes, now):
+            lane.cycle([], until + now)
+    gc.enable()
+    for lane in lanes:
+        lane.close()
+    return [lane.seconds for lane in lanes]
+
+
+def read(batch: bytes, offset: int) -> list[Any]:
+    """Return the commands of a fetched batch, the last one first."""
+    records = PartitionRecords(TopicPartition(NAMES.commands, 0), MemoryRecords(batch), (), offset, None, None, True, 0)
+    return list(CommandReader(records))[::-1]
+
+
+def in_turn(each: list[T], number: int) -> list[T]:
+    """Return two in one order or the other."""
+    return each if number % 2 else each[::-1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=50_000)
     parser.add_argument("--spread", type=int, default=60, help="minutes over which they are due")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--cycle", type=int, default=1_000, help="schedules in a cycle; a lane's has up to 5,000")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", choices=ONLY, help="one round of this table, to be measured from outside")
     options = parser.parse_args()
     topics = Targets("127.0.0.1:1")
     own = (NAMES.commands, NAMES.history, NAMES.dead_letters, NAMES.changelog(NAMES.commands), TARGET)
@@ -129,23 +234,37 @@ def main() -> None:
     context = LaneContext(
         NAMES.commands, 0, dialect_named("native"), NAMES, Limits(1_000_000, 512), FiringRules(), topics
     )
-    batches = fetched(options.schedules, options.spread)
+    batches = fetched(options.schedules, options.spread, options.cycle)
     until = NOW + (options.spread + 1) * MINUTE
-    found: dict[str, list[float]] = {"with": [], "without": []}
-    for number in range(2 * options.rounds + 1):
-        name = ("with", "without")[number % 2]
-        folder = tempfile.mkdtemp(prefix="counting-")
-        try:
-            with nullcontext() if name == "with" else not_counting():
-                spent = seconds(batches, context, Path(folder), until)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        if number:  # the first one warms up
-            found[name].append(spent / options.schedules * 1e6)
-    us = {name: round(median(rounds), 2) for name, rounds in found.items()}
-    figures = {"spread_minutes": options.spread, "us": us, "share": round(1 - us["without"] / us["with"], 4)}
-    rounds = {name: [round(each, 2) for each in every] for name, every in found.items()}
-    print(json.dumps({"machine": machine(), "versions": versions(), **figures, "rounds_us": rounds}, indent=2))
+    if options.only is not None:
+        seconds(batches, context, options.cycle, until, ONLY[options.only])
+        return
+    seconds(batches, context, options.cycle, until)  # warms up
+    rounds = [seconds(batches, context, options.cycle, until) for _ in range(options.rounds)]
+    print(
+        json.dumps(
+            {"machine": machine(), "versions": versions(), "spread_minutes": options.spread, "cycle": options.cycle}
+            | figures(rounds, options.schedules),
+            indent=2,
+        )
+    )
+
+
+def figures(rounds: list[list[list[float]]], schedules: int) -> dict[str, object]:
+    """Return what rounds come to, as the head of this file says."""
+    counting, without = ([*zip(*each, strict=True)] for each in zip(*rounds, strict=True))  # cycle by cycle
+    differences = [median(a - b for a, b in zip(*both, strict=True)) for both in zip(counting, without, strict=True)]
+    of_rounds = quantiles(sum(each) / sum(other) - 1 for each, other in rounds)
+    return {
+        "rounds": len(rounds),
+        "us": {
+            name: round(sum(map(median, each)) / schedules * 1e6, 2)
+            for name, each in (("with", counting), ("without", without))
+        },
+        "cost": round(sum(differences) / sum(map(median, without)), 4),
+        "cost_fastest": round(sum(map(min, counting)) / sum(map(min, without)) - 1, 4),
+        "cost_of_rounds": [round(each, 4) for each in of_rounds],
+    }
 
 
 if __name__ == "__main__":

@@ -40,9 +40,10 @@ RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
 """Books that are not those of a day: no instant is that late."""
 
 UNCOUNTED = b"\xff" * 4
-"""The group of what is not counted."""
+"""The group of what is not counted, above all others."""
 
 T = TypeVar("T")
+C = TypeVar("C", bytes, int)
 
 _LOW = 0xFFFFFFFF
 _GROUP = struct.Struct(">I")
@@ -71,9 +72,10 @@ class Tally:
         self.new: dict[Group, bytes] = {}
         self.added: list[bytes] = []
         self.removed: list[bytes] = []
-        self._tenant = self._topic = ""  # of the number that was looked up last, of pending schedules
+        self._tenant = ""
+        self._topic: str | None = None  # of the number that was looked up last, of pending schedules
         self._number = b""
-        self._minute_at = 0  # in a time-index key of this tenant
+        self._minute = slice(0)  # of a time-index key of this tenant
 
     def add(self, entry: Entry, index_key: bytes) -> bytes:
         """Count a schedule; return its cell."""
@@ -84,27 +86,19 @@ class Tally:
     def cell(self, entry: Entry, index_key: bytes) -> bytes:
         """Return the cell of a schedule."""
         schedule, progress = entry.schedule, entry.progress
-        tenant, topic = schedule.tenant, schedule.target.topic
         if progress.awaited or progress.paused:
-            return self.number(Group(tenant, topic, progress.state)) + layout.minute_in(index_key)
-        if topic != self._topic or tenant != self._tenant:
-            self._turn_to(tenant, topic, index_key)
-        start = self._minute_at
-        return self._number + index_key[start : start + layout.MINUTE_BYTES]
+            group = Group(schedule.tenant, schedule.target.topic, progress.state)
+            return self.number(group) + layout.minute_in(index_key)
+        topic = schedule.target.topic
+        if topic != self._topic or schedule.tenant != self._tenant:
+            self._tenant, self._topic = schedule.tenant, topic
+            self._number = self.pending_number(schedule.tenant, topic)
+            self._minute = layout.minute_of(schedule.tenant)
+        return self._number + index_key[self._minute]
 
-    def add_pending(self, tenant: str, topic: str, index_key: bytes) -> bytes:
-        """Count a schedule that is neither paused nor awaited; return its cell."""
-        if topic != self._topic or tenant != self._tenant:
-            self._turn_to(tenant, topic, index_key)
-        start = self._minute_at
-        cell = self._number + index_key[start : start + layout.MINUTE_BYTES]
-        self.added.append(cell)
-        return cell
-
-    def _turn_to(self, tenant: str, topic: str, index_key: bytes) -> None:
-        self._tenant, self._topic = tenant, topic
-        self._number = self.number(Group(tenant, topic, "pending"))
-        self._minute_at = index_key.index(0) + 1
+    def pending_number(self, tenant: str, topic: str) -> bytes:
+        """Return the number (u32) of schedules that are neither paused nor awaited."""
+        return self.number(Group(tenant, topic, "pending"))
 
     def number(self, group: Group) -> bytes:
         """Return the number (u32) of a group, which is a new one if nothing of it is counted yet."""
@@ -118,12 +112,14 @@ class Tally:
 
     def changes(self) -> dict[bytes, int]:
         """Return by how much each cell has changed."""
-        changes: defaultdict[bytes, int] = defaultdict(int)
-        for cell in self.added:
-            changes[cell] += 1
-        for cell in self.removed:
-            changes[cell] -= 1
-        return {cell: change for cell, change in changes.items() if change and not cell.startswith(UNCOUNTED)}
+        changes = Counter(self.added)
+        if self.removed:
+            changes_of = changes.get
+            for cell, count in Counter(self.removed).items():
+                changes[cell] = changes_of(cell, 0) - count
+        if changes and max(changes) >= UNCOUNTED:
+            return {cell: change for cell, change in changes.items() if change and cell < UNCOUNTED}
+        return _but_for_zeros(changes)
 
 
 @dataclass(frozen=True)
@@ -196,9 +192,7 @@ class Counts:
         if not changes:
             return None
         cells = dict(zip(struct.unpack(f">{len(changes)}Q", b"".join(changes)), changes.values(), strict=True))
-        groups: defaultdict[int, int] = defaultdict(int)
-        for cell, change in cells.items():
-            groups[cell >> 32] += change
+        groups = _by_group(cells)
         rows: dict[bytes, bytes | None] = {}
         levels: dict[int, list[int]] = {}
         entered = self._enter(rows, levels, cells)
@@ -257,17 +251,17 @@ class Counts:
             return {}
         full = [_row_key(RECENT, 0, slot) for slot in range(FANOUT - 1)]
         books: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        days: defaultdict[int, int] = defaultdict(int)
         for cell, change in _added_up([cells, *self._read(full)]).items():
-            day = (cell & _LOW) // MINUTES_A_DAY
-            books[day][cell] = change
-            days[cell >> 32 << 32 | day] += change
+            books[(cell & _LOW) // MINUTES_A_DAY][cell] = change
         rows.update(dict.fromkeys(full))
         levels[RECENT] = [0]
-        entered: Counter[int] = Counter()
-        for number, change in days.items():
-            entered[number & _LOW] += change
-        books[DAYS] = {number: change for number, change in days.items() if change}
+        entered = {day: sum(changes.values()) for day, changes in books.items()}
+        books[DAYS] = {
+            number << 32 | day: change
+            for day, changes in books.items()
+            for number, change in _by_group(changes).items()
+            if change
+        }
         for book, changes in books.items():
             if book != DAYS and not self._entered[book] + entered[book]:  # no count is below 0, so each is 0
                 rows.update(dict.fromkeys(self._rows_of(book)))
@@ -314,10 +308,30 @@ def _row_key(book: int, level: int, slot: int) -> bytes:
 
 
 def _added_up(changes: Iterable[Mapping[int, int]]) -> Counter[int]:
-    total: Counter[int] = Counter()
+    total: dict[int, int] = {}
+    known = total.get
     for each in changes:
-        total.update(each)
-    return Counter({cell: change for cell, change in total.items() if change})
+        if total:
+            for cell, change in each.items():
+                total[cell] = known(cell, 0) + change
+        else:
+            total.update(each)
+    return Counter(_but_for_zeros(total))
+
+
+def _by_group(cells: dict[int, int]) -> dict[int, int]:
+    """Return by how much each group changes, if these cells do."""
+    first = min(cells) >> 32
+    if first == max(cells) >> 32:  # nearly always
+        return {first: sum(cells.values())}
+    groups: defaultdict[int, int] = defaultdict(int)
+    for cell, change in cells.items():
+        groups[cell >> 32] += change
+    return groups
+
+
+def _but_for_zeros(changes: dict[C, int]) -> dict[C, int]:
+    return {cell: change for cell, change in changes.items() if change} if 0 in changes.values() else changes
 
 
 def _read(decode: Callable[[bytes], T], value: bytes) -> T:

@@ -11,6 +11,7 @@ from light_scheduler.model.place import Place
 from light_scheduler.wire.state import identity
 
 from . import layout
+from .counts import Tally
 from .table import stored_entry
 
 Waits = Callable[[Entry], Place | None]
@@ -41,7 +42,7 @@ class TenantScan:
 
     `items` are its (time-index key, value) in order, not read before they are asked for; `bound` lies above all that is
     due, and not more than `most` are taken. `unit` is the number of bytes that cost as much as a schedule. Primary keys
-    of what is taken are noted in `primaries`; `cell_of` says in which cell a schedule is counted, `get` finds
+    of what is taken are noted in `primaries`; `tally` says in which cell a schedule is counted, `get` finds
     definitions. What `waits` for a place is passed over.
     """
 
@@ -54,7 +55,7 @@ class TenantScan:
         most: int | None,
         unit: float,
         primaries: dict[bytes, bytes | None],
-        cell_of: Callable[[Entry, bytes], bytes],
+        tally: Tally,
         get: Callable[[bytes], bytes | None],
         waits: Waits | None = None,
     ) -> None:
@@ -65,7 +66,11 @@ class TenantScan:
         self.most = most
         self._unit = unit
         self._primaries = primaries
-        self._cell_of = cell_of
+        self._tally = tally
+        self._tenant = tenant
+        self._topic: str | None = None  # of the schedule that was taken last, with the number of its group
+        self._number = b""
+        self._minute = layout.minute_of(tenant)
         self._get = get
         self._waits = waits
         self.passed: list[tuple[Place, bytes]] = []
@@ -76,7 +81,8 @@ class TenantScan:
         """Take schedules until they cost an allowance; return what they cost: less only if no more can be taken."""
         bound, unit, most, taken = self._bound, self._unit, self.most, self.taken
         primary, primaries, get, waits = self._primary, self._primaries, self._get, self._waits
-        cell_of, id_at = self._cell_of, len(primary) + layout.TIME_BYTES  # in a time-index key
+        id_at = len(primary) + layout.TIME_BYTES  # in a time-index key
+        topic, number, minute = self._topic, self._number, self._minute
         cost = 0.0
         items = chain(self._head, self._items)
         self._head, self.is_open = [], True
@@ -92,7 +98,13 @@ class TenantScan:
                 continue
             taken.append(entry)
             name = primary + key[id_at:]
-            cell = cell_of(entry, key)
+            if (progress := entry.progress).awaited or progress.paused:
+                cell = self._tally.cell(entry, key)
+            else:
+                if entry.schedule.target.topic != topic:
+                    topic = self._topic = entry.schedule.target.topic
+                    number = self._number = self._tally.pending_number(self._tenant, topic)
+                cell = number + key[minute]
             size = len(value)
             if value.startswith(layout.PROGRESS_ONLY):
                 size += len(entry.schedule.payload or b"")

@@ -95,6 +95,12 @@ def minute_in(index_key: bytes) -> bytes:
     return index_key[start : start + MINUTE_BYTES]
 
 
+def minute_of(tenant: str) -> slice:
+    """Return where time-index keys of a tenant have the minute (u32)."""
+    start = len(tenant_from(tenant))
+    return slice(start, start + MINUTE_BYTES)
+
+
 def indexed_at(primary: bytes) -> bytes:
     """Return the time-index key that a primary row points to."""
     return primary[CELL_BYTES:].removesuffix(SPLIT)

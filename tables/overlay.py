@@ -348,7 +348,7 @@ class Overlay:
                 most=allowed(tenant),
                 unit=unit,
                 primaries=self._primaries,
-                cell_of=self._tally.cell,
+                tally=self._tally,
                 get=self._value_of,
                 waits=waits,
             )

@@ -37,7 +37,11 @@ class WholeSchedules:
         self._changes = changes
         self._primaries = primaries
         self._fresh = fresh
-        self._tally = tally
+        self._added, self._removed = tally.added, tally.removed
+        self._number_of = tally.pending_number
+        self._topic: str | None = None  # of the schedule that was put last, with the number of its group
+        self._number = b""
+        self._minute = layout.minute_of(tenant)
         self._count = count
         self._tenant = tenant
         self._primary = layout.primary_key(tenant, "")
@@ -57,7 +61,10 @@ class WholeSchedules:
         index_key = self._index_key(due, arrival, id)
         self._changes[index_key] = record
         self._fresh.add(index_key)
-        cell = self._tally.add_pending(self._tenant, topic, index_key)
+        if topic != self._topic:
+            self._topic, self._number = topic, self._number_of(self._tenant, topic)
+        cell = self._number + index_key[self._minute]
+        self._added.append(cell)
         self._changes[primary] = self._primaries[primary] = cell + index_key
         self._count(primary[1:], 1)
 
@@ -71,7 +78,7 @@ class WholeSchedules:
         primary = self._primary + id
         row = self._primaries[primary] or b""
         index_key = row[layout.CELL_BYTES :]
-        self._tally.removed.append(row[: layout.CELL_BYTES])
+        self._removed.append(row[: layout.CELL_BYTES])
         self._changes[index_key] = None
         if self._fresh:
             self._fresh.discard(index_key)

@@ -72,7 +72,7 @@ class Restoration:
         )
 
     def is_worth_a_line(self) -> bool:
-        """Tell, every few seconds, that people would want to hear of it."""
+        """Return True at most once in LOG_INTERVAL_S: it is time to log the progress."""
         now = self._time()
         if now - self._logged < LOG_INTERVAL_S:
             return False

@@ -66,7 +66,7 @@ class Token:
 
     @property
     def identity(self) -> Identity:
-        """Who whoever has the token is."""
+        """The identity of the token's holder."""
         return Identity(self.name, self.role, self.tenants)
 
     def is_expired(self, now: int) -> bool:

@@ -132,7 +132,7 @@ def add(name: str, **given: str | None) -> None:
     help="Take this setting out of the context. Can be repeated.",
 )
 def set_values(name: str, unset: tuple[str, ...], **given: str | None) -> None:
-    """Change the context NAME. What is not named stays."""
+    """Change the context NAME. Settings that you do not name stay as they are."""
     contexts = _contexts()
     values = {key: value for key, value in contexts.get(name).items() if key not in unset}
     _save(contexts.having(name, {**values, **_given(given)}))

@@ -121,7 +121,7 @@ def relay(
 @click.option("--target-topic", required=True, metavar="TOPIC", help="Kafka topic that the messages go to.")
 @click.option("--schema", default="public", show_default=True, metavar="NAME", help="Schema of Ajenda's tables.")
 @tenant_option
-@click.option("--follow", is_flag=True, help="Go on until SIGTERM or Ctrl-C, with what is booked in Ajenda meanwhile.")
+@click.option("--follow", is_flag=True, help="Keep taking over new appointments until SIGTERM or Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Print what would be taken over, and change nothing.")
 @_NAME
 @_COMMANDS_TOPIC

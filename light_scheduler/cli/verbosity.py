@@ -23,7 +23,7 @@ def verbosity_options(*, hidden: bool = False) -> list[click.Option]:
     """Return the options: the program has them, and each command as well, where help does not list them."""
     return [
         _flag("-q", "--quiet", hidden=hidden, help="Print only data and errors: no notes, warnings and progress."),
-        _flag("-v", "--verbose", hidden=hidden, help="Print what is asked of whom, on standard error."),
+        _flag("-v", "--verbose", hidden=hidden, help="Print each request and its address on standard error."),
     ]
 
 

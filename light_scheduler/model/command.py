@@ -109,7 +109,7 @@ class RescheduleCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 
 class CompleteCommand(msgspec.Struct, frozen=True, gc=False):
-    """Say how the consumer of a firing fared, which `firing_due` (UTC epoch ms) and `attempt` name."""
+    """Reports a firing as completed or failed. `firing_due` (UTC epoch ms) and `attempt` identify it."""
 
     tenant: str
     id: str

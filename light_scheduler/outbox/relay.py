@@ -47,7 +47,7 @@ class RelayOptions:
     - `name`: name of the outbox, which is also that of its table.
     - `app_id`, `commands_topic`: where commands go. Default of the topic: `{app_id}-commands`.
     - `poll`: how often the relay looks for bookings that nobody told it of.
-    - `lease`: how long the shards of a relay that is gone wait for another.
+    - `lease`: how long until another relay takes over the shards of one that died.
     """
 
     name: str = DEFAULT_NAME

@@ -53,7 +53,7 @@ Examples:
 @click.option(
     "--send-past",
     is_flag=True,
-    help="Send one-shots whose time has passed even if another state of their file was loaded before.",
+    help="Send one-shots whose time has passed even if an earlier version of their file was loaded.",
 )
 @click.option("--dry-run", is_flag=True, help="Check all rows, and send nothing.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")

@@ -47,6 +47,7 @@ CALLS: dict[str, Call] = {
     "resume": _is(ID),
     "trigger": _is(ID),
     "complete": _is(f"{ID}@1893456000000"),
+    "extend": _is(f"{ID}@1893456000000"),
     "get": _is(ID),
     "list": _is(""),
     "history": _is(ID),

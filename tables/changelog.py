@@ -84,9 +84,9 @@ async def decided_end(reader: StateConsumer, changelog: TopicPartition, at: int,
             return end
         if asyncio.get_running_loop().time() > deadline:
             raise BrokerError(
-                f"what is decided in {changelog.topic}-{changelog.partition} ends at {end}, before its end {log_end}: "
-                f"no marker came for {MARKERS_TIMEOUT_S:.0f} s. If none comes at all, a transaction hangs in it "
-                "(kafka-transactions.sh find-hanging)"
+                f"{changelog.topic}-{changelog.partition}: committed records end at {end}, the log at {log_end}: a "
+                f"transaction has been open for {MARKERS_TIMEOUT_S:.0f} s. If it never ends, it hangs: find it with "
+                "kafka-transactions.sh find-hanging"
             )
         await asyncio.sleep(POLL_S)
 

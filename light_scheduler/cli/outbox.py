@@ -142,7 +142,7 @@ def import_ajenda(
 ) -> None:
     """Make schedules of the appointments of an Ajenda topic, each exactly once, and delete them there.
 
-    Ajenda can run meanwhile: what its consumers have at hand is left to them. Ids are TOPIC-UUID, and
+    Ajenda can keep running. Appointments that its consumers are processing stay with Ajenda. Ids are TOPIC-UUID, and
     TOPIC-periodic-UUID for periodic appointments. Creates the outbox in Ajenda's database. You can stop or kill it, and
     start it again. Exits with 1 if an appointment cannot be a schedule.
     """

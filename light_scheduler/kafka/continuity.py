@@ -40,4 +40,7 @@ class Continuity:
         begin = written.end - written.records
         if begin < expected or (begin > expected and not await self._untouched(expected, begin)):
             topic, partition = self._changelog
-            raise Overtaken(f"{topic}-{partition} was to go on at {expected} and went on at {begin}")
+            raise Overtaken(
+                f"changelog {topic}-{partition}: expected the next record at offset {expected}, found {begin}: "
+                "another worker wrote to it"
+            )

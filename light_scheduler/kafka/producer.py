@@ -164,7 +164,7 @@ class LaneProducer:
             ends = await batches.send(self._kafka, patience_s, self._is_blocked, self._kafka.is_throttled)
         except TargetsStalledError as error:
             if self._is_blocked():
-                raise TransactionStuck(f"{self.transactional_id} begins no transaction: {error}") from error
+                raise TransactionStuck(f"cannot begin a transaction under {self.transactional_id}, because the last one has not ended: {error}") from error
             raise
         if self.continuity is not None:
             await self.continuity.check(batches)

@@ -121,7 +121,7 @@ class Outages:
             self._past[place] = _Past(failures + 1, time + wait_s)
             self._open[place] = Outage(self._since(place, now), reason, has_known_fault=False, probe_at=time + wait_s)
         if opened:
-            log.warning("what is due for %s waits: %s", _named(opened), reason)
+            log.warning("firings for %s wait: %s", _named(opened), reason)
 
     def hasten(self, place: Place) -> None:
         """Have a place probed soon, however long it was to be left alone."""
@@ -134,7 +134,7 @@ class Outages:
         A place whose fault the metadata knew is closed when they know it no more.
         """
         if opened := [(topic, partition) for partition in faults if (topic, partition) not in self._open]:
-            log.warning("what is due for %s waits: %s", _named(opened), "; ".join(sorted(set(faults.values()))))
+            log.warning("firings for %s wait: %s", _named(opened), "; ".join(sorted(set(faults.values()))))
         for partition, reason in faults.items():
             place = topic, partition
             if (outage := self._open.get(place)) is None:
@@ -181,7 +181,7 @@ class Outages:
                 self._closed[place] = outage.since, time
         if closed:
             self._closed = {place: ended for place, ended in self._closed.items() if time - ended[1] < SAME_S}
-            log.info("what is due for %s waits no longer", _named(closed))
+            log.info("firings for %s go out again", _named(closed))
             self.tell()
 
     def _since(self, place: Place, now: int) -> int:

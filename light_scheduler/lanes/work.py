@@ -310,7 +310,7 @@ class LaneWork:
         try:
             topic_id = await self._services.commands_ids.fresh(topic)
         except BrokerError as error:
-            raise InputInDoubt(f"it cannot be told where commands come from: {error}") from error
+            raise InputInDoubt(f"cannot check that topic {topic} was not replaced: {error}") from error
         self._input.check(known, topic_id)
 
     def _learn(self, made: _Made, ends: Mapping[Place, int]) -> None:

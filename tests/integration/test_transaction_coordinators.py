@@ -126,7 +126,7 @@ async def test_of_two_owners_under_two_ids_the_one_that_comes_second_gives_way(
     first, second = owners
 
     async def the_second_is_refused_meanwhile() -> bool:
-        with pytest.raises(Overtaken, match="was to go on at 0 and went on at 1"):
+        with pytest.raises(Overtaken, match="expected the next record at offset 0, found 1"):
             await second.commit(batches(application.target, b"undecided before it", 0), "g", {})
         await second.discard()
         return True

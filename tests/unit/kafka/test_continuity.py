@@ -48,7 +48,7 @@ async def test_markers_that_were_late_and_aborted_records_change_nothing() -> No
 
 async def test_who_comes_second_gives_way() -> None:
     continuity = Continuity(CHANGELOG, END, Changelog(is_untouched=False).untouched)
-    with pytest.raises(Overtaken, match="changelog-0 was to go on at 100 and went on at 104"):
+    with pytest.raises(Overtaken, match="changelog-0: expected the next record at offset 100, found 104"):
         await continuity.check(sent(END + 4))
 
 

@@ -167,7 +167,7 @@ async def test_an_owner_that_waits_for_markers_says_so(desk: Desk, monkeypatch: 
     monkeypatch.setattr(changelog, "MARKERS_TIMEOUT_S", 0.0)
     desk.copy.adopt(desk.warm)
     desk.kafka.committed, desk.kafka.end = REACHED - 3, REACHED + 1
-    with pytest.raises(BrokerError, match="is decided in changelog-0 ends at 4, before its end 8"):
+    with pytest.raises(BrokerError, match="changelog-0: committed records end at 4, the log at 8"):
         await desk.copy.bring_up(are_markers_late=True)
 
 

@@ -42,5 +42,5 @@ class Continuity:
             topic, partition = self._changelog
             raise Overtaken(
                 f"changelog {topic}-{partition}: expected the next record at offset {expected}, found {begin}: "
-                "another worker wrote to it"
+                "another worker wrote to it, or it has lost records"
             )

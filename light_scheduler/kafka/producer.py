@@ -164,7 +164,8 @@ class LaneProducer:
             ends = await batches.send(self._kafka, patience_s, self._is_blocked, self._kafka.is_throttled)
         except TargetsStalledError as error:
             if self._is_blocked():
-                raise TransactionStuck(f"cannot begin a transaction under {self.transactional_id}, because the last one has not ended: {error}") from error
+                reason = f"the last transaction of {self.transactional_id} has not ended, so it begins none: {error}"
+                raise TransactionStuck(reason) from error
             raise
         if self.continuity is not None:
             await self.continuity.check(batches)

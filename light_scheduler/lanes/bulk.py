@@ -151,7 +151,8 @@ class BulkCommands:
         """3. Add what another partition has counted. Raises InvalidCommand for a report that nobody waits for."""
         total = self._totals[count.offset] if count.offset in self._totals else self._overlay.bulk_total(count.offset)
         if total is None or count.partition not in total.awaited or count.token != total.token:
-            raise InvalidCommand(BULK_COUNT, "is not expected: no bulk command waits for this report. Only workers may set this header")
+            reason = "is not expected: no bulk command waits for this report. Only workers may set this header"
+            raise InvalidCommand(BULK_COUNT, reason)
         awaited = tuple(partition for partition in total.awaited if partition != count.partition)
         total = replace(total, awaited=awaited, changed=total.changed + count.changed)
         self._totals[count.offset] = total if awaited else None

@@ -13,6 +13,7 @@ from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.service import AccessService
 from light_scheduler.agents import DueTimer, attach_command_agents
 from light_scheduler.agents.app import SchedulerApp, create_app
+from light_scheduler.agents.forecast import Forecast
 from light_scheduler.agents.karafka_states import KarafkaStates
 from light_scheduler.agents.probes import Probes
 from light_scheduler.clock import Clock, SystemClock
@@ -52,6 +53,7 @@ def build(
     karafka = [source.name for source in settings.inputs if source.dialect == "karafka"]
     if karafka:
         app.add_dependency(KarafkaStates(lambda: app.lanes, karafka, settings.bootstrap_servers, app.clock))
+    app.add_dependency(Forecast(lambda: app.lanes, settings.topics.forecast, settings.connection, app.clock))
     if settings.probe_interval:
         app.add_dependency(Probes(lambda: app.lanes, settings.connection, settings.probe_interval, app.clock, secret))
     app.add_dependency(access)

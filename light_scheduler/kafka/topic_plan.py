@@ -77,7 +77,7 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
         _kept_for(settings, names.results, results, _DAY_MS, "A sender waits for its answer for seconds, not days."),
         _idempotency(settings, names.idempotency),
         _dead_letters(settings, command_bytes),
-        _compacted(settings, names.forecast, "How many firings are due in which minute.", settings.partitions),
+        _forecast(settings, names.forecast),
         _compacted(settings, names.tenants, "Rules of tenants, and tokens; every worker reads all of it.", 1),
         _compacted(settings, names.delays, "Delay rules; every worker reads all of it.", 1),
         _delay_positions(settings, names.delay_positions),
@@ -153,6 +153,21 @@ def _delay_positions(settings: Settings, name: str) -> TopicSpec:
         TopicConfig("segment.bytes", str(4 * MIB), "The newest segment is never compacted, and a new owner reads all."),
         TopicConfig("segment.ms", str(_HOUR_MS), "Old records are cleaned up even with little traffic."),
         TopicConfig("delete.retention.ms", "60000", "Nothing here is deleted; this removes markers of transactions."),
+        TopicConfig("min.cleanable.dirty.ratio", "0.1", "A new owner reads little more than the live records."),
+    )
+
+
+def _forecast(settings: Settings, name: str) -> TopicSpec:
+    return _spec(
+        settings,
+        name,
+        "How many schedules are due in which minute, or on which day further ahead.",
+        settings.partitions,
+        "compact",
+        TopicConfig(
+            "segment.bytes", str(16 * MIB), "The newest segment is never compacted, and a new owner reads all."
+        ),
+        TopicConfig("segment.ms", str(_HOUR_MS), "Old records are cleaned up even with little traffic."),
         TopicConfig("min.cleanable.dirty.ratio", "0.1", "A new owner reads little more than the live records."),
     )
 

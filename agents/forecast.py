@@ -1,0 +1,164 @@
+"""Tells the forecast topic how much is due when in the partitions of this worker, where that topic exists.
+
+It is told what has changed, some seconds later, outside the lanes' transactions: a lane never waits for it. The topic
+is compacted, so its last records are what is pending once nothing changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from mode import Service
+
+from light_scheduler.clock import Clock
+from light_scheduler.connection import Address, connection_to
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.connection import broker_errors, started_producer, stop_producer
+from light_scheduler.kafka.log_reader import LogReader, Span
+from light_scheduler.lanes.lane import Lane
+from light_scheduler.lanes.life import LaneState
+from light_scheduler.tables.ahead import ahead
+from light_scheduler.tables.table import ScheduleTable
+from light_scheduler.wire.forecast import Interval, forecast_key, forecast_value, parse_forecast
+
+LOOK_S = 5.0
+SEND_TIMEOUT_S = 10.0
+READ_AGAIN_MS = 600_000
+"""So often what is told is read again: a worker that was taken for dead may have told something meanwhile."""
+
+REST = 50
+"""How much longer than counting in one go the pause after it is."""
+
+DAY_MS = 86_400_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Told:
+    """What the topic has of a lane, as it was read at an instant (ms), and which state of its table that is."""
+
+    lane: Lane
+    read_at: int
+    pending: Mapping[Interval, int]
+    state: tuple[int, int] = field(default=(-1, -1))  # offset of the changelog, day
+
+
+class Forecast(Service):
+    """Of a worker: `lanes` yields its lanes, `topic` is the forecast topic."""
+
+    def __init__(
+        self, lanes: Callable[[], Iterable[Lane]], topic: str, connection: Address, clock: Clock, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._lanes = lanes
+        self._topic = topic
+        self._connection = connection_to(connection)
+        self._clock = clock
+        self._producer: AIOKafkaProducer | None = None
+        self._told: dict[tuple[str, int], _Told] = {}
+        self._failure = ""
+
+    @Service.task
+    async def _look(self) -> None:
+        while not self.should_stop:
+            await self.sleep(LOOK_S)
+            lanes = [lane for lane in self._lanes() if _is_at_work(lane)]
+            self._told = {lane.tp: told for lane in lanes if (told := self._told.get(lane.tp)) and told.lane is lane}
+            for lane in lanes:
+                await self._tell_safely(lane)
+
+    async def on_stop(self) -> None:
+        await self._disconnect()
+
+    async def _tell_safely(self, lane: Lane) -> None:
+        failure = ""
+        try:
+            await self._tell_of(lane)
+        except (BrokerError, KafkaError) as error:
+            failure = str(error) or type(error).__name__
+            self._told.pop(lane.tp, None)  # what arrived is not known
+            await self._disconnect()  # an idempotent producer may be of no use after an error
+        if failure and failure != self._failure:
+            log.warning("cannot write the forecast: %s", failure)
+        self._failure = failure
+
+    async def _tell_of(self, lane: Lane) -> None:
+        targets, now = lane.context.targets, self._clock.now()
+        await targets.resolve({self._topic})
+        if targets[self._topic].refusal is not None:
+            return
+        place = lane.tp.partition % targets[self._topic].partitions
+        told = self._told.get(lane.tp)
+        if told is None or now - told.read_at >= READ_AGAIN_MS:
+            told = self._told[lane.tp] = _Told(lane, now, await self._read(lane, place))
+        table, today = lane.copy.table, now // DAY_MS
+        if table is None or told.state == (state := (table.checkpoint.changelog_offset, today)):
+            return
+        pending = await _counted(lane, table, today)
+        if pending is not None:
+            await self._send(lane, place, _changes(told.pending, pending), now)
+            told.pending, told.state = pending, state
+
+    async def _read(self, lane: Lane, place: int) -> dict[Interval, int]:
+        """Return what the topic has of a lane."""
+        found: dict[bytes, tuple[Interval, int]] = {}
+        async with LogReader(self._connection, self._topic) as reader:
+            span = (await reader.extents(0)).get(place, Span(0, 0))
+            async for records in reader.read({place: span}):
+                for record in records:
+                    found.pop(record.key, None)
+                    said = None if record.value is None else parse_forecast(record.value)
+                    if said is not None and said[0] == lane.tp:
+                        found[record.key] = said[1:]
+        return dict(found.values())
+
+    async def _send(self, lane: Lane, place: int, changes: Mapping[Interval, int], now: int) -> None:
+        if not changes:
+            return
+        with broker_errors(f"writing to {self._topic}"):
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                if self._producer is None:
+                    self._producer = await started_producer(self._connection.aiokafka())
+                (topic, partition), sent = lane.tp, []
+                for interval, pending in changes.items():
+                    value = forecast_value(topic, partition, interval, pending, now)
+                    key = forecast_key(topic, partition, interval)
+                    sent.append(await self._producer.send(self._topic, value, key=key, partition=place))
+                await asyncio.gather(*sent)
+
+    async def _disconnect(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await stop_producer(producer)
+
+
+def _changes(told: Mapping[Interval, int], pending: Mapping[Interval, int]) -> dict[Interval, int]:
+    """Return how much is due in the intervals of which something else was told, in order."""
+    changed = sorted(each for each in told.keys() | pending.keys() if told.get(each, 0) != pending.get(each, 0))
+    return {each: pending.get(each, 0) for each in changed}
+
+
+async def _counted(lane: Lane, table: ScheduleTable, today: int) -> Counter[Interval] | None:
+    """Count what is due ahead, with pauses; None if the lane has another table, or none, by then."""
+    found: Counter[Interval] = Counter()
+    begun = time.monotonic()
+    for part in ahead(table.counts, today):
+        found.update(part)
+        await asyncio.sleep(REST * (time.monotonic() - begun))
+        if lane.copy.table is not table or not _is_at_work(lane):
+            return None
+        begun = time.monotonic()
+    return found
+
+
+def _is_at_work(lane: Lane) -> bool:
+    return lane.state is LaneState.RUNNING and lane.intake.backlog_taken

@@ -22,7 +22,7 @@ ARGS ?= --numprocesses 3
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint audit format docs setup browser lock clean distclean
+.PHONY: help demo up test lint audit format docs setup browser prometheus lock clean distclean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -70,6 +70,9 @@ setup: $(STAMP) ## Make .venv, with exactly what requirements.lock says.
 
 browser: $(STAMP) ## Install Chromium for tests/browser, unless there is one.
 	@$(BIN)/python scripts/browser.py
+
+prometheus: $(STAMP) ## Put Prometheus into build/ for the tests of metrics and alerts, unless there is one.
+	@$(BIN)/python scripts/prometheus.py
 
 # Makes .venv unless there is one with a Python that works and is new enough.
 define make-venv

@@ -52,6 +52,7 @@ _GAUGES: Gauges[LaneStatus] = (
         lambda lane: None if lane.clock_skew is None else lane.clock_skew / 1_000,
     ),
     ("commands_waiting", "Commands that are delayed and wait.", lambda lane: lane.waiting),
+    ("partitions", "Partitions of the commands topic that keys are distributed over.", lambda lane: lane.partitions),
     ("settled", "0 while schedules move since partitions were added, else 1.", lambda lane: int(lane.settled)),
     ("lateness_max_seconds", "Latest firing so far.", lambda lane: lane.lateness.max_ms / 1_000),
     (

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
+from support.prometheus import required
 
 from light_scheduler import worker_page
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
@@ -228,12 +229,11 @@ class TestMonitoring:
         assert used - self.documented == set()
 
     def test_prometheus_accepts_configuration_and_alerts(self) -> None:
-        if shutil.which("promtool") is None:
-            pytest.skip("promtool is not installed: it comes with Prometheus (apt-get install prometheus)")
+        promtool = required("promtool")
         alerts = CHART / "files" / "alerts.yaml"
-        subprocess.run(["promtool", "check", "rules", alerts], check=True, capture_output=True)
+        subprocess.run([promtool, "check", "rules", alerts], check=True, capture_output=True)
         tests = DEPLOY / "prometheus" / "alerts.test.yaml"
-        ran = subprocess.run(["promtool", "test", "rules", tests], check=False, capture_output=True, text=True)
+        ran = subprocess.run([promtool, "test", "rules", tests], check=False, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
     def test_compose_scrapes_each_of_its_workers(self) -> None:

@@ -7,11 +7,13 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiokafka import TopicPartition
 
 from light_scheduler.clock import Clock
 from light_scheduler.engine import FiringRules, Limits
+from light_scheduler.errors import ConfigurationError
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.probe import Prober
@@ -34,6 +36,9 @@ from light_scheduler.wire.schemas import Schemas
 
 from .placements import TopicPlacements
 from .transport import LaneConsumer
+
+if TYPE_CHECKING:
+    from light_scheduler.tracing import OpenTelemetry
 
 TimerFactory = Callable[[Clock, int, Callable[[], None]], Timer]
 """(clock, longest tick in ms, what to call) -> timer."""
@@ -83,6 +88,7 @@ class Assembly:
         )
         self._rules = FiringRules(settings.lookback_minutes, settings.missed, settings.delivery_retries)
         self._staging = Staging(settings.stage_ahead)
+        self._tracing = _tracing_of(settings)
         self._services = self._services_of(host, new_timer)
 
     def new_lane(self, place: TopicPartition) -> Lane:
@@ -95,6 +101,9 @@ class Assembly:
             secret=self._secret,
             tenants=self._tenants,
             placements=self.placements if dialect.forwards else None,
+            # A short way does not tell what passes it.
+            short_ways=self._tracing is None,
+            tracing=self._tracing,
         )
         return Lane(context, self._services, self._state_path(place))
 
@@ -107,6 +116,8 @@ class Assembly:
         """Let go of what lanes share."""
         await self.targets.close()
         await self.clients.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
         if self._registry is not None:
             await self._registry.close()
 
@@ -148,3 +159,15 @@ class Assembly:
             )
 
         return await asyncio.to_thread(asked)
+
+
+def _tracing_of(settings: Settings) -> OpenTelemetry | None:
+    if not settings.tracing:
+        return None
+    try:
+        from light_scheduler.tracing import OpenTelemetry
+    except ImportError as error:
+        raise ConfigurationError(
+            "tracing", "needs the extra `tracing`: pip install 'light-scheduler[tracing]'"
+        ) from error
+    return OpenTelemetry.over_otlp(settings.app_id)

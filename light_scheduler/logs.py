@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from light_scheduler.errors import BrokerRefused, ConfigurationError, FormatTooNew, StateForeign
+from light_scheduler.log_fields import current_fields
 from light_scheduler.wire.instants import format_instant
 
 REPEAT_S = 10.0
@@ -38,7 +39,8 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """`{"at", "level", "logger", "message"}`, and `"error"` with the traceback where there is one.
 
-    Lines of one of a node's processes begin with `"process"`.
+    Before the message come the fields that are set (`log_fields`): `topic`, `partition`, `tenant`, `schedule`,
+    `trace_id`. Lines of one of a node's processes begin with `"process"`.
     """
 
     def __init__(self, process: str | None = None) -> None:
@@ -51,6 +53,7 @@ class JsonFormatter(logging.Formatter):
             "at": instant_of(record),
             "level": record.levelname,
             "logger": record.name,
+            **current_fields(),
             "message": record.getMessage(),
         }
         if record.exc_info:
@@ -93,9 +96,9 @@ class PlainErrors(logging.Filter):
 
 
 class Thinned(logging.Filter):
-    """Lets a message of the Kafka client through once in a while, with how often it came since the last time.
+    """Lets a message of a client through once in a while, with how often it came since the last time.
 
-    While a broker is away the client says the same some hundreds of times a second. What passes by itself is not let
+    While a broker is away the Kafka client says the same some hundreds of times a second. What passes by itself is not let
     through the first time.
     """
 
@@ -105,7 +108,7 @@ class Thinned(logging.Filter):
         self._said: dict[str, tuple[float, int]] = {}  # message -> when it was let through, how often it came since
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not record.name.startswith("aiokafka"):
+        if not record.name.startswith(("aiokafka", "opentelemetry")):
             return True
         message, now = record.getMessage(), self._monotonic()
         if message not in self._said and _PASSES_BY_ITSELF in message:
@@ -141,5 +144,8 @@ def logging_config(level: str, layout: str, process: str | None = None) -> dict[
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": layout, "filters": filters}},
         "root": {"handlers": ["stderr"], "level": level},
         # Their errors reach a lane as exceptions; below that they tell of every connection and rebalance.
-        "loggers": {"aiokafka": {"level": "ERROR"}, "faust": {"level": "WARNING"}, "mode": {"level": "WARNING"}},
+        "loggers": {
+            **dict.fromkeys(("aiokafka", "opentelemetry"), {"level": "ERROR"}),
+            **dict.fromkeys(("faust", "mode"), {"level": "WARNING"}),
+        },
     }

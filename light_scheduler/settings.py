@@ -348,6 +348,13 @@ class Settings:
         "how long it takes. Results are in `/live`, `/info` and the metrics, and nowhere else. 0 turns this off.",
         "DURATION",
     )
+    tracing: bool = _setting(
+        False,
+        read.truth,
+        "Send spans of commands and firings that belong to a trace (header `traceparent`) to OpenTelemetry, as its "
+        "variables such as `OTEL_EXPORTER_OTLP_ENDPOINT` say. Needs the extra `tracing`.",
+        "true|false",
+    )
     max_clock_skew: int = _setting(
         1_000,
         read.duration(1),

@@ -49,7 +49,8 @@ class Standby:
         self._reason: str | None = None
         self._end: int | None = None
         name = f"the standby for {tp.topic}-{tp.partition}"
-        self._supervision = Supervision(name, log, FIRST_RETRY_S, LAST_RETRY_S)
+        fields = {"topic": tp.topic, "partition": tp.partition}
+        self._supervision = Supervision(name, log, FIRST_RETRY_S, LAST_RETRY_S, fields)
         self._copy = LocalCopy(PartitionLogs(tp, changelog), state_path, services, self._supervision.is_stopping)
 
     def start(self, predecessor: asyncio.Task[None] | None) -> None:

@@ -89,7 +89,9 @@ class DelayLane:
         self._culprit: tuple[int, str] | None = None
         self._forwarded = self._dead_letters = self._expired = self._transactions = self._restarts = 0
         self._lateness = Lateness()
-        self._supervision = Supervision(f"delay {self}", log)
+        self._supervision = Supervision(
+            f"delay {self}", log, fields={"topic": self.tp.topic, "partition": self.tp.partition}
+        )
 
     def __str__(self) -> str:
         return f"{self.rule.name} of {self.tp.topic}-{self.tp.partition}"

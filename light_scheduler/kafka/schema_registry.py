@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +77,7 @@ class SchemaRegistry:
     def ask_for(self, id: int, told: Callable[[], None]) -> None:
         """Have a schema looked up; `told` is called when it is known whether there is one."""
         if id not in self._open:
-            self._open[id] = _Question(asyncio.create_task(self._look_up(id), name=f"schema {id}"))
+            self._open[id] = _Question(asyncio.create_task(self._look_up(id), name=f"schema {id}", context=Context()))
         self._open[id].told.add(told)
 
     def trouble_with(self, id: int) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from aiokafka.errors import KafkaError
 
 from light_scheduler.errors import SchedulerError
+from light_scheduler.log_fields import NO_FIELDS, Fields, log_fields
 
 from .clients import no_stray_cancellation
 
@@ -30,7 +31,7 @@ Fail = Callable[[BaseException], Awaitable[None]]
 
 
 class Supervision:
-    """Runs some work again and again until `end`. `name` is how the log speaks of it."""
+    """Runs some work again and again until `end`. `name` is how the log speaks of it, `fields` what its lines have."""
 
     def __init__(
         self,
@@ -38,8 +39,10 @@ class Supervision:
         log: logging.Logger,
         first_retry_s: float = FIRST_RETRY_S,
         last_retry_s: float = LAST_RETRY_S,
+        fields: Fields = NO_FIELDS,
     ) -> None:
         self._name = name
+        self._fields = fields
         self._log = log
         self._first_retry_s = self._retry_s = first_retry_s
         self._last_retry_s = last_retry_s
@@ -101,7 +104,7 @@ class Supervision:
     async def _run(self, work: Work, failed: Failed, fail: Fail, predecessor: asyncio.Task[None] | None) -> None:
         """Nothing dies quietly: what it cannot recover from ends the worker."""
         try:
-            with no_stray_cancellation():
+            with log_fields(**self._fields), no_stray_cancellation():
                 if predecessor is not None:
                     await asyncio.wait([predecessor])
                 while not self.is_stopping():

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Set
+from contextvars import Context
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -190,7 +191,7 @@ class Targets:
 
     def _watch_outages(self) -> None:
         if self._watched() and (self._watch is None or self._watch.done()):
-            self._watch = asyncio.create_task(self._watch_until_mended(), name="watching targets")
+            self._watch = asyncio.create_task(self._watch_until_mended(), name="watching targets", context=Context())
 
     def _watched(self) -> set[str]:
         now = time.monotonic()
@@ -200,7 +201,7 @@ class Targets:
     async def _watch_until_mended(self) -> None:
         while watched := self._watched():
             for place in self.outages.to_probe():
-                task = asyncio.create_task(self._try(place), name=f"probing {place}")
+                task = asyncio.create_task(self._try(place), name=f"probing {place}", context=Context())
                 self._probes.add(task)
                 task.add_done_callback(self._probes.discard)
             try:

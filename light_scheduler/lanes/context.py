@@ -22,6 +22,7 @@ from .placements import Placements
 from .probe import LaneProbe
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
+from .tracing import Tracing
 
 OriginKey = tuple[str, str | None, int | None, int]
 
@@ -65,6 +66,9 @@ class LaneContext:
 
     probe: LaneProbe = field(default_factory=LaneProbe)
     """What is known of the probes of the partition."""
+
+    tracing: Tracing | None = None
+    """Who is told of commands and firings that belong to traces; None: nobody."""
 
     @property
     def placement(self) -> Placement:

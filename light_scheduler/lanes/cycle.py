@@ -30,6 +30,7 @@ from .moving import Moving
 from .outages import Holding
 from .quotas import Quotas
 from .readable import CanRead, all_can_be_read
+from .tracing import TracedEvent
 from .transaction import Transaction
 from .turns import Turns
 
@@ -80,6 +81,11 @@ class Cycle:
     def events(self) -> Counter[EventType]:
         """What history tells of this cycle."""
         return self.transaction.history.events
+
+    @property
+    def traced(self) -> list[TracedEvent]:
+        """The events of this cycle that belong to traces, if somebody is to be told."""
+        return self.transaction.history.traced or []
 
     @property
     def delivered(self) -> list[Entry]:

@@ -14,6 +14,7 @@ from .bulk import BulkCommands
 from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned
 from .context import OriginKey, Refusals, origin_key
+from .log_subject import about
 from .plain_firings import PlainFirings
 from .probing import Probing
 from .short_ways import may_be_short
@@ -115,7 +116,8 @@ class Firings:
         except NO_FAULT_OF_WORK:
             raise
         except Exception:
-            log.exception("%r can be neither carried out nor kept as a dead letter", name)
+            with about([entry]):
+                log.exception("%r can be neither carried out nor kept as a dead letter", name)
 
     def _refusal_of(self, entry: Entry) -> str | None:
         if self._traced:

@@ -15,6 +15,7 @@ from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent, Request
 from light_scheduler.wire import encode_history, history_key, history_key_of
 
 from .context import LaneContext
+from .tracing import TracedEvent, sampled_parent
 
 SHORT_REASON = 100
 """Characters of a reason where the topic takes no more."""
@@ -35,12 +36,16 @@ class History:
         """Who asked over HTTP for what is recorded just now."""
         self.lost = 0
         """Events that their topic is too small for."""
+        self.traced: list[TracedEvent] | None = None if context.tracing is None else []
+        """Events of schedules whose commands belong to traces; None: nobody is to be told."""
 
     def record(
         self, event: EventType, name: bytes, entry: Entry, reason: str | None = None, count: int | UnsetType = UNSET
     ) -> None:
         """Record what happened to a schedule, which stands as `entry` says; `name` is its identity."""
         schedule, progress = entry.schedule, entry.progress
+        if self.traced is not None and (parent := sampled_parent(entry)) is not None:
+            self.traced.append(TracedEvent(event, entry, parent, reason))
         self.add(
             history_key_of(name),
             HistoryEvent(

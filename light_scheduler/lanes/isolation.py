@@ -13,6 +13,7 @@ from light_scheduler.kafka.targets import Targets, refusal_of
 from light_scheduler.model.place import Place
 
 from .context import OriginKey, Refusals, origin_key
+from .log_subject import about
 
 DENIAL_MARGIN_MS = 500
 FORGET_MS = 60_000
@@ -52,7 +53,8 @@ class Isolation:
 
     def note(self, refused: RecordsRefusedError, now: int) -> None:
         """Remember what a topic refused at an instant (UTC epoch ms)."""
-        log.warning("lane %s: %s", self._name, refused)
+        with about(refused.culprits):
+            log.warning("lane %s: %s", self._name, refused)
         keys = {origin_key(origin) for origin in refused.culprits}
         reason = refusal_of(refused.topic, refused.cause)
         if refused.is_of_topic:

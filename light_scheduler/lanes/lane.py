@@ -110,7 +110,9 @@ class Lane:
         self._backlog_end = 0
         self._abandoned: list[asyncio.Task[None]] = []
         self._warm: asyncio.Task[ScheduleTable | None] | None = None
-        self._supervision = Supervision(f"lane {self.tp.topic}-{self.tp.partition}", log)
+        topic, partition = self.tp
+        fields = {"topic": topic, "partition": partition}
+        self._supervision = Supervision(f"lane {topic}-{partition}", log, fields=fields)
 
     @property
     def placement(self) -> Placement | None:

@@ -48,6 +48,7 @@ from .skew import ClockSkew
 from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
 from .staging import NO_STAGING
+from .tracing import TracedCycle
 
 MAX_FIRING_BYTES = 8 << 20
 MAX_BULK = 500
@@ -416,8 +417,18 @@ class LaneWork:
     def _sends(self, due: DueScan) -> Waits | None:
         return self._holding.sends(self._isolation.refusals, due.entries)
 
+    def _trace(self, cycle: Cycle, committed: int) -> None:
+        """Tell of the commands and firings of a committed cycle that belong to traces."""
+        if self._context.tracing is not None and cycle.traced:
+            begun, commands = cycle.transaction.now, cycle.outcomes.total()
+            place = self._tp.topic, self._tp.partition
+            self._context.tracing.tell(
+                TracedCycle(*place, min(begun, committed), committed, commands, len(cycle.delivered), cycle.traced)
+            )
+
     def _count(self, cycle: Cycle, lost_results: int, now: int) -> None:
         throttled = self._budget.charge(cycle.delivered, now)
         visible_at = self._services.clock.now()
+        self._trace(cycle, visible_at)
         self.counters.committed(cycle, lost_results, throttled, visible_at)
         self._context.probe.stored(cycle.transaction.probes, visible_at)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import logging.config
@@ -12,6 +13,7 @@ from mode import Service
 
 from light_scheduler import logs
 from light_scheduler.errors import ConfigurationError
+from light_scheduler.log_fields import log_fields
 from light_scheduler.logs import JsonFormatter, Thinned, logging_config
 
 
@@ -27,6 +29,19 @@ def test_a_json_log_line_is_one_object_on_one_line() -> None:
     assert "\n" not in text
     assert line.pop("at") == "2026-01-01T00:00:00.007Z"
     assert line == {"level": "WARNING", "logger": "lane", "message": "2 schöne\nlines"}
+
+
+async def test_lines_in_json_say_what_they_are_about_in_each_task_of_its_own() -> None:
+    async def line_of(partition: int) -> dict[str, object]:
+        with log_fields(topic="orders", partition=partition, tenant=None):
+            await asyncio.sleep(0)
+            found: dict[str, object] = json.loads(JsonFormatter().format(record()))
+            return found
+
+    first, second = await asyncio.gather(line_of(0), line_of(1))
+    assert (first["topic"], first["partition"], second["partition"]) == ("orders", 0, 1)
+    assert "tenant" not in first
+    assert "partition" not in json.loads(JsonFormatter().format(record()))
 
 
 def test_a_text_log_line_has_the_instant_in_utc_with_its_offset(capsys: pytest.CaptureFixture[str]) -> None:

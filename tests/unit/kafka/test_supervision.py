@@ -6,9 +6,11 @@ import asyncio
 import logging
 
 import pytest
+from support.waiting import eventually
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.supervision import Supervision
+from light_scheduler.log_fields import current_fields
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +48,24 @@ async def test_work_is_tried_again_until_it_is_not_to_be(caplog: pytest.LogCaptu
     assert await again.end()
     assert caplog.messages == ["lane orders-0 starts again: BrokerError('away')"] * 3
     assert not worker.failed.done()
+
+
+async def test_log_lines_of_the_work_have_its_fields() -> None:
+    supervision, worker = Supervision("it", log, fields={"topic": "orders", "partition": 3}), Worker()
+    found: list[object] = []
+
+    async def work() -> None:
+        found.append(current_fields())
+        await supervision.pause(3_600)
+
+    async def failed(_error: Exception) -> bool:
+        return True
+
+    supervision.start(work, failed, worker.fail, None)
+    await eventually(lambda: found)
+    assert found == [{"topic": "orders", "partition": 3}]
+    assert current_fields() == {}
+    assert await supervision.end()
 
 
 def test_pauses_grow_to_a_bound_and_begin_anew_when_it_went_well() -> None:

@@ -1,0 +1,28 @@
+"""What log lines are about: fields that lines in JSON have while some work goes on, in whichever module they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Fields = Mapping[str, str | int]
+
+NO_FIELDS: Fields = {}
+_current: ContextVar[Fields] = ContextVar("log fields", default=NO_FIELDS)
+
+
+def current_fields() -> Fields:
+    """Return the fields of this task or thread."""
+    return _current.get()
+
+
+@contextmanager
+def log_fields(**fields: str | int | None) -> Iterator[None]:
+    """Add fields to what is logged meanwhile by this task, and by those that it starts. None: it is not known."""
+    known = {name: value for name, value in fields.items() if value is not None}
+    token = _current.set({**_current.get(), **known})
+    try:
+        yield
+    finally:
+        _current.reset(token)

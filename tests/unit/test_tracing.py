@@ -1,0 +1,85 @@
+"""Spans of OpenTelemetry, made from what a committed cycle of a lane tells."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from light_scheduler.lanes.tracing import TracedCycle, TracedEvent, sampled_parent
+from light_scheduler.model import Entry, EventType, Once, Progress, Schedule, Target
+from light_scheduler.tracing import OpenTelemetry
+
+TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SAMPLED, UNSAMPLED = f"00-{TRACE}-{SENDER}-01", f"00-{TRACE}-{SENDER}-00"
+BEGUN, COMMITTED, DUE = 1_800_000_000_000, 1_800_000_000_040, 1_799_999_999_990
+
+
+def entry(*traceparents: bytes | None) -> Entry:
+    headers = [("x", b"y"), *(("traceparent", each) for each in traceparents)]
+    schedule = Schedule("shop", "order-1", 3, Once(DUE), Target("reminders"), b"p", headers, 0, 0, BEGUN)
+    return Entry(schedule, Progress(DUE, 0, sequence=1, attempt=1))
+
+
+def spans_of(*events: EventType) -> dict[str, ReadableSpan]:
+    provider, exporter = TracerProvider(), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    traced = [TracedEvent(event, entry(), SAMPLED, None) for event in events]
+    OpenTelemetry(provider).tell(TracedCycle("commands", 2, BEGUN, COMMITTED, 7, 5, traced))
+    return {span.name: span for span in exporter.get_finished_spans()}
+
+
+def links_of(span: ReadableSpan) -> set[tuple[int, int]]:
+    return {(link.context.trace_id, link.context.span_id) for link in span.links}
+
+
+def test_a_command_is_a_child_of_its_sender_and_linked_to_its_cycle() -> None:
+    spans = spans_of(EventType.SCHEDULED)
+    command, cycle = spans["schedule scheduled"], spans["cycle"]
+    assert command.parent is not None
+    assert (command.parent.trace_id, command.parent.span_id) == (int(TRACE, 16), int(SENDER, 16))
+    assert links_of(command) == {(cycle.context.trace_id, cycle.context.span_id)}
+    assert (command.start_time, command.end_time) == (BEGUN * 1_000_000, COMMITTED * 1_000_000)
+    assert command.attributes is not None
+    assert command.attributes["light_scheduler.tenant"] == "shop"
+    assert command.attributes["light_scheduler.schedule_id"] == "order-1"
+
+
+def test_a_firing_begins_a_trace_and_is_linked_to_its_command_and_its_cycle() -> None:
+    spans = spans_of(EventType.FIRED)
+    firing, cycle = spans["schedule fired"], spans["cycle"]
+    assert firing.parent is None
+    assert firing.context.trace_id != int(TRACE, 16)
+    assert links_of(firing) == {
+        (int(TRACE, 16), int(SENDER, 16)),
+        (cycle.context.trace_id, cycle.context.span_id),
+    }
+    assert firing.attributes is not None
+    assert firing.attributes["light_scheduler.firing_id"] == f"order-1@{DUE}"
+    assert firing.attributes["light_scheduler.lateness_ms"] == COMMITTED - DUE
+
+
+def test_a_cycle_says_how_much_it_did() -> None:
+    cycle = spans_of(EventType.SCHEDULED, EventType.FIRED)["cycle"]
+    assert cycle.attributes is not None
+    assert cycle.attributes["light_scheduler.commands"] == 7
+    assert cycle.attributes["light_scheduler.firings"] == 5
+    assert cycle.attributes["light_scheduler.partition"] == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "parent"),
+    [
+        ([SAMPLED.encode()], SAMPLED),
+        ([UNSAMPLED.encode()], None),
+        ([None], None),
+        ([b"\xff"], None),
+        ([b"00-1"], None),
+        ([b"00-1-2-zz"], None),
+        ([None, SAMPLED.encode()], SAMPLED),
+        ([], None),
+    ],
+)
+def test_only_traces_that_are_recorded_are_gone_on_with(headers: list[bytes | None], parent: str | None) -> None:
+    assert sampled_parent(entry(*headers)) == parent

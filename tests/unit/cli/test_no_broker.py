@@ -30,19 +30,25 @@ def at(address: str, arguments: list[str]) -> list[str]:
     return [*PROGRAM, *arguments, *option]
 
 
+def run(arguments: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
+    """Run a program to its end; return what it printed, and how many seconds it took."""
+    began = time.monotonic()
+    ran = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    return ran, time.monotonic() - began
+
+
 @pytest.mark.parametrize("arguments", [*OF_THE_BROKER, *OF_A_WORKER], ids=" ".join)
 def test_where_nothing_listens_a_command_says_soon_what_to_do(arguments: list[str]) -> None:
     address = f"127.0.0.1:{free_port()}"
-    began = time.monotonic()
-    ran = subprocess.run(at(address, arguments), capture_output=True, text=True, check=False)
-    took = time.monotonic() - began
+    _, start = run([*PROGRAM, *arguments, "--help"])  # which depends on how busy the machine is
+    ran, took = run(at(address, arguments))
 
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "Error: cannot reach" in ran.stderr
     assert address in ran.stderr
     assert "`light-scheduler up`" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
-    assert took < 5
+    assert took - start < 5
 
 
 @contextmanager

@@ -63,3 +63,16 @@ def format_duration(ms: int) -> str:
         if ms and ms % _UNITS[unit] == 0:
             return f"{ms // _UNITS[unit]}{unit}"
     return f"{ms}ms"
+
+
+def distance(ms: int) -> str:
+    """Show a length of time by its two largest units: `2h 5m`, `3s 20ms`, `0ms`."""
+    rest = ms
+    parts: list[str] = []
+    for unit, size in reversed(_UNITS.items()):
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts)) or "0ms"

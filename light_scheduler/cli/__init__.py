@@ -34,6 +34,7 @@ COMMANDS = {
     "get": ("get", "Show one schedule."),
     "list": ("list_schedules", "List schedules."),
     "history": ("history", "Show what happened to one schedule."),
+    "why": ("why", "Say why a schedule fired, fires or does not."),
     "dead-letters": ("dead_letters", "List, show or redrive dead letters."),
     "delays": ("delays", "List, add or remove delay rules."),
     "tokens": ("tokens", "Create, list, rotate or revoke tokens of the HTTP API."),

@@ -12,6 +12,7 @@ from rich.table import Table
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.client.commands import schedule_command
 from light_scheduler.clock import SystemClock
+from light_scheduler.durations import distance
 from light_scheduler.engine import preview
 from light_scheduler.engine.cron.zones import load_zone
 from light_scheduler.model import DEFAULT_TENANT, Cron, ScheduleCommand
@@ -23,7 +24,6 @@ from .answers import invalid_commands_as_wrong_use
 from .examples import examples
 from .header_options import header_options
 from .output import Output, output_option
-from .schedule_output import distance
 
 
 class Instant(click.ParamType):

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from light_scheduler.durations import format_duration
+from light_scheduler.durations import distance, format_duration
 from light_scheduler.settings import Settings
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.instants import format_instant
@@ -28,7 +28,6 @@ T = TypeVar("T")
 R = TypeVar("R", bound="WorkerHttp")
 
 _ANY_WIDTH = 100_000
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
 
 
 def ask(settings: Settings, url: str | None, question: Callable[[ScheduleReader], Awaitable[T]]) -> T:
@@ -61,19 +60,6 @@ def relative(ms: int) -> str:
     if ms == 0:
         return "now"
     return f"in {distance(ms)}" if ms > 0 else f"{distance(-ms)} ago"
-
-
-def distance(ms: int) -> str:
-    """Show a length of time by its two largest units: `2h 5m`, `3s 20ms`, `0ms`."""
-    rest = ms
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        if count or parts:
-            parts.append(f"{count}{unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return " ".join(filter(None, parts)) or "0ms"
 
 
 def shown(text: str) -> Text:

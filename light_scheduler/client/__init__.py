@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from .receipt import Receipt, Unanswered
     from .scheduler_client import SchedulerClient
     from .serializers import AvroSerializer, JsonSerializer, MsgspecSerializer, Serializer
-    from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven
+    from .views import (
+        DeadLetterDetail,
+        DeadLetterSummary,
+        PendingSchedule,
+        PendingScheduleDetail,
+        Redriven,
+        Why,
+        WhyEvent,
+    )
 
 __all__ = [
     "FROM_CONTENT",
@@ -74,6 +82,8 @@ __all__ = [
     "TimeRule",
     "Unanswered",
     "When",
+    "Why",
+    "WhyEvent",
     "attempt_of",
     "derived_id",
     "original_due",
@@ -106,6 +116,14 @@ __getattr__ = lazy_names(
         "questions": ("ListOptions",),
         "scheduler_client": ("SchedulerClient",),
         "serializers": ("AvroSerializer", "JsonSerializer", "MsgspecSerializer", "Serializer"),
-        "views": ("DeadLetterDetail", "DeadLetterSummary", "PendingSchedule", "PendingScheduleDetail", "Redriven"),
+        "views": (
+            "DeadLetterDetail",
+            "DeadLetterSummary",
+            "PendingSchedule",
+            "PendingScheduleDetail",
+            "Redriven",
+            "Why",
+            "WhyEvent",
+        ),
     },
 )

@@ -74,10 +74,11 @@ from .questions import (
     list_question,
     preview_question,
     redrive_question,
+    why_question,
 )
 from .receipt import Receipt, Unanswered
 from .serializers import Serializer, payload_of, serialized
-from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven
+from .views import DeadLetterDetail, DeadLetterSummary, PendingSchedule, PendingScheduleDetail, Redriven, Why
 from .worker_api import api_of
 
 log = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ class BlockingSchedulerClient:
 
         With a `serializer`, payloads can be values that it takes, besides bytes and None.
 
-        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list`, `history_of`,
+        `url` is the address of any worker, such as `http://127.0.0.1:6066`, for `get`, `list`, `history_of`, `why`,
         dead letters and `preview`, and `token` a token of its HTTP API. With `https://`, `http_security` says which
         authority to trust (`HttpSecurity(web_ssl_ca="ca.pem")`; default: those of the system), and has the certificate
         for mutual TLS.
@@ -607,6 +608,17 @@ class BlockingSchedulerClient:
             yield from page.events
             if (cursor := page.next_cursor) is None:
                 return
+
+    def why(self, id: str, *, since: Instant | None = None) -> Why:
+        """Say what happened to a schedule and why, when it fires next, or why it does not, in sentences.
+
+        `since` is how far to look back in the history: by default a day. Nothing known of the id is an answer as well,
+        with the state "unknown". Raises as `get`.
+        """
+        told = self._channel.asked(why_question(self.tenant, id, since))
+        if told is None:
+            raise ClientError("the address of `url` is not that of a worker")
+        return told
 
     def list_dead_letters(
         self, *, id: str | None = None, cause: DeadLetterCause | str | None = None, since: Instant | None = None

@@ -15,7 +15,7 @@ from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 
 from .commands import refuse_unknown, time_rule_headers
 from .options import Instant, TimeRule
-from .views import DeadLetterDetail, DeadLetterPage, HistoryPage, Page, PendingScheduleDetail, Preview, Redriven
+from .views import DeadLetterDetail, DeadLetterPage, HistoryPage, Page, PendingScheduleDetail, Preview, Redriven, Why
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -47,7 +47,7 @@ class ListOptions(TypedDict, total=False):
 class Question(Generic[T]):
     """A request to a worker; `answer` is the type of its JSON."""
 
-    kind: Literal["get", "list", "preview", "history", "dead-letters", "dead-letter", "redrive"]
+    kind: Literal["get", "list", "preview", "history", "why", "dead-letters", "dead-letter", "redrive"]
     answer: type[T]
     tenant: str
     id: str = ""
@@ -66,12 +66,12 @@ class Question(Generic[T]):
             path = f"/api/v1/dead-letters/{quote(self.id, safe='')}"
         if self.kind == "redrive":
             path += "/redrive"
-        if self.kind in ("get", "list", "history"):
+        if self.kind in ("get", "list", "history", "why"):
             path = f"/api/v1/tenants/{quote(self.tenant, safe='')}/schedules"
-        if self.kind in ("get", "history"):
+        if self.kind in ("get", "history", "why"):
             path += f"/{quote(self.id, safe='')}"
-        if self.kind == "history":
-            path += "/history"
+        if self.kind in ("history", "why"):
+            path += f"/{self.kind}"
         return f"{path}?{urlencode(self.parameters)}" if self.parameters else path
 
     def read(self, body: bytes) -> T:
@@ -136,6 +136,11 @@ def history_question(
     if cursor is not None:
         parameters["cursor"] = cursor
     return Question("history", HistoryPage, tenant, id, parameters)
+
+
+def why_question(tenant: str, id: str, since: Instant | None) -> Question[Why]:
+    """Ask why a schedule fired, fires or does not. Raises InvalidCommand for a wrong instant."""
+    return Question("why", Why, tenant, id, _since(since))
 
 
 def dead_letters_question(

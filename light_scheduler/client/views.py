@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from light_scheduler.model import DeadLetterCause, Headers, HistoryEvent
+from light_scheduler.model import DeadLetterCause, EventType, Headers, HistoryEvent
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -90,6 +90,34 @@ class HistoryPage(msgspec.Struct, frozen=True):
     events: list[HistoryEvent]
     searched_from: int
     next_cursor: str | None
+
+
+class WhyEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened at an instant, as a sentence."""
+
+    at: int
+    event: EventType
+    version: int | None
+    due: int | None
+    text: str
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened to a schedule and why, the oldest event first, and in `summary` what happens next.
+
+    `state` is "pending", "paused" or "awaiting"; how it ended, such as "delivered" or "cancelled"; or "unknown" if
+    nothing is known of the id. Of the history, all since `searched_from` has been read: that is back to `since` if
+    `complete`.
+    """
+
+    tenant: str
+    id: str
+    state: str
+    next_due: int | None
+    summary: str
+    events: list[WhyEvent]
+    searched_from: int
+    complete: bool
 
 
 class Source(msgspec.Struct, frozen=True):

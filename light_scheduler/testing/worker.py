@@ -10,15 +10,18 @@ from multidict import MultiDict
 
 from light_scheduler.client.questions import Question
 from light_scheduler.engine import first_due_times
+from light_scheduler.engine.why import Facts
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.in_memory import MemoryScheduler
-from light_scheduler.model import EventType, ScheduleCommand
+from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
 from light_scheduler.tables.views import QueryError, encode_cursor, scan
 from light_scheduler.web.documents import PreviewDocument, SchedulePage, detail, summary
 from light_scheduler.web.history import DAY_MS
 from light_scheduler.web.history_page import HistoryPage
 from light_scheduler.web.parameters import list_query
 from light_scheduler.web.preview import command_of
+from light_scheduler.web.why import standing_of
+from light_scheduler.web.why_document import why_document
 from light_scheduler.wire import decode_history, history_key
 from light_scheduler.wire.instants import parse_instant
 from light_scheduler.wire.json_form import json_name
@@ -36,6 +39,8 @@ def answer_to(question: Question[Any], scheduler: MemoryScheduler) -> bytes | No
         return _page(question, scheduler)
     if question.kind == "history":
         return _history(question, scheduler)
+    if question.kind == "why":
+        return _why(question, scheduler)
     if question.kind == "dead-letters":
         return page_of(question, scheduler)
     if question.kind == "dead-letter":
@@ -68,19 +73,35 @@ def _page(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
     )
 
 
-def _history(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
-    now = scheduler.clock.now()
+def _history_since(question: Question[Any], scheduler: MemoryScheduler) -> tuple[int, list[HistoryEvent]]:
+    """Return the instant to look back to, and the events since then in order. Raises InvalidCommand."""
     try:
-        since = parse_instant(question.parameters.get("since", str(now - DAY_MS)))
+        since = parse_instant(question.parameters.get("since", str(scheduler.clock.now() - DAY_MS)))
     except ValueError as error:
         raise InvalidCommand("since", str(error)) from None
-    wanted = set(filter(None, question.parameters.get("event", "").split(","))) or set(EventType)
     key = history_key(question.tenant, question.id)
-    events = [
+    return since, [
         decode_history(record.value)
         for record in scheduler.broker.records
         if record.topic == scheduler.names.history and record.key == key and record.timestamp >= since
     ]
+
+
+def _why(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
+    since, events = _history_since(question, scheduler)
+    found = {lane: table.get(question.tenant, question.id) for lane, table in scheduler.tables.items()}
+    standing = [standing_of(entry, lane, (), None) for lane, entry in found.items() if entry is not None]
+    facts = Facts(
+        now=scheduler.clock.now(),
+        searched_from=since,
+        standing=max(standing, key=lambda each: each.entry.schedule.accepted_at, default=None),
+    )
+    return msgspec.json.encode(why_document(question.tenant, question.id, events, facts, complete=True))
+
+
+def _history(question: Question[Any], scheduler: MemoryScheduler) -> bytes:
+    since, events = _history_since(question, scheduler)
+    wanted = set(filter(None, question.parameters.get("event", "").split(","))) or set(EventType)
     found = [event for event in reversed(events) if event.event in wanted]
     return msgspec.json.encode(HistoryPage(events=found, searched_from=since, next_cursor=None))
 

@@ -56,6 +56,7 @@ from .tenants import TenantHandlers
 from .tokens import TokenHandlers
 from .turns import Turns
 from .upcoming import UpcomingHandlers
+from .why import WhyHandlers
 from .worker import Worker
 
 VERSION = metadata.version("light-scheduler")
@@ -109,6 +110,7 @@ class Handlers:
                 Turns("batches", at_work=BATCHES, waiting=BATCHES_WAITING, patience_s=PATIENCE_S),
             ),
             HistoryHandlers(worker.logs, worker.settings.topics.history, searches, worker.clock),
+            WhyHandlers(worker, self._scatter, searches),
             DeadLetterHandlers(
                 worker.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
             ),

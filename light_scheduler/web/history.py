@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Annotated
 
 import msgspec
@@ -65,17 +66,7 @@ class HistoryHandlers:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         id = checked("id", parse_id, request.match_info["id"])
         parameters = read_parameters(HistoryParameters, request.query)
-        key, events = history_key(tenant, id), parameters.events()
-
-        def select(record: CommandRecord) -> HistoryEvent | None:
-            if record.key != key:
-                return None
-            try:
-                event = decode_history(record.value)
-            except FormatError:
-                return None  # of somebody else, who may write there
-            return event if event.event in events else None
-
+        select = events_of(tenant, id, parameters.events())
         place = place_of(parameters.since, parameters.cursor, self._clock.now() - DAY_MS)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
             found = await look_back(log, place, now=self._clock.now(), limit=parameters.limit, select=select)
@@ -85,6 +76,24 @@ class HistoryHandlers:
             next_cursor=None if found.next is None else found.next.cursor(),
         )
         return web.Response(body=msgspec.json.encode(page), content_type="application/json")
+
+
+def events_of(
+    tenant: str, id: str, kinds: Collection[EventType] = frozenset(EventType)
+) -> Callable[[CommandRecord], HistoryEvent | None]:
+    """Return what finds the events of one id among the records of the history."""
+    key = history_key(tenant, id)
+
+    def select(record: CommandRecord) -> HistoryEvent | None:
+        if record.key != key:
+            return None
+        try:
+            event = decode_history(record.value)
+        except FormatError:
+            return None  # of somebody else, who may write there
+        return event if event.event in kinds else None
+
+    return select
 
 
 def place_of(since: str | UnsetType, cursor: str | UnsetType, default: int) -> Place:

@@ -42,6 +42,8 @@ from .send_parameters import DeleteParameters, SendParameters
 from .tenant_documents import TenantDocument, TenantList
 from .token_documents import NewTokenDocument, RotateParameters, TokenBody, TokenDocument, TokenList
 from .upcoming_document import UpcomingDocument, UpcomingParameters
+from .why import WhyParameters
+from .why_document import WhyDocument
 
 JSON_MEDIA_TYPE = "application/json"
 LINES_MEDIA_TYPE = "application/x-ndjson"
@@ -162,6 +164,14 @@ OPERATIONS = (
         HistoryPage,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
         parameters=HistoryParameters,
+    ),
+    Operation(
+        "/api/v1/tenants/{tenant}/schedules/{id}/why",
+        "why_schedule",
+        "Say what happened to one schedule and why, and when it fires next, in sentences.",
+        WhyDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
+        parameters=WhyParameters,
     ),
     Operation(
         "/api/v1/tenants/{tenant}/schedules/{id}",

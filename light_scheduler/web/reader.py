@@ -17,6 +17,7 @@ from light_scheduler.tables.views import MAX_LIMIT, QueryError
 from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
 from .history_page import HistoryPage
 from .problems import RETRY_AFTER_S, Problem
+from .why_document import WhyDocument
 from .worker_http import Parameters, WorkerHttp
 
 MOST_RETRIES = 10
@@ -79,6 +80,13 @@ class ScheduleReader(WorkerHttp):
             if page.next_cursor is None or found == limit:
                 return
             given["cursor"] = page.next_cursor
+
+    async def why(self, tenant: str, id: str, parameters: Parameters) -> WhyDocument:
+        """Say why a schedule fired, fires or does not. `parameters` are those of the API."""
+        told = await self._answer(f"{self._list_path(tenant)}/{quote(id, safe='')}/why", parameters, WhyDocument)
+        if told is None:
+            raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
+        return told
 
     def _list_path(self, tenant: str) -> str:
         return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules"

@@ -29,6 +29,7 @@ RIGHTS: Mapping[str, Right] = {
     "upcoming": _READ,
     "get_schedule": _READ,
     "schedule_history": _READ,
+    "why_schedule": _READ,
     "submit_schedule": _WRITE,
     "submit_schedules": _WRITE,
     "put_schedule": _WRITE,

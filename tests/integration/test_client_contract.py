@@ -253,6 +253,23 @@ async def test_the_history_of_an_id_is_told_backwards(subject: Subject) -> None:
         _ = [event async for event in client.history_of(id, since="yesterday")]
 
 
+async def test_why_is_told_in_sentences(subject: Subject) -> None:
+    client, id = subject.client, subject.id()
+    begun = await client.schedule(id, topic=subject.topic, at="2100-01-01T00:00:00Z")
+    told = await client.why(id)
+    assert (told.tenant, told.id, told.state, told.next_due) == (begun.tenant, begun.id, "pending", 4_102_444_800_000)
+    assert told.summary.startswith("It fires next at 2100-01-01T00:00:00.000Z (in ")
+    await client.cancel(id)
+    told = await client.why(id)
+    assert (told.state, told.next_due, told.complete) == ("cancelled", None, True)
+    assert [event.event for event in told.events] == [EventType.SCHEDULED, EventType.CANCELLED]
+    accepted = f"Accepted as version 1, for topic {subject.topic}: due 2100-01-01T00:00:00.000Z."
+    assert [event.text for event in told.events] == [accepted, "Cancelled."]
+    assert (await client.why(id, since="2100-01-01T00:00:00Z")).state == "unknown"
+    with pytest.raises(InvalidCommand, match="since"):
+        await client.why(id, since="yesterday")
+
+
 async def test_dead_letters_are_listed_shown_and_sent_again(subject: Subject) -> None:
     client, id = subject.client, subject.id()
     past = {"at": "2020-01-01T00:00:00Z", "on_past": "reject"}

@@ -51,6 +51,7 @@ CALLS: dict[str, Call] = {
     "get": _is(ID),
     "list": _is(""),
     "history": _is(ID),
+    "why": _is(ID),
     "watch": _is(f"--from-beginning --id-prefix {ID} --limit 2"),
     "cancel": _is("order-2"),
     "dead-letters list": _is(""),

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from light_scheduler.cli.schedule_output import distance, instant_text, relative, shown, trigger_text
+from light_scheduler.cli.schedule_output import instant_text, relative, shown, trigger_text
+from light_scheduler.durations import distance
 from light_scheduler.model import (
     NEVER,
     Acknowledgement,

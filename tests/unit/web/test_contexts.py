@@ -142,7 +142,7 @@ async def test_a_shell_completes_ids_and_tenants_as_the_worker_of_the_context_kn
     (home / "token").write_text(await cluster.token("read", "shop", "other"))
     values = ("--url", str(worker.client.make_url("")), "--tenant", "shop", "--token-file", "token")
     await run("config", "add", "here", *values)
-    for command in ("get", "history", "cancel", "pause", "resume", "trigger", "reschedule"):
+    for command in ("get", "history", "why", "cancel", "pause", "resume", "trigger", "reschedule"):
         assert await asyncio.to_thread(completed, command, "ord") == ["order-1", "order-2"], command
     assert await asyncio.to_thread(completed, "list", "--tenant", "") == ["other", "shop"]
     assert await asyncio.to_thread(completed, "get", "--tenant", "s") == ["shop"]

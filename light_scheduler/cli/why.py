@@ -1,0 +1,58 @@
+"""`light-scheduler why`: why a schedule fired, fires or does not, in sentences."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from light_scheduler.settings import Settings
+from light_scheduler.wire import format_instant
+
+from .examples import examples
+from .options import settings_options, tenant_option, url_option
+from .output import Output, output_option
+from .schedule_output import ask, shown
+from .suggestions import schedule_ids
+from .verbosity import note
+
+if TYPE_CHECKING:
+    from light_scheduler.web.why_document import WhyDocument
+
+
+@click.command("why", epilog=examples("why order-1", "why order-1 --tenant shop --since 2030-01-01T00:00:00Z --json"))
+@click.argument("id", shell_complete=schedule_ids)
+@tenant_option
+@click.option(
+    "--since",
+    metavar="INSTANT",
+    help="Read the history back to this instant: UTC epoch ms, or RFC 3339. Default: a day ago.",
+)
+@url_option
+@output_option()
+@settings_options("web_host", "web_port")
+def command(settings: Settings, id: str, tenant: str, since: str | None, url: str | None, output: Output) -> None:
+    """Say what happened to the schedule ID and why, and when it fires next, or why it does not. Needs a running worker.
+
+    The last line says how it stands, those before it what happened, the oldest event first.
+
+    Exit code 1: nothing is known of ID, its partition does not answer, or no worker can be reached.
+    """
+    parameters = {} if since is None else {"since": since}
+    told = ask(settings, url, lambda reader: reader.why(tenant, id, parameters))
+    if output.is_table:
+        _show(told)
+    else:
+        output.print(told)
+    if told.state in ("unknown", "unreachable"):
+        sys.exit(1)
+
+
+def _show(told: WhyDocument) -> None:
+    for each in told.events:
+        click.echo(shown(f"{format_instant(each.at)} {each.text}").plain)
+    click.echo(shown(told.summary).plain)
+    if not told.complete:
+        since = format_instant(told.searched_from)
+        note(f"the history before {since} was not read: `light-scheduler history` reads on")

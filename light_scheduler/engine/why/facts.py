@@ -1,0 +1,56 @@
+"""What is known of a schedule besides its history. Instants are UTC epoch ms, durations ms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from light_scheduler.model import Entry
+from light_scheduler.model.tenant_rules import Tenant
+
+
+class Outage(msgspec.Struct, frozen=True):
+    """A target topic that cannot be written to. Without `partitions` it is the whole topic."""
+
+    topic: str
+    partitions: list[int]
+    since: int
+    reason: str
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A pending schedule, as the worker of its partition has it. Workers send it to each other.
+
+    `entry` comes without payload and headers. `clock_skew` is how far the worker's clock is ahead of the broker's.
+    """
+
+    entry: Entry
+    topic: str
+    partition: int
+    outage: Outage | None
+    clock_skew: int | None
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A partition whose schedules are not known just now, and why."""
+
+    topic: str
+    partition: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """All that is known when somebody asks.
+
+    The history has been looked at back to `searched_from`. `rate` is the lowest cap on firings a second.
+    """
+
+    now: int
+    searched_from: int
+    standing: Standing | None = None
+    stopped: Sequence[Stopped] = ()
+    tenant: Tenant | None = None
+    rate: float | None = None

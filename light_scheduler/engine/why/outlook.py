@@ -1,0 +1,96 @@
+"""The state of a schedule in one sentence: when it fires next, what that waits for, or why it does not fire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from light_scheduler.durations import distance
+from light_scheduler.engine.progress import release_of
+from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent, Once, Schedule
+from light_scheduler.wire import format_instant
+
+from .ending import Outlook, ending, is_final
+from .facts import Facts, Standing
+from .sentences import by
+from .waiting import hindrance, tried_again, unfinished
+
+
+def outlook(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:
+    """Say how a schedule stands; `events` are its history in order."""
+    standing = facts.standing
+    if standing is not None and not _is_overtaken(events, standing.entry):
+        return _standing(events, standing, facts)
+    if facts.stopped and not is_final(events):
+        return _unreachable(events, facts)
+    if not events:
+        since = format_instant(facts.searched_from)
+        summary = f"Nothing is known of it: it is not pending, and the history since {since} has no event of it."
+        return Outlook("unknown", None, summary)
+    return ending(events)
+
+
+def _is_overtaken(events: Sequence[HistoryEvent], entry: Entry) -> bool:
+    """Tell whether the history, which was read after the entry, has its end already."""
+    last = events[-1] if events else None
+    if last is None or last.version != entry.schedule.version:
+        return False
+    if last.event in (EventType.CANCELLED, EventType.FINISHED):
+        return True
+    if not isinstance(entry.schedule.trigger, Once):
+        return False
+    if last.event is EventType.FIRED:
+        return entry.schedule.acknowledgement is None
+    return last.event in (EventType.EXPIRED, EventType.MISSED, EventType.DEAD_LETTERED)
+
+
+def _standing(events: Sequence[HistoryEvent], standing: Standing, facts: Facts) -> Outlook:
+    entry, now = standing.entry, facts.now
+    state, due = entry.progress.state, entry.progress.next_due
+    if due is None:
+        summary = _paused(events, entry) if state == "paused" else unfinished(entry, now)
+    elif entry.progress.retry_at is not None:
+        summary = tried_again(events, entry.progress.retry_at, now)
+    elif due > now:
+        hindered = hindrance(standing, facts, due)
+        summary = f"It fires next at {format_instant(due)} (in {distance(due - now)}){hindered or '.'}"
+    else:
+        waits = hindrance(standing, facts, due) or _released(entry, due, now)
+        summary = f"It has been due since {format_instant(due)} ({distance(now - due)} ago){waits}"
+    if due is not None and entry.progress.awaited:
+        summary = f"{summary} {unfinished(entry, now)}"
+    return Outlook(state, due, summary + _accepted_before(events, entry.schedule))
+
+
+def _accepted_before(events: Sequence[HistoryEvent], schedule: Schedule) -> str:
+    """Say when a schedule was accepted, if the history was not read back to there."""
+    if any(each.version == schedule.version and each.event in _DEFINE for each in events):
+        return ""
+    return f" Version {schedule.version} was accepted at {format_instant(schedule.accepted_at)}."
+
+
+_DEFINE = (EventType.SCHEDULED, EventType.UPDATED)
+
+
+def _paused(events: Sequence[HistoryEvent], entry: Entry) -> str:
+    planned = entry.progress.due
+    would = "" if planned == NEVER else f" It would fire at {format_instant(planned)}."
+    paused = next((each for each in reversed(events) if each.event is EventType.PAUSED), None)
+    since = "" if paused is None else f" since {format_instant(paused.at)}{by(paused)}"
+    return f"It is paused{since}, and does not fire until it is resumed.{would}"
+
+
+def _released(entry: Entry, due: int, now: int) -> str:
+    """Say when it is delivered, if nothing hinders that."""
+    release = release_of(entry.schedule, entry.progress)
+    if due == entry.progress.due and now < release < NEVER:
+        return f", and is delivered within its window, at {format_instant(release)}."
+    return ", and nothing is known to be in its way but what was due before it."
+
+
+def _unreachable(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:
+    last = events[-1].partition if events else None
+    named = [each for each in facts.stopped if each.partition == last] or list(facts.stopped)
+    told = "; ".join(f"{each.topic}[{each.partition}] ({each.reason})" for each in named[:3])
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    summary = f"It is not known whether it is pending: nobody answers for {told}{more}. Ask again later."
+    return Outlook("unreachable", None, summary)

@@ -1,0 +1,76 @@
+"""What a pending schedule waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from light_scheduler.durations import distance
+from light_scheduler.engine.completion import acknowledgement_of
+from light_scheduler.model import NEVER, Entry, EventType, HistoryEvent
+from light_scheduler.model.tenant_rules import TenantState
+from light_scheduler.wire import format_instant
+
+from .facts import Facts, Outage, Standing
+from .lateness import LATE_MS
+
+
+def hindrance(standing: Standing, facts: Facts, due: int) -> str | None:
+    """Say what keeps a firing from being delivered at its time, or would, as the end of a sentence; None: nothing."""
+    entry, now = standing.entry, facts.now
+    is_late = now - due > LATE_MS
+    told = list(_told(standing, facts, is_due=due <= now))
+    ttl = entry.schedule.ttl
+    if ttl is not None and now > due + ttl and due == entry.progress.due:
+        told.append(f"its time to live ended at {format_instant(due + ttl)}, so it will not be delivered")
+    skew = standing.clock_skew
+    if skew is not None and abs(skew) > LATE_MS and (is_late or due > now):
+        side = "ahead of" if skew > 0 else "behind"
+        told.append(f"the clock of its worker is {distance(abs(skew))} {side} the broker's: check NTP")
+    return ": " + "; ".join(told) + "." if told else None
+
+
+def _told(standing: Standing, facts: Facts, *, is_due: bool) -> Iterator[str]:
+    tenant = facts.tenant
+    if tenant is not None and tenant.is_stopped:
+        state = "deleted" if tenant.state is TenantState.DELETED else "paused"
+        until = "its schedules are removed" if state == "deleted" else "it does not fire until the tenant is resumed"
+        yield f"the tenant {tenant.name} is {state}, so {until}"
+    if standing.outage is not None:
+        yield _unavailable(standing.outage, standing.entry, is_due=is_due)
+    if facts.rate is not None and is_due:
+        yield f"it may wait for the rate cap of {facts.rate:g} firings a second"
+
+
+def _unavailable(outage: Outage, entry: Entry, *, is_due: bool) -> str:
+    since = f"unavailable since {format_instant(outage.since)} ({outage.reason})"
+    if not outage.partitions or entry.schedule.target.partition in outage.partitions:
+        waits = "and it waits for that" if is_due else "and it waits if that lasts"
+        return f"its target topic {outage.topic} is {since}, {waits}"
+    numbers = ", ".join(map(str, outage.partitions))
+    return f"of its target topic {outage.topic} partition {numbers} is {since}, and it waits if it goes there"
+
+
+def unfinished(entry: Entry, now: int) -> str:
+    """Say which firing of a schedule waits for its completion, and until when."""
+    awaited = min(entry.progress.awaited, key=lambda each: each.until, default=None)
+    if awaited is None:
+        return "No firing of it is planned."
+    queued = entry.progress.queued
+    also = "" if queued is None else f" The firing that was due at {format_instant(queued)} waits for that."
+    number = f"Firing {awaited.sequence}, attempt {awaited.attempt}"
+    told = f"{number}, was delivered at {format_instant(awaited.fired_at)}, and waits for its completion"
+    if awaited.until == NEVER:
+        return f"{told}.{also}"
+    waits = acknowledgement_of(entry.schedule)
+    is_last = waits is None or awaited.attempt >= waits.max_attempts
+    then = "becomes a dead letter" if is_last else f"is delivered again, as attempt {awaited.attempt + 1}"
+    left = f" (in {distance(awaited.until - now)})" if awaited.until > now else ""
+    return f"{told} until {format_instant(awaited.until)}{left}. If it is not completed by then, it {then}.{also}"
+
+
+def tried_again(events: Sequence[HistoryEvent], retry_at: int, now: int) -> str:
+    """Say why a firing that its target refused waits, and when it is tried again."""
+    refused = next((each for each in reversed(events) if each.event is EventType.RETRIED), None)
+    why = "" if refused is None else f": {refused.reason}"
+    when = f"at {format_instant(retry_at)} (in {distance(retry_at - now)})" if retry_at > now else "now"
+    return f"Its target refused it{why}. It is tried again {when}."

@@ -1,0 +1,167 @@
+"""The HTTP handler of why a schedule fired, fires or does not.
+
+What is pending is looked up first and the history read after it, so the history is never behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
+
+from light_scheduler.engine import shares_under
+from light_scheduler.engine.why import Facts, Outage, Standing, Stopped
+from light_scheduler.lanes.status import RUNNING, LaneStatus, TargetStatus
+from light_scheduler.model import Entry, HistoryEvent
+from light_scheduler.tables.views import MAX_LIMIT, Lane
+from light_scheduler.wire.fields import parse_id, parse_tenant
+
+from .caught_up import caught_up
+from .cluster import Lanes
+from .history import DAY_MS, events_of, place_of
+from .looking_back import Place, look_back, opened
+from .parameters import checked, read_parameters
+from .problems import MissingPartition
+from .scatter import Scatter, Whole, is_local, share_response
+from .turns import Turns
+from .why_document import why_document
+from .worker import Worker
+
+MOST_ROUNDS = 5
+"""Searches in the history for one answer, each as long as that for one page of a history."""
+
+
+replace = msgspec.structs.replace
+
+
+class WhyParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of the question why."""
+
+    since: (
+        Annotated[
+            str,
+            Meta(description="Look back in the history to this instant: UTC epoch ms, or RFC 3339; default: a day."),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class OwnStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's share: the schedules of one id in its running lanes, and why other lanes of it do not run."""
+
+    lanes: list[Lane]
+    standing: list[Standing]
+    stopped: list[Stopped]
+
+
+class WhyHandlers:
+    """One method per operation."""
+
+    def __init__(self, worker: Worker, scatter: Callable[[web.Request], Scatter], searches: Turns) -> None:
+        self._worker = worker
+        self._scatter = scatter
+        self._searches = searches
+
+    async def why_schedule(self, request: web.Request) -> web.Response:
+        tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
+        id = checked("id", parse_id, request.match_info["id"])
+        if is_local(request):
+            return share_response(await own_standing(self._worker.lanes, tenant, id))
+        since = read_parameters(WhyParameters, request.query).since
+        place = place_of(since, UNSET, self._worker.clock.now() - DAY_MS)
+        own = own_standing(self._worker.lanes, tenant, id)
+        whole, missing = await self._scatter(request).known(own, request.rel_url.raw_path, OwnStanding)
+        told = await self._history(tenant, id, place)
+        book = self._worker.tenants.book
+        rates = shares_under(self._worker.settings.shares, book)
+        facts = Facts(
+            now=self._worker.clock.now(),
+            searched_from=told.searched_from,
+            standing=_latest(whole),
+            stopped=_stopped(whole, missing),
+            tenant=book.get(tenant),
+            rate=min((rate for rate in (rates.rate, rates.rate_of(tenant)) if rate is not None), default=None),
+        )
+        document = why_document(tenant, id, told.events, facts, complete=told.complete)
+        return web.Response(body=msgspec.json.encode(document), content_type="application/json")
+
+    async def _history(self, tenant: str, id: str, place: Place) -> _Told:
+        """Read the history of an id, in as many rounds as one answer may take."""
+        events: list[HistoryEvent] = []
+        select, topic = events_of(tenant, id), self._worker.settings.topics.history
+        for _ in range(MOST_ROUNDS):
+            async with self._searches.turn(), opened(self._worker.logs, topic) as log:
+                now = self._worker.clock.now()
+                found = await look_back(log, place, now=now, limit=MAX_LIMIT - len(events), select=select)
+            events += [match.value for match in found.matches]
+            if found.next is None or len(events) == MAX_LIMIT:
+                break
+            place = found.next
+        return _Told(events[::-1], found.searched_from, complete=found.next is None)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The events of an id in order, as far as the history was read."""
+
+    events: list[HistoryEvent]
+    searched_from: int
+    complete: bool
+
+
+async def own_standing(lanes: Lanes, tenant: str, id: str) -> OwnStanding:
+    """Look an id up in this worker's lanes."""
+    tables = (await caught_up(lanes)).tables()
+    status = {(each.topic, each.partition): each for each in lanes.status()}
+    entries = ((lane, table.get(tenant, id)) for lane, table in tables.items())
+    return OwnStanding(
+        lanes=sorted(tables),
+        standing=[
+            standing_of(entry, lane, lanes.targets(), status.get(lane)) for lane, entry in entries if entry is not None
+        ],
+        stopped=[
+            Stopped(topic, partition, f"{each.state}: {each.reason}" if each.reason else each.state)
+            for (topic, partition), each in status.items()
+            if each.state != RUNNING
+        ],
+    )
+
+
+def standing_of(entry: Entry, lane: Lane, targets: Sequence[TargetStatus], status: LaneStatus | None) -> Standing:
+    """Return a pending schedule, and what its worker knows of what is in its way."""
+    topic = entry.schedule.target.topic
+    outages = (
+        Outage(each.topic, each.partitions, each.unavailable_since, each.reason)
+        for each in targets
+        if each.topic == topic
+    )
+    return Standing(
+        entry=replace(entry, schedule=replace(entry.schedule, payload=None, headers=[])),
+        topic=lane[0],
+        partition=lane[1],
+        outage=next(outages, None),
+        clock_skew=None if status is None else status.clock_skew,
+    )
+
+
+def _latest(whole: Whole[OwnStanding]) -> Standing | None:
+    """Return the schedule; of several of one id, the one that was accepted last."""
+    found = (
+        each
+        for url, share in whole.shares.items()
+        for each in share.standing
+        if whole.claims.get((each.topic, each.partition)) == url
+    )
+    return max(found, key=lambda each: (each.entry.schedule.accepted_at, each.entry.schedule.version), default=None)
+
+
+def _stopped(whole: Whole[OwnStanding], missing: Sequence[MissingPartition]) -> list[Stopped]:
+    """Return the partitions that nobody speaks for, with the reason that their own worker gives, if it does."""
+    known = {(each.topic, each.partition): each for share in whole.shares.values() for each in share.stopped}
+    return [
+        known.get((each.topic, each.partition), Stopped(each.topic, each.partition, each.reason)) for each in missing
+    ]

@@ -1,0 +1,184 @@
+"""Why a schedule fired, fires or does not, over HTTP: what the workers of a cluster know together."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.lanes.status import TargetStatus
+from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.model.tenant_rules import TenantState
+from light_scheduler.web import looking_back, why
+from light_scheduler.wire import encode_history, history_key
+
+NOW = 1_800_000_000_000
+HOUR = 3_600_000
+TOPIC = "light-scheduler-history"
+PATH = "/api/v1/tenants/default/schedules/a/why"
+
+
+def record(cluster: Any, event: str, at: int, *, id: str = "a", partition: int = 0, **fields: Any) -> None:
+    told = {"version": 1, "due": NOW, "sequence": 1, "attempt": 1, "target_topic": "out", "reason": None, **fields}
+    value = encode_history(HistoryEvent(EventType(event), "default", id, at=at, partition=partition, **told))
+    cluster.topics.add(TOPIC, history_key("default", id), value, partition=partition % 2, at=at)
+
+
+async def test_any_worker_tells_what_happened_and_what_comes_next(workers: Any, cluster: Any) -> None:
+    cluster.put("a", due=NOW + HOUR, version=2, partition=3)
+    record(cluster, "scheduled", NOW - 2 * HOUR)
+    record(cluster, "updated", NOW - HOUR, version=2, due=NOW + HOUR, by="shop", address="192.0.2.7")
+    record(cluster, "cancelled", NOW - HOUR, id="ab")
+    expected = {
+        "tenant": "default",
+        "id": "a",
+        "state": "pending",
+        "next_due": NOW + HOUR,
+        "summary": "It fires next at 2027-01-15T09:00:00.000Z (in 1h).",
+        "events": [
+            {
+                "at": NOW - 2 * HOUR,
+                "event": "scheduled",
+                "version": 1,
+                "due": NOW,
+                "text": "Accepted as version 1, for topic out: due 2027-01-15T08:00:00.000Z.",
+            },
+            {
+                "at": NOW - HOUR,
+                "event": "updated",
+                "version": 2,
+                "due": NOW + HOUR,
+                "text": "Updated by shop from 192.0.2.7 to version 2, for topic out: due 2027-01-15T08:00:00.000Z -> "
+                "2027-01-15T09:00:00.000Z.",
+            },
+        ],
+        "searched_from": NOW - 24 * HOUR,
+        "complete": True,
+    }
+    for worker in workers:
+        assert await worker.json(PATH) == expected
+
+
+async def test_an_id_that_nobody_knows_is_an_answer_too(workers: Any) -> None:
+    document = await workers[0].json(PATH, since=str(NOW - HOUR))
+    assert (document["state"], document["next_due"], document["events"]) == ("unknown", None, [])
+    assert document["summary"].endswith("the history since 2027-01-15T07:00:00.000Z has no event of it.")
+
+
+async def test_what_is_in_the_way_is_known_by_the_worker_of_its_partition(workers: Any, cluster: Any) -> None:
+    cluster.put("a", due=NOW - HOUR, partition=3)
+    owner = next(worker for worker in workers if ("light-scheduler-commands", 3) in worker.lanes.all)
+    owner.lanes.figures["clock_skew"] = 7_000
+    owner.lanes.unavailable = [
+        TargetStatus(topic=topic, partitions=[], unavailable_since=NOW - HOUR, waiting=1, reason=f"no leader: {topic}")
+        for topic in ("other", "out")
+    ]
+    await workers[0].tenants.set_state("default", TenantState.PAUSED, by="ops")
+    for worker in workers:
+        summary = (await worker.json(PATH))["summary"]
+        assert "the tenant default is paused" in summary
+        assert "out is unavailable since 2027-01-15T07:00:00.000Z (no leader: out)" in summary
+        assert "the clock of its worker is 7s ahead of the broker's" in summary
+
+
+async def test_a_partition_that_is_restoring_is_named_with_its_reason(workers: Any, cluster: Any) -> None:
+    cluster.put("a", due=NOW + HOUR, partition=3)
+    record(cluster, "scheduled", NOW - HOUR, partition=3)
+    owner = next(worker for worker in workers if ("light-scheduler-commands", 3) in worker.lanes.all)
+    owner.lanes.states["light-scheduler-commands", 3] = "restoring"
+    owner.lanes.figures["reason"] = "half of it"
+    for worker in workers:
+        document = await worker.json(PATH)
+        assert document["state"] == "unreachable"
+        assert "light-scheduler-commands[3] (restoring: half of it)" in document["summary"]
+        assert len(document["events"]) == 1
+
+
+async def test_of_two_schedules_of_one_id_the_one_that_was_accepted_last_counts(workers: Any, cluster: Any) -> None:
+    cluster.put("a", due=NOW + HOUR, partition=0, accepted_at=NOW - 2)
+    cluster.put("a", due=NOW + 2 * HOUR, partition=1, accepted_at=NOW - 1)
+    assert (await workers[0].json(PATH))["next_due"] == NOW + 2 * HOUR
+
+
+async def test_a_long_history_is_read_in_rounds_and_says_how_far_it_was_read(
+    workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking_back, "MOST_RECORDS", 100)
+    record(cluster, "scheduled", NOW - 5 * HOUR)
+    for number in range(1_000):
+        record(cluster, "fired", NOW - 2 * HOUR + number, id="other", partition=number % 2)
+    document = await workers[0].json(PATH)
+    assert (document["complete"], document["events"]) == (False, [])
+    assert NOW - 2 * HOUR < document["searched_from"] < NOW - 2 * HOUR + 600
+    assert 100 * why.MOST_ROUNDS <= cluster.topics.read < 1_000
+    monkeypatch.setattr(why, "MOST_ROUNDS", 20)
+    document = await workers[0].json(PATH)
+    assert (document["complete"], document["searched_from"]) == (True, NOW - 24 * HOUR)
+    assert [each["event"] for each in document["events"]] == ["scheduled"]
+
+
+async def test_an_answer_has_so_many_events(workers: Any, cluster: Any) -> None:
+    for number in range(1_100):
+        record(cluster, "fired", NOW - HOUR + number, due=NOW - HOUR + number)
+    document = await workers[0].json(PATH)
+    assert (len(document["events"]), document["complete"]) == (1_000, False)
+    assert document["events"][-1]["at"] == NOW - HOUR + 1_099
+
+
+@pytest.mark.parametrize(("parameters", "named"), [({"since": "yesterday"}, "since"), ({"limit": "1"}, "limit")])
+async def test_a_wrong_parameter_is_named(workers: Any, parameters: dict[str, str], named: str) -> None:
+    assert (await workers[0].json(PATH, 400, **parameters))["parameter"] == named
+
+
+async def test_a_broker_that_does_not_answer_is_a_503_about_reading(workers: Any, cluster: Any) -> None:
+    cluster.topics.failure = BrokerError("the broker did not answer in time")
+    problem = await workers[0].json(PATH, 503)
+    assert problem["type"].endswith(":unavailable")
+
+
+async def test_an_id_with_slashes_is_percent_encoded(workers: Any, cluster: Any) -> None:
+    cluster.put("a/why", due=NOW + HOUR)
+    assert (await workers[0].json("/api/v1/tenants/default/schedules/a%2Fwhy/why"))["state"] == "pending"
+
+
+class TestCommandLine:
+    async def test_it_prints_sentences_and_how_it_stands(self, workers: Any, cluster: Any, run: Any) -> None:
+        record(cluster, "scheduled", NOW - HOUR)
+        record(cluster, "cancelled", NOW - 1_000, reason="\x1b[2J", by="shop", address="192.0.2.7")
+        code, out, err = await run("why", "a", "--url", workers[0].url)
+        assert (code, err) == (0, "")
+        assert out.splitlines() == [
+            "2027-01-15T07:00:00.000Z Accepted as version 1, for topic out: due 2027-01-15T08:00:00.000Z.",
+            "2027-01-15T07:59:59.000Z Cancelled by shop from 192.0.2.7: \\x1b[2J.",
+            "It was cancelled at 2027-01-15T07:59:59.000Z by shop from 192.0.2.7 (\\x1b[2J), and does not fire. It was "
+            "due at 2027-01-15T08:00:00.000Z.",
+        ]
+
+    async def test_it_prints_the_document_as_data(self, workers: Any, cluster: Any, run: Any) -> None:
+        record(cluster, "scheduled", NOW - HOUR)
+        code, out, _ = await run("why", "a", "--url", workers[0].url, "--since", str(NOW - 2 * HOUR), "--json")
+        document = json.loads(out)
+        assert (code, document["state"], document["searched_from"]) == (0, "gone", NOW - 2 * HOUR)
+
+    @pytest.mark.parametrize("options", [(), ("--json",)])
+    async def test_nothing_known_is_exit_code_1(self, workers: Any, run: Any, options: tuple[str, ...]) -> None:
+        code, out, _ = await run("why", "a", "--url", workers[0].url, *options)
+        assert code == 1
+        assert "Nothing is known of it" in out
+
+    async def test_it_says_where_to_read_on(
+        self, workers: Any, cluster: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(looking_back, "MOST_RECORDS", 10)
+        for number in range(500):
+            record(cluster, "fired", NOW - HOUR + number, id="other", partition=number % 2)
+        cluster.put("a", due=NOW + HOUR)
+        code, _, err = await run("why", "a", "--url", workers[0].url)
+        assert code == 0
+        assert "`light-scheduler history` reads on" in err
+
+    async def test_a_wrong_instant_is_wrong_use(self, workers: Any, run: Any) -> None:
+        code, _, err = await run("why", "a", "--url", workers[0].url, "--since", "yesterday")
+        assert (code, "--since" in err) == (2, True)

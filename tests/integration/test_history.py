@@ -40,6 +40,22 @@ DEAD_LETTERS = {
     "ignored": "unacknowledged",
     "wrong": "rejected",
 }
+WHY = {
+    "coalesced": ("pending", "2 firings were skipped"),
+    "left out": ("pending", "left out by the misfire policy skip"),
+    "all": ("finished", "The series is finished"),
+    "worth an hour": ("expired", "its time to live was 3600000 ms"),
+    "too old": ("missed", "before the lookback of 100 minutes"),
+    "recent": ("delivered", "late: the history does not say why"),
+    "refused": ("dead_lettered", "The target refused firing 1: "),
+    "ignored": ("dead_lettered", "attempt 1 was not completed"),
+    "acknowledged": ("completed", "was reported as completed"),
+    "held back": ("delivered", "late: it was paused until "),
+    "called off": ("cancelled", "Updated to version 2"),
+    "asked for": ("delivered", "Triggered: fires at once"),
+    "wrong": ("rejected", "A command was rejected, and changed nothing: "),
+    "nobody": ("unknown", "Nothing is known of it"),
+}
 WITH_A_REASON = {"skipped", "expired", "missed", "retried", "dead_lettered", "rejected"}
 
 
@@ -96,6 +112,7 @@ async def test_history_tells_every_decision(application: Application) -> None:
     )
 
     check_events([decode_history(record.value) for record in records], start)
+    await check_why(application)
     assert {header(letter, "dead-letter-id"): header(letter, "dead-letter-cause") for letter in letters} == DEAD_LETTERS
 
 
@@ -109,6 +126,17 @@ def check_events(events: list[HistoryEvent], start: int) -> None:
     assert asked_for == [asked_for[0]] * 2, "the firing that was asked for, at the instant of the command"
     late = [event for event in events if event.at >= start + OUTAGE - MINUTE]
     assert {event.id for event in late} == EXPECTED.keys() - {"called off", "wrong"}
+
+
+async def check_why(application: Application) -> None:
+    """It says how each stands, and no reason that the history does not have."""
+    async with application.client(url=application.workers[-1].url) as client:
+        for id, (state, text) in WHY.items():
+            said = await client.why(id)
+            assert (said.state, said.complete) == (state, True), said
+            assert (said.next_due is not None) == (state == "pending"), said
+            assert text in "\n".join((*(event.text for event in said.events), said.summary)), said
+            assert [event.event for event in said.events] == [line.split()[0] for line in EXPECTED.get(id, [])]
 
 
 def told(records: list[Record], event: str) -> int:

@@ -170,14 +170,17 @@ class Moving:
         return True
 
     def move(self, name: bytes, entry: Entry, key: bytes) -> bool:
-        """Hand a schedule over to the partition of its key; False: it is too large for that."""
+        """Hand a schedule over to the partition of its key, and record that; False: it is too large for that."""
         if entry.schedule.key is None:
             entry = Entry(replace(entry.schedule, home_key=key), entry.progress)
+        home = self._home_of(key)
         try:
-            self._forwarding.hand_over(key, encode_entry(entry), self._home_of(key))
+            self._forwarding.hand_over(key, encode_entry(entry), home)
         except RecordTooLargeError:
             return False
         self._transaction.remove(name)
+        with self._transaction.history.asked_for_by(None):  # a command may be the occasion, and is not the reason
+            self._transaction.history.record(EventType.MOVED, name, entry, f"handed over to partition {home}")
         self._transaction.moved += 1
         return True
 

@@ -159,7 +159,7 @@ class Partition:
         passed_on = [record for record in written if not is_handover(record)]
         for record in written:
             if header(record, ADOPTED_FROM):
-                self._hand_over(record)
+                happened["moved", self._hand_over(record)] += 1
         said = [((r["partition"], r["offset"]), str(r["outcome"])) for r in results if "count" not in r]
         said += [
             (sent(record), "relayed" if is_relayed(record) else "forwarded")
@@ -245,8 +245,8 @@ class Partition:
             raise Violation(f"{answer} has to come next, and is not among {said}")
         said.remove(answer)
 
-    def _hand_over(self, record: Record) -> None:
-        """A schedule is moved, as it is."""
+    def _hand_over(self, record: Record) -> str:
+        """A schedule is moved, as it is; return its id."""
         entry, moves = decode_entry(record.value or b""), self.moves
         schedule, id = entry.schedule, entry.schedule.id
         pending = self.pending.pop(id, None)
@@ -255,6 +255,7 @@ class Partition:
             raise Violation(f"{id} was moved as {said}; pending was {pending}")
         moves.holders[id] = place(record)
         moves.moved[place(record)] = pending
+        return id
 
     def _adopt(self, record: Record, number: int) -> None:
         if not header(record, ADOPTED_FROM):

@@ -82,7 +82,7 @@ def _moved_due(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str:
     return f"due {format_instant(last.due)} -> {format_instant(event.due)}"
 
 
-_TELL_NEXT_DUE = {EventType.SCHEDULED, EventType.UPDATED, EventType.PAUSED, EventType.RESUMED}
+_TELL_NEXT_DUE = {EventType.SCHEDULED, EventType.UPDATED, EventType.PAUSED, EventType.RESUMED, EventType.MOVED}
 
 
 def _cancelled(event: HistoryEvent) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
+from msgspec import UNSET
 from support import partition as supported
 from support.partition import ANSWER, AT, CHANGELOG, HOUR, NAMES, TO_REMINDERS, Partition, due_at
 
@@ -19,14 +20,16 @@ from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.handover import AGAIN_MS, SOON_MS, Sweep
 from light_scheduler.lanes.removal import Removal
 from light_scheduler.lanes.tenancy import FixedTenancy
-from light_scheduler.model import EventType, HomeKey, Outcome
+from light_scheduler.model import EventType, HomeKey, Outcome, Requester
 from light_scheduler.model.placement import Placement
 from light_scheduler.model.tenant_rules import TENANT_DELETED, OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.tables import Overlay
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
 from light_scheduler.wire.native import NativeDialect
 from light_scheduler.wire.relay import FORWARDED_FROM
+from light_scheduler.wire.requester import requester_header
 from light_scheduler.wire.state import encode_entry, identity, lent_key
 
 BEFORE, AFTER = 4, 12
@@ -111,7 +114,10 @@ async def test_the_former_partition_moves_the_schedule_ahead_of_the_command(form
     adoption, command = passed(former, 5)
     assert mark(adoption, ADOPTED_FROM) is not None
     assert mark(command) == b"5:42:%d:=12" % AT
-    assert (cycle.moves, former.table.pending, former.history) == ((1, 1, 0), 0, [])
+    assert (cycle.moves, former.table.pending) == ((1, 1, 0), 0)
+    (event,) = former.history
+    assert (event.event, event.id, event.version, event.due) == (EventType.MOVED, "a", 1, AT + HOUR)
+    assert (event.reason, event.partition) == ("handed over to partition 5", 1)
     assert [each.value for each in former.sent(CHANGELOG)] == [None]
     cycle = await home.run(adoption, command)
     assert cycle.moves == (0, 0, 1)
@@ -119,6 +125,23 @@ async def test_the_former_partition_moves_the_schedule_ahead_of_the_command(form
     assert (result.outcome, result.partition, result.offset) == (Outcome.CANCELLED, 5, 42)
     assert [event.event for event in home.history] == [EventType.CANCELLED]
     assert not home.context.placement.is_settled
+
+
+async def test_who_sends_the_command_that_a_schedule_moves_ahead_of_has_not_asked_for_that(former: Partition) -> None:
+    await former.run(record(1, *ONCE, offset=7))
+    grown(former)
+    sent = []
+    for offset, at in ((8, "never"), (9, AT + HOUR)):
+        value = msgspec.json.encode({"id": MOVES.decode(), "trigger": {"at": at}, "target": {"topic": "reminders"}})
+        by = requester_header(Requester("shop", "192.0.2.7"), value, supported.SECRET)
+        sent.append(record(1, (CONTENT_TYPE, JSON_COMMAND), by, value=value, offset=offset))
+
+    await former.run(*sent)
+
+    assert [(event.event, event.by) for event in former.history] == [
+        (EventType.REJECTED, "shop"),
+        (EventType.MOVED, UNSET),
+    ]
 
 
 async def test_a_schedule_is_taken_over_as_it_was(former: Partition, home: Partition) -> None:
@@ -185,9 +208,11 @@ async def test_slice_by_slice_all_that_belongs_elsewhere_is_handed_over_and_that
     grown(former)
     former.sweep = Sweep()
     moved: dict[bytes, int] = {}
+    told: list[tuple[str, str]] = []
     said = 0
     while not said:
         await former.run(limit=7)
+        told += [(event.id or "", f"{event.event} {event.reason}") for event in former.history]
         for each in former.sent(NAMES.commands):
             if mark(each, EMPTIED):
                 said += 1
@@ -196,6 +221,9 @@ async def test_slice_by_slice_all_that_belongs_elsewhere_is_handed_over_and_that
 
     assert said == AFTER - 1
     assert moved == {key: home for key in keys if (home := partition_for(key, AFTER)) != 1}
+    assert sorted(told) == sorted(
+        (key.decode(), f"moved handed over to partition {home}") for key, home in moved.items()
+    )
     assert former.table.pending == len(keys) - len(moved)
     await former.run()
     assert former.sent(NAMES.commands) == []

@@ -11,6 +11,7 @@ from .firing import FiringRules, Skipped, Turn, is_plain_turn, next_try, take_tu
 from .limits import Limits
 from .plain import plain_id, task_due
 from .preview import due_times, first_due_times, preview
+from .progress import why_finished
 from .tenants import CommandRates, check_tenant, distributed, refusal_of, share_of, shares_under, with_default_target
 from .throttle import ALL, Throttle
 
@@ -43,5 +44,6 @@ __all__ = [
     "shares_under",
     "take_turn",
     "task_due",
+    "why_finished",
     "with_default_target",
 ]

@@ -108,6 +108,19 @@ def is_exhausted(schedule: Schedule, progress: Progress) -> bool:
     return most is not None and progress.sequence > most
 
 
+def why_finished(last: Entry, *, counts: bool = True) -> str | None:
+    """Say which bound leaves a series no firing after the `last`, which its progress names; None: neither does.
+
+    `counts` tells whether that took up a sequence number.
+    """
+    bounds = last.schedule.bounds
+    if bounds is None or isinstance(last.schedule.trigger, Backoff):
+        return None
+    if counts and is_exhausted(last.schedule, replace(last.progress, sequence=last.progress.sequence + 1)):
+        return f"it has had its maximum number of firings, {bounds.max_firings}"
+    return None if bounds.end is None else "no firing is left before its end"
+
+
 def _is_awaiting(progress: Progress) -> bool:
     return any(each.until < NEVER for each in progress.awaited)
 

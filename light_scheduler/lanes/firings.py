@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from light_scheduler.engine import Turn, refusal_of, take_turn
+from light_scheduler.engine import Turn, refusal_of, take_turn, why_finished
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import DeadLetterCause, Entry, EventType
 from light_scheduler.model.probe import PROBE_TENANT
@@ -100,7 +100,8 @@ class Firings:
         if turn.event is not None:
             self._record(turn.event, name, turn.subject, turn.reason)
         if turn.finished:
-            self._record(EventType.FINISHED, name, turn.subject)
+            reason = why_finished(turn.subject, counts=turn.event is not None)
+            self._record(EventType.FINISHED, name, turn.subject, reason)
         if turn.dead_letter is not None:
             self._transaction.dead_letters.add_firing(turn, turn.dead_letter)
         return turn.entry

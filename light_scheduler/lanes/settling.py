@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.engine import Decision
+from light_scheduler.engine import Decision, why_finished
 from light_scheduler.model import Entry, EventType
 
 from .transaction import Transaction
@@ -19,4 +19,5 @@ def settle(transaction: Transaction, name: bytes, current: Entry | None, decisio
     if decision.subject is not None:
         transaction.history.record(decision.event, name, decision.subject, decision.reason)
         if decision.finished:
-            transaction.history.record(EventType.FINISHED, name, decision.subject)
+            reason = why_finished(decision.subject) if decision.event is EventType.COMPLETED else None
+            transaction.history.record(EventType.FINISHED, name, decision.subject, reason)

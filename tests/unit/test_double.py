@@ -9,6 +9,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -154,6 +155,44 @@ async def test_a_schedule_may_aim_at_the_results_topic(scheduler: InMemorySchedu
     await scheduler.schedule("a", b"no result", topic="light-scheduler-results")
     assert (await scheduler.cancel("a")).outcome is Outcome.NOT_FOUND
     assert [record.value for record in scheduler.delivered] == [b"no result"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ({"max_firings": 2}, "it has had its maximum number of firings, 2"),
+        ({"end": START + timedelta(hours=2)}, "no firing is left before its end"),
+        ({"max_firings": 3, "end": START + timedelta(hours=2)}, "no firing is left before its end"),
+    ],
+)
+async def test_why_a_series_is_finished_is_known(
+    scheduler: InMemoryScheduler, bound: dict[str, Any], reason: str
+) -> None:
+    await scheduler.schedule("hourly", topic="out", every="1h", **bound)
+    await scheduler.advance(hours=3)
+    assert [event.reason for event in scheduler.history if event.event is EventType.FINISHED] == [reason]
+    told = await scheduler.why("hourly")
+    assert (told.state, told.events[-1].text) == ("finished", f"The series is finished: {reason}.")
+
+
+async def test_why_a_series_ends_with_a_completion_is_known(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("runs", topic="out", every="1h", mode="fixed-delay", max_firings=1)
+    await scheduler.advance(hours=1)
+    await scheduler.complete(scheduler.firings[0])
+    assert (await scheduler.why("runs")).events[-1].text == (
+        "The series is finished: it has had its maximum number of firings, 1."
+    )
+
+
+async def test_why_a_backoff_series_ends_is_told_by_its_completion(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("calls", topic="out", backoff="1m,2m", end=START + timedelta(hours=2))
+    await scheduler.advance(minutes=1)
+    await scheduler.complete(scheduler.firings[0])
+    told = await scheduler.why("calls")
+    assert [event.text for event in told.events][2:] == [
+        "Firing 1, attempt 1, was reported as completed.",
+        "The series is finished: no firing is left after number 1.",
+    ]
 
 
 async def test_time_does_not_go_back(scheduler: InMemoryScheduler) -> None:

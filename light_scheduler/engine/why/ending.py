@@ -69,7 +69,8 @@ def _summary(state: State, last: HistoryEvent) -> str:
         case "completed":
             return f"It was delivered, and reported at {at}. It does not fire again."
         case "finished":
-            return f"The series was finished at {at}: it does not fire again."
+            why = f" ({last.reason})" if last.reason else ""
+            return f"The series was finished at {at}{why}: it does not fire again."
         case "cancelled":
             why = f" ({last.reason})" if last.reason else ""
             return f"It was cancelled at {at}{by(last)}{why}, and does not fire.{was_due}"

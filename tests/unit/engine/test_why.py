@@ -181,6 +181,10 @@ SENTENCES = {
         "Cancelled by shop from 192.0.2.7: its tenant was deleted.",
     ),
     "finished": ([event("finished", DUE)], "The series is finished: no firing is left after number 1."),
+    "finished by a bound": (
+        [event("finished", DUE, reason="no firing is left before its end")],
+        "The series is finished: no firing is left before its end.",
+    ),
     "moved": (
         [event("moved", DUE, version=None, reason="the command schedule was passed on to partition 5")],
         "Moved: the command schedule was passed on to partition 5.",
@@ -374,6 +378,11 @@ ENDS: dict[str, tuple[list[HistoryEvent], str, str]] = {
         [event("fired", DUE), event("finished", DUE)],
         "finished",
         f"The series was finished at {MIDNIGHT}: it does not fire again.",
+    ),
+    "finished by a bound": (
+        [event("finished", DUE, reason="no firing is left before its end")],
+        "finished",
+        f"The series was finished at {MIDNIGHT} (no firing is left before its end): it does not fire again.",
     ),
     "cancelled": (
         [ACCEPTED, event("cancelled", DUE - MINUTE, by="shop", address="")],

@@ -98,8 +98,8 @@ class PlainErrors(logging.Filter):
 class Thinned(logging.Filter):
     """Lets a message of a client through once in a while, with how often it came since the last time.
 
-    While a broker is away the Kafka client says the same some hundreds of times a second. What passes by itself is not let
-    through the first time.
+    While a broker is away the Kafka client says the same some hundreds of times a second. What passes by itself is not
+    let through the first time.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -145,7 +145,9 @@ def logging_config(level: str, layout: str, process: str | None = None) -> dict[
         "root": {"handlers": ["stderr"], "level": level},
         # Their errors reach a lane as exceptions; below that they tell of every connection and rebalance.
         "loggers": {
-            **dict.fromkeys(("aiokafka", "opentelemetry"), {"level": "ERROR"}),
-            **dict.fromkeys(("faust", "mode"), {"level": "WARNING"}),
+            "aiokafka": {"level": "ERROR"},
+            "opentelemetry": {"level": "ERROR"},
+            "faust": {"level": "WARNING"},
+            "mode": {"level": "WARNING"},
         },
     }

@@ -49,6 +49,7 @@ ELSEWHERE = tuple(f"light-scheduler {name}" for name in ("up", "broker", "worker
 OF_THE_MACHINE = ("pip ", "python3 ", "python ", ". ", "export ", "kafka-acls.sh ")
 MADE_UP = (
     "light-scheduler complete ",
+    "light-scheduler extend ",
     "light-scheduler dead-letters show ",
     "light-scheduler dead-letters redrive ",
     "curl -X POST $S/again/complete",

@@ -165,7 +165,13 @@ class Counts:
 
     def totals(self) -> dict[Group, int]:
         """Return how many schedules each group has."""
-        return {self._names[number]: count for number, count in self._totals.items() if count}
+        return dict(self.each_total())
+
+    def each_total(self) -> Iterator[tuple[Group, int]]:
+        """Return an iterator over the groups and how many schedules each has at the moment of this call, whatever
+        changes until it ends."""
+        names, totals = dict(self._names), dict(self._totals)
+        return ((names[number], count) for number, count in totals.items() if count)
 
     def by_day(self) -> dict[int, int]:
         """Return how many schedules wake in each day, as {group u32 | day u32: count}."""

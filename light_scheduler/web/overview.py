@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
+from itertools import islice
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from aiohttp import web
-from multidict import MultiDict
-from yarl import URL
 
 from light_scheduler.clock import Clock
 from light_scheduler.model import State
 from light_scheduler.tables.counts import Group
-from light_scheduler.tables.views import Lane
+from light_scheduler.tables.views import Lane, ReadableTable
 
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
@@ -24,8 +25,9 @@ from .guard import IDENTITY
 from .last_hour import SLOT_MS, LastHour, Slot, together
 from .overview_document import HourSample, OverviewDocument, TenantPending, TopicPending
 from .parameters import read_parameters
-from .problems import MissingPartition
+from .problems import MissingPartition, ProblemError
 from .scatter import Scatter, Whole, is_local, share_response
+from .slices import LoopTime
 
 PATH = "/api/v1/overview"
 FRESH_S = 1.0
@@ -39,6 +41,15 @@ MOST_NAMED = 100
 
 MOST_KEPT = 100
 """Overviews for different tenants that are given again."""
+
+MOST_BYTES_ASKED = 7_000
+"""Of tenants in one question to another worker: an HTTP server takes no request line above 8 KiB."""
+
+ROWS_AT_ONCE = 500
+"""Groups that are read between two looks at the time."""
+
+REST = 3.0
+"""See `slices.REST`: shorter, since the worker that asks waits for no more than `scatter.TOTAL_TIMEOUT_S`."""
 
 Tenants = frozenset[str] | None
 """Those whose schedules are counted; None: all."""
@@ -70,19 +81,56 @@ class OwnOverview(msgspec.Struct, frozen=True):
 
 
 class OverviewParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """The tenants that a worker asks another one about."""
+    """Whom a worker asks another one about: all tenants, or those that are named. There is no default."""
 
+    all_tenants: bool = False
     tenant: list[str] = []
 
 
-def lane_counts(groups: Iterable[tuple[Group, int]], tenants: Tenants) -> LaneCounts:
+def questions(tenants: Tenants) -> Iterator[tuple[Tenants, str]]:
+    """Yield what other workers are asked: parts of the tenants, and the path of each. Nobody is asked about none."""
+    if tenants is None:
+        yield None, f"{PATH}?all_tenants=true"
+        return
+    part: list[str] = []
+    size = 0
+    for tenant in sorted(tenants):
+        length = len(_query([tenant])) + 1
+        if part and size + length > MOST_BYTES_ASKED:
+            yield frozenset(part), f"{PATH}?{_query(part)}"
+            part, size = [], 0
+        part.append(tenant)
+        size += length
+    if part:
+        yield frozenset(part), f"{PATH}?{_query(part)}"
+
+
+def _query(tenants: list[str]) -> str:
+    return urlencode([("tenant", tenant) for tenant in tenants])
+
+
+async def lane_counts(groups: Iterator[tuple[Group, int]], tenants: Tenants, time: LoopTime) -> LaneCounts:
     """Return the counts of a lane from those of its groups."""
-    seen = [each for each in groups if tenants is None or each[0].tenant in tenants]
     states: Counter[State] = Counter()
-    for group, count in seen:
-        states[group.state] += count
-    largest = heapq.nlargest(MOST_GROUPS, seen, key=lambda each: each[1])
-    return LaneCounts(states, largest, len(largest) == len(seen))
+    largest: list[tuple[Group, int]] = []
+    size, least = 0, 0
+    while rows := [*islice(groups, ROWS_AT_ONCE)]:
+        seen = rows if tenants is None else [each for each in rows if each[0].tenant in tenants]
+        size += len(seen)
+        for group, count in seen:
+            states[group.state] += count
+        largest += [each for each in seen if each[1] > least]
+        if len(largest) > 2 * MOST_GROUPS:
+            largest = _largest_groups(largest)
+            least = largest[-1][1]
+        if time.slice_is_over():
+            await time.rest()
+    largest = _largest_groups(largest)
+    return LaneCounts(states, largest, len(largest) == size)
+
+
+def _largest_groups(groups: list[tuple[Group, int]]) -> list[tuple[Group, int]]:
+    return heapq.nlargest(MOST_GROUPS, groups, key=lambda each: each[1])
 
 
 class Overview:
@@ -94,6 +142,7 @@ class Overview:
         self._scatter = scatter
         self._now = clock.now
         self._answers: dict[Tenants, tuple[float, asyncio.Task[bytes]]] = {}
+        self._counting = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> bytes:
         """Return the overview for whoever asks, as JSON."""
@@ -110,37 +159,43 @@ class Overview:
     async def own(self, tenants: Tenants) -> OwnOverview:
         """Return this worker's share."""
         tables = await caught_up(self._lanes)
-        return own_overview(tables, self._lanes, self._hour.slots(self._now()), tenants)
+        async with self._counting:  # one at a time: the lanes have most of the loop's time
+            return await own_overview(tables, self._lanes, self._hour.slots(self._now()), tenants)
 
     async def _asked(self, scatter: Scatter, tenants: Tenants) -> bytes:
-        query = MultiDict(("tenant", tenant) for tenant in sorted(tenants or ()))
-        path = str(URL(PATH).with_query(query))
-        whole, missing = await scatter.known(self.own(tenants), path, OwnOverview)
-        return _encode(document(whole, missing, self._now()))
+        asked = [scatter.known(self.own(part), path, OwnOverview) for part, path in questions(tenants)]
+        return _encode(document(await asyncio.gather(*asked), self._now()))
 
 
-def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: Tenants) -> OwnOverview:
+async def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: Tenants) -> OwnOverview:
     """Return the share of the lanes that run; `hour` is what this worker did, with lanes that have left since."""
-    running = tables.tables()
-    counts = [lane_counts(table.counts.totals().items(), tenants) for table in running.values()]
+    counted: dict[Lane, tuple[ReadableTable, LaneCounts]] = {}
+    async with LoopTime(rest=REST) as time:
+        for lane, table in tables.tables().items():
+            counted[lane] = table, await lane_counts(table.counts.each_total(), tenants, time)
+    tables_left = tables.tables()
+    running = [lane for lane, (table, _) in counted.items() if tables_left.get(lane) is table]
+    counts = [counted[lane][1] for lane in running]
     if tenants is not None:
-        return OwnOverview([*running], counts, None, None)
+        return OwnOverview(running, counts, None, None)
     status = {(lane.topic, lane.partition): lane for lane in lanes.status()}
     figures = [LaneFigures(status[lane].lag, status[lane].dead_letters, status[lane].oldest_due) for lane in running]
-    return OwnOverview([*running], counts, figures, hour)
+    return OwnOverview(running, counts, figures, hour)
 
 
-def document(whole: Whole[OwnOverview], missing: list[MissingPartition], now: int) -> OverviewDocument:
-    """Add up what all workers have."""
+def document(answers: Sequence[tuple[Whole[OwnOverview], list[MissingPartition]]], now: int) -> OverviewDocument:
+    """Add up what all workers have; each of the answers is for tenants of its own."""
     shares = [
         (share, at)
+        for whole, _ in answers
         for url, share in whole.shares.items()
         for at, lane in enumerate(share.lanes)
         if whole.claims.get(lane) == url
     ]
+    missing = {(each.topic, each.partition): each for _, absent in answers for each in absent}
     counts = [share.counts[at] for share, at in shares]
     figures = [share.figures[at] for share, at in shares if share.figures is not None]
-    hours = [share.hour for share in whole.shares.values() if share.hour is not None]
+    hours = [share.hour for whole, _ in answers for share in whole.shares.values() if share.hour is not None]
     states: Counter[str] = Counter()
     tenants: Counter[str] = Counter()
     targets: Counter[str] = Counter()
@@ -161,7 +216,7 @@ def document(whole: Whole[OwnOverview], missing: list[MissingPartition], now: in
         backlog=sum(lags) if lags else None,
         dead_letters=sum(each.dead_letters for each in figures) if hours else None,
         hour=[_sample(slot) for slot in together(hours)] if hours else None,
-        missing=missing,
+        missing=[missing[lane] for lane in sorted(missing)],
     )
 
 
@@ -191,8 +246,10 @@ class OverviewHandlers:
     async def overview(self, request: web.Request) -> web.Response:
         if not is_local(request):
             return web.Response(body=await self._overview.answer(request), content_type="application/json")
-        tenants = read_parameters(OverviewParameters, request.query).tenant
-        return share_response(await self._overview.own(frozenset(tenants) or None))
+        asked = read_parameters(OverviewParameters, request.query)
+        if asked.all_tenants == bool(asked.tenant):
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "Ask for all_tenants=true, or name tenants: tenant=NAME.")
+        return share_response(await self._overview.own(None if asked.all_tenants else frozenset(asked.tenant)))
 
 
 _encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode

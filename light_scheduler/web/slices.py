@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from time import perf_counter, thread_time
 from typing import Self
 
@@ -19,11 +20,12 @@ class LoopTime:
     in the end, too, so that many short requests take no more than a long one.
 
     A slice is measured by the clock, since others wait for it. The sum is processor time, at most `most_s`: a busy
-    machine makes no answer shorter.
+    machine makes no answer shorter. `rest` is how long others then have the loop, in slices.
     """
 
-    def __init__(self, most_s: float) -> None:
+    def __init__(self, most_s: float = inf, rest: float = REST) -> None:
         self._most_s = most_s
+        self._rest = rest
         self._used_s = 0.0
 
     async def __aenter__(self) -> Self:
@@ -44,7 +46,7 @@ class LoopTime:
     async def rest(self) -> None:
         """Let others run."""
         self._used_s += thread_time() - self._cpu_began
-        await asyncio.sleep((perf_counter() - self._began) * REST)
+        await asyncio.sleep((perf_counter() - self._began) * self._rest)
         self._begin()
 
     def _begin(self) -> None:

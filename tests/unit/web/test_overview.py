@@ -7,10 +7,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from yarl import URL
 
+from light_scheduler.access import Identity, Role
 from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.tables import ScheduleTable
-from light_scheduler.web import overview
+from light_scheduler.web import overview, slices
 from light_scheduler.web.last_hour import SLOT_MS, LastHour
 
 OVERVIEW = "/api/v1/overview"
@@ -124,3 +126,66 @@ async def test_the_last_hour_is_that_of_all_workers(cluster: Any, monkeypatch: p
         (NOW, 2.0, None),
         (NOW + SLOT_MS, 4.0, None),
     ]
+
+
+async def test_a_token_for_no_tenant_sees_nothing_of_any_worker(cluster: Any, workers: Any) -> None:
+    for partition in range(4):
+        cluster.put(f"{partition}", partition=partition, tenant="acme")
+    await workers[0].access.store.make_peer_secret()
+
+    class OfNobody:
+        async def identity(self, text: str) -> Identity:
+            assert text == "jwt"
+            return Identity("oidc:x", Role.READ, frozenset())
+
+    for worker in workers:
+        worker.access.oidc = OfNobody()
+        document = await worker.ask("GET", OVERVIEW, 200, headers={"Authorization": "Bearer jwt"})
+        assert (document["pending"], document["states"], document["tenants"], document["missing"]) == (0, {}, [], [])
+
+
+async def test_a_token_for_hundreds_of_tenants_sees_those_of_all_workers(cluster: Any, workers: Any) -> None:
+    tenants = [f"{number:064}" for number in range(300)]
+    for number, tenant in enumerate(tenants):
+        cluster.put(f"{number}", partition=number % 4, tenant=tenant)
+    cluster.put("other", tenant="other")
+    headers = {"Authorization": f"Bearer {await cluster.token('read', *tenants)}"}
+    document = await workers[0].ask("GET", OVERVIEW, 200, headers=headers)
+    assert (document["pending"], document["missing"], document["complete"]) == (300, [], True)
+
+
+async def test_another_worker_has_to_say_whom_it_asks_about(workers: Any) -> None:
+    local = {"Light-Scheduler-Scope": "local"}
+    for query in ("", "?all_tenants=false", "?all_tenants=true&tenant=a"):
+        problem = await workers[0].ask("GET", OVERVIEW + query, 400, headers=local)
+        assert "all_tenants=true" in problem["detail"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 9_000])
+def test_questions_fit_into_a_request_line_and_name_each_tenant_once(size: int) -> None:
+    tenants = frozenset(f"{'é' * (number % 60)}{number}" for number in range(size))
+    asked = [*overview.questions(tenants)]
+    assert all(len(path) < 8_000 for _, path in asked)
+    named = [dict.fromkeys(URL(path).query.getall("tenant")) for _, path in asked]
+    assert [frozenset(each) for each in named] == [part for part, _ in asked]
+    assert sorted(tenant for each in named for tenant in each) == sorted(tenants)
+
+
+async def test_groups_are_counted_slice_by_slice_as_they_were_when_that_began(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        cluster.put(f"{number}", tenant=f"t{number}")
+    monkeypatch.setattr(overview, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    rest, rests = slices.LoopTime.rest, []
+
+    async def noted(self: slices.LoopTime) -> None:
+        rests.append(self)
+        cluster.put(f"new-{len(rests)}", tenant=f"new-{len(rests)}")
+        await rest(self)
+
+    monkeypatch.setattr(slices.LoopTime, "rest", noted)
+    share = await overview.own_overview(workers[0].lanes, workers[0].lanes, [], None)
+    assert len(rests) >= 20
+    assert share.counts[share.lanes.index((TOPIC, 0))].states == {"pending": 20}

@@ -9,11 +9,13 @@ from aiohttp import web
 
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.engine import Limits
+from light_scheduler.engine.tenants import refusal_of
 from light_scheduler.errors import FormatError
 from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.model import EventType, HistoryEvent, ScheduleCommand
 from light_scheduler.model.place import Place
+from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.wire import CommandRecord, UnsentRecord, decode_history, dialect_named, encode_history, history_key
 from light_scheduler.wire.json_form import is_json_record
 from light_scheduler.wire.redrive import REDRIVEN, deciding_key, redriven_firing, refused_command_headers
@@ -22,7 +24,7 @@ from .answers import failures_as_problems
 from .dead_letter_documents import FoundLetter, RedriveDocument
 from .guard import IDENTITY, refuse_hidden, refuse_reserved
 from .looking_back import opened
-from .problems import ProblemError, ProblemType
+from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .requesters import naming
 from .worker import Worker
 
@@ -99,6 +101,7 @@ class Redrive:
                 "it."
             )
         refuse_reserved(request, target, worker.settings.reserved_topics)
+        self._refuse_against_rules(found, target)
         told, now = await self._told(found), worker.clock.now()
         dialect = dialect_named(self._dialects[found.source_topic])
         try:
@@ -121,6 +124,22 @@ class Redrive:
             ]
         )
         return _document(found, place, offset)
+
+    def _refuse_against_rules(self, found: FoundLetter, target: str) -> None:
+        """Refuse a firing that the rules of its tenant would not let a lane deliver. Raises ProblemError."""
+        tenants = self._worker.tenants
+        if not tenants.is_loaded:
+            detail = "This worker has not read the rules of tenants from Kafka yet. Try again later."
+            raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail, retry_after_s=RETRY_AFTER_S)
+        tenant = tenants.book.get(found.letter.tenant)
+        if tenant is None:
+            return
+        if tenant.is_stopped:
+            is_deleted = tenant.state is TenantState.DELETED
+            what = "was deleted" if is_deleted else "is paused: resume it first"
+            raise _impossible(f"Dead letter {found.name} is of tenant {tenant.name}, which {what}.")
+        if (reason := refusal_of(tenant, target)) is not None:
+            raise _impossible(f"Dead letter {found.name}: {reason}.")
 
     async def _told(self, found: FoundLetter) -> HistoryEvent | None:
         """Return the event in the history of a firing that was set aside, if it is still there."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import DeadLetter, DeadLetterCause, EventType, HistoryEvent
+from light_scheduler.model.tenant_rules import TenantRules, TenantState
 from light_scheduler.wire import (
     decode_history,
     encode_dead_letter,
@@ -18,6 +20,7 @@ from light_scheduler.wire import (
     partition_for,
 )
 from light_scheduler.wire.requester import requester_of
+from light_scheduler.wire.tenants import StoredRules, StoredState, rules_record, state_record
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -210,6 +213,35 @@ async def test_a_forged_firing_is_not_sent_to_an_internal_topic_whoever_asks(
     assert topic not in cluster.topics.records
     own = bury(cluster, "refused", target_topic=COMMANDS)
     await workers[0].ask("POST", f"{PATH}/{own}/redrive", 200)
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (rules_record("shop", StoredRules(TenantRules(targets=("shop-*",)), NOW, "x")), "do not allow the target out"),
+        (state_record("shop", StoredState(TenantState.PAUSED, NOW, "x")), "is paused"),
+        (state_record("shop", StoredState(TenantState.DELETED, NOW, "x")), "was deleted"),
+    ],
+)
+async def test_a_firing_is_not_sent_against_the_rules_of_its_tenant_whoever_asks(
+    workers: Any, cluster: Any, record: Any, reason: str
+) -> None:
+    tokens = [await cluster.token("write", "shop"), await cluster.token("admin")]
+    await cluster.tenants.write_all([record])
+    letter, other = bury(cluster, "refused", tenant="shop"), bury(cluster, "refused")
+    for token in tokens:
+        headers = {"Authorization": f"Bearer {token}"}
+        problem = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 409, headers=headers)
+        assert problem["type"].endswith(":not-redrivable")
+        assert reason in problem["detail"]
+    assert "out" not in cluster.topics.records
+    await workers[0].ask("POST", f"{PATH}/{other}/redrive", 200, headers=headers)
+
+
+async def test_a_firing_waits_for_the_rules_of_tenants_to_be_read(workers: Any, cluster: Any) -> None:
+    letter = bury(cluster, "refused")
+    workers[0].tenants._topic = SimpleNamespace(is_loaded=False)
+    assert "has not read the rules" in (await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 503))["detail"]
 
 
 async def test_a_broker_that_does_not_answer_is_a_503(workers: Any, cluster: Any) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import ssl
+import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -18,6 +20,9 @@ from .certificates import read_certificates, require_valid
 from .files import SecretFile, require_readable, stamps
 from .secret import Secret
 from .security import KafkaSecurity
+
+RETRY_S = 5.0
+"""Between two tries to read files that are wrong: they can become right without a new stamp."""
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +40,9 @@ class OwnCertificate(NamedTuple):
 class RenewedContext(ssl.SSLContext):
     """Stands for the context that `files` make at the moment of a connection; `what` they are for is in the log.
 
-    Files that are wrong after a change, such as a certificate whose key is not there yet, are reported, and the last
-    context that worked is used until they change again.
+    Files that are wrong after a change, such as a certificate whose key is not there yet or that is not valid yet, are
+    reported once. They are read again every `RETRY_S` and whenever they change; the last context that worked is used
+    until they are right.
     """
 
     _make: Callable[[], ssl.SSLContext]
@@ -44,14 +50,24 @@ class RenewedContext(ssl.SSLContext):
     _what: str
     _made: ssl.SSLContext
     _stamps: tuple[Any, ...]
+    _monotonic: Callable[[], float]
+    _retry_at: float
+    _told: str
 
-    def __new__(cls, make: Callable[[], ssl.SSLContext], files: tuple[Path, ...], what: str) -> Self:  # noqa: ARG004
+    def __new__(cls, *_: Any) -> Self:
         """Make the base class of a protocol; what it would do itself is not used."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
 
-    def __init__(self, make: Callable[[], ssl.SSLContext], files: tuple[Path, ...], what: str) -> None:
-        """`make` raises ConfigurationError naming the setting at fault; so does this."""
-        self._make, self._files, self._what = make, files, what
+    def __init__(
+        self,
+        make: Callable[[], ssl.SSLContext],
+        files: tuple[Path, ...],
+        what: str,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`make` raises ConfigurationError naming the setting at fault; so does this. `monotonic` is in seconds."""
+        self._make, self._files, self._what, self._monotonic = make, files, what, monotonic
+        self._retry_at, self._told = inf, ""
         self._stamps = stamps(files)
         self._made = make()
 
@@ -65,16 +81,24 @@ class RenewedContext(ssl.SSLContext):
 
     def _current(self) -> ssl.SSLContext:
         found = stamps(self._files)
-        if found != self._stamps:
+        if found != self._stamps or self._monotonic() >= self._retry_at:
             self._stamps = found
-            try:
-                self._made = self._make()
-                log.info("the certificates for %s have changed: new connections use them", self._what)
-            except ConfigurationError as error:
+            self._load()
+        return self._made
+
+    def _load(self) -> None:
+        try:
+            self._made = self._make()
+        except ConfigurationError as error:
+            self._retry_at = self._monotonic() + RETRY_S
+            if self._told != (told := str(error)):
                 log.warning(
                     "the certificate files for %s have changed, but the old ones stay in use: %s", self._what, error
                 )
-        return self._made
+            self._told = told
+        else:
+            self._retry_at, self._told = inf, ""
+            log.info("the certificates for %s have changed: new connections use them", self._what)
 
 
 def kafka_context(security: KafkaSecurity) -> RenewedContext:

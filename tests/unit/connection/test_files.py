@@ -15,7 +15,7 @@ from light_scheduler.connection import KafkaSecurity
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.files import SecretFile
 from light_scheduler.connection.redaction import WithoutLogins
-from light_scheduler.connection.tls import kafka_context, tls_context
+from light_scheduler.connection.tls import RETRY_S, RenewedContext, kafka_context, tls_context
 from light_scheduler.errors import ConfigurationError
 
 
@@ -128,6 +128,43 @@ def test_new_connections_use_renewed_files_and_wrong_ones_leave_the_old_in_use(
     authority.sign("user")
     assert made() is not second
     assert "new connections use them" in caplog.text
+
+
+def test_files_that_become_right_without_a_change_are_used_within_seconds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    now, fault, made = 1_000.0, "", 0
+    file = tmp_path / "certificate"
+    file.write_text("first")
+
+    def make() -> ssl.SSLContext:
+        nonlocal made
+        made += 1
+        if fault:
+            raise ConfigurationError("ssl_certificate", fault)
+        return ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+
+    context = RenewedContext(make, (file,), "HTTP", lambda: now)
+
+    def used() -> ssl.SSLContext:
+        return context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_side=True).context
+
+    context_before = used()
+    file.write_text("second, which is not valid before noon")
+    fault = "is not valid yet"
+    for _ in range(3):
+        assert used() is context_before
+        now += RETRY_S / 2
+    assert made == 3, "at the change, and once in RETRY_S"
+    assert caplog.text.count("is not valid yet") == 1
+    fault = ""
+    now += RETRY_S
+    assert used() is not context_before
+    assert "new connections use them" in caplog.text
+    now += 10 * RETRY_S
+    used()
+    assert made == 4
 
 
 def test_a_certificate_says_whom_it_names(authority: Authority) -> None:

@@ -29,7 +29,15 @@ _TEXT = "[%(asctime)s] [%(levelname)s] {process}%(name)s: %(message)s"
 
 
 class TextFormatter(logging.Formatter):
-    """`[instant] [level] logger: message`, and the traceback below where there is one."""
+    """`[instant] [level] logger: message`, and the traceback below where there is one.
+
+    Control characters in a message are escaped: what somebody sent cannot look like a line of its own.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """Write a message in one line."""
+        record.message = on_one_line(record.message)
+        return super().formatMessage(record)
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
         """Write the instant in UTC, with its offset: logs of machines in several zones can be merged."""
@@ -64,6 +72,13 @@ class JsonFormatter(logging.Formatter):
 def instant_of(record: logging.LogRecord) -> str:
     """Return when a line was logged: `2026-01-01T00:00:00.007Z`."""
     return format_instant(round(record.created * 1_000))
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with what is not printable as Python escapes it."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 class OfServices(logging.Filter):

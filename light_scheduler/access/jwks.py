@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -24,6 +24,10 @@ RETRY_S = 10.0
 """Between two looks that a token causes: tokens with made-up key ids cause no more of them."""
 
 TIMEOUT_S = 5.0
+
+PATIENCE_S = 0.5
+"""How long a look may hold up tokens whose keys are known. It goes on without them."""
+
 MOST_BYTES = 1 << 20
 
 log = logging.getLogger(__name__)
@@ -38,37 +42,50 @@ class KeysUnavailable(SchedulerError):
 
 
 class KeySet:
-    """Keys by their ids. `monotonic` is in seconds."""
+    """Keys by their ids. `monotonic` is in seconds. `close` it in the end."""
 
     def __init__(self, issuer: str, jwks_url: str | None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._issuer = issuer
         self._jwks_url = jwks_url
         self._monotonic = monotonic
-        self._keys: dict[str | None, Key] = {}
+        self._keys: dict[str | None, list[Key]] = {}
         self._read_at: float | None = None
         self._tried_at: float | None = None
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
 
-    async def key(self, id: str | None) -> Key | None:
-        """Return the key of an id (None: the only key without one). Raises KeysUnavailable."""
-        if not self._is_younger(self._read_at, FRESH_S) or id not in self._keys:
-            await self._read_again()
+    async def keys(self, id: str | None) -> Sequence[Key]:
+        """Return the keys of an id (None: those without one). Raises KeysUnavailable."""
+        are_usable = id in self._keys and self._is_younger(self._read_at, STALE_S)
+        if not are_usable or not self._is_younger(self._read_at, FRESH_S):
+            await self._read_again(PATIENCE_S if are_usable else None)
         if not self._is_younger(self._read_at, STALE_S):
             raise KeysUnavailable(f"the keys of {self._issuer} cannot be read: see the log of the worker")
-        return self._keys.get(id)
+        return self._keys.get(id, ())
 
-    async def _read_again(self) -> None:
-        async with self._reading:
-            if self._is_younger(self._tried_at, RETRY_S):
-                return
+    async def close(self) -> None:
+        """Stop reading."""
+        if (reading := self._reading) is not None:
+            reading.cancel()
+            await asyncio.wait({reading})
+
+    async def _read_again(self, patience_s: float | None) -> None:
+        """Read the keys, unless that was tried just now; wait for it until that has taken as long as the patience."""
+        if self._reading is None and not self._is_younger(self._tried_at, RETRY_S):
             self._tried_at = self._monotonic()
-            try:
-                async with asyncio.timeout(TIMEOUT_S):
-                    self._keys = _usable(await self._fetched())
-            except (TimeoutError, aiohttp.ClientError, msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
-                log.warning("the keys of %s cannot be read: %s", self._issuer, error or type(error).__name__)
-                return
+            self._reading = asyncio.create_task(self._read())
+        if self._reading is not None and self._tried_at is not None:
+            spent_s = self._monotonic() - self._tried_at
+            await asyncio.wait({self._reading}, timeout=None if patience_s is None else max(0.0, patience_s - spent_s))
+
+    async def _read(self) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                self._keys = _usable(await self._fetched())
             self._read_at = self._monotonic()
+        except (TimeoutError, aiohttp.ClientError, msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+            log.warning("the keys of %s cannot be read: %s", self._issuer, error or type(error).__name__)
+        finally:
+            self._reading = None
 
     def _is_younger(self, at: float | None, seconds: float) -> bool:
         return at is not None and self._monotonic() - at < seconds
@@ -99,13 +116,13 @@ async def _document(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
     return msgspec.json.decode(body, type=dict[str, Any])
 
 
-def _usable(keys: Any) -> dict[str | None, Key]:
+def _usable(keys: Any) -> dict[str | None, list[Key]]:
     """Return the keys for signatures, by id. Raises ValueError if there are none."""
-    found: dict[str | None, Key] = {
-        key.get("kid"): key
-        for key in (keys if isinstance(keys, list) else [])
-        if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig"
-    }
+    found: dict[str | None, list[Key]] = {}
+    for key in keys if isinstance(keys, list) else []:
+        if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":
+            id = key.get("kid")
+            found.setdefault(id if isinstance(id, str) else None, []).append(key)
     if not found:
         raise ValueError("there is no public key for signatures")
     return found

@@ -28,6 +28,10 @@ _ALGORITHMS = {
 _REQUIRED = ["exp", "iss", "aud", "sub"]
 
 
+class _OtherKey(TokenError):
+    """A token is not signed with this key."""
+
+
 class Oidc:
     """Accepts the tokens of one provider."""
 
@@ -44,14 +48,21 @@ class Oidc:
         algorithm, id = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or not isinstance(id, str | None):
             raise TokenError("token", "is not a token of this application, nor of its identity provider")
-        key = await self._keys.key(id)
-        if key is None:
-            raise TokenError("token", f"is signed with a key that {self._provider.issuer} does not have")
-        return identity_of(self._claims(text, key, algorithm), self._provider)
+        failure = TokenError("token", f"is signed with a key that {self._provider.issuer} does not have")
+        for key in await self._keys.keys(id):
+            try:
+                return identity_of(self._claims(text, key, algorithm), self._provider)
+            except _OtherKey as error:
+                failure = error
+        raise failure
+
+    async def close(self) -> None:
+        """Read no keys any more."""
+        await self._keys.close()
 
     def _claims(self, text: str, key: Mapping[str, Any], algorithm: str) -> Mapping[str, Any]:
         if algorithm not in _ALGORITHMS[key["kty"]] or key.get("alg", algorithm) != algorithm:
-            raise TokenError("token", f"is signed with {algorithm!r}, which its key is not for")
+            raise _OtherKey("token", f"is signed with {algorithm!r}, which its key is not for")
         try:
             return jwt.decode(
                 text,
@@ -64,6 +75,8 @@ class Oidc:
             )
         except jwt.ExpiredSignatureError:
             raise TokenError("token", "has expired") from None
+        except (jwt.InvalidSignatureError, jwt.InvalidKeyError, jwt.PyJWKError) as error:
+            raise _OtherKey("token", f"is not valid: {error}") from None
         except jwt.PyJWTError as error:
             raise TokenError("token", f"is not valid: {error}") from None
 

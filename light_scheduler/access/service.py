@@ -65,6 +65,8 @@ class AccessService(Service):
             task.cancel()
         if self._running:
             await asyncio.wait(self._running)
+        if self.oidc is not None:
+            await self.oidc.close()
 
     async def _follow(self) -> None:
         while not self.should_stop:

@@ -47,7 +47,24 @@ async def test_lines_in_json_say_what_they_are_about_in_each_task_of_its_own() -
 def test_a_text_log_line_has_the_instant_in_utc_with_its_offset(capsys: pytest.CaptureFixture[str]) -> None:
     with configured("INFO", "text"):
         logging.getLogger().handle(record())
-    assert capsys.readouterr().err == "[2026-01-01T00:00:00.007Z] [WARNING] lane: 2 schöne\nlines\n"
+    assert capsys.readouterr().err == "[2026-01-01T00:00:00.007Z] [WARNING] lane: 2 schöne\\nlines\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"), [("a\r\n[x] [ERROR] b", "a\\r\\n[x] [ERROR] b"), ("\x1b[2J\x85\u2028", "\\x1b[2J\\x85\\u2028")]
+)
+def test_what_somebody_sent_is_no_line_of_its_own_in_a_text_log(
+    sent: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with configured("INFO", "text"):
+        try:
+            raise ValueError("wrong")
+        except ValueError:
+            logging.getLogger("x").exception("%s logged in", sent)
+    first, *traceback = capsys.readouterr().err.splitlines()
+    assert first.endswith(f" x: {shown} logged in")
+    assert traceback[0].startswith("Traceback")
+    assert traceback[-1] == "ValueError: wrong"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,8 +13,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from support.waiting import eventually
 
-from light_scheduler.access import Identity, Role, TokenError
+from light_scheduler.access import Identity, Role, TokenError, jwks
 from light_scheduler.access.jwks import FRESH_S, RETRY_S, STALE_S, KeySet, KeysUnavailable
 from light_scheduler.access.oidc import Oidc, identity_of
 from light_scheduler.clock import SystemClock
@@ -33,7 +35,7 @@ AUDIENCE = "light-scheduler"
 
 def public(id: str | None, key: Any, **members: str) -> dict[str, Any]:
     """Return the public half of a key as a member of a JWKS."""
-    kind = jwt.algorithms.RSAAlgorithm if key is RSA else jwt.algorithms.ECAlgorithm
+    kind = jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
     if isinstance(key, ed25519.Ed25519PrivateKey):
         kind = jwt.algorithms.OKPAlgorithm  # type: ignore[assignment]
     found = json.loads(kind.to_jwk(key.public_key()))
@@ -50,6 +52,8 @@ class Provider:
         self.issuer = ""
         self.says_issuer: str | None = None
         self.now = 1_000.0
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     def application(self) -> web.Application:
         application = web.Application()
@@ -63,6 +67,7 @@ class Provider:
 
     async def _keys(self, request: web.Request) -> web.Response:
         self.fetched += 1
+        await self.answers.wait()
         return web.Response(status=503) if self.is_down else web.json_response({"keys": self.keys})
 
     def settings(self, **changes: Any) -> IdentityProvider:
@@ -195,7 +200,10 @@ async def test_a_new_key_is_known_at_once_and_made_up_ids_cause_no_flood(provide
         await oidc.identity(provider.token(id="RS256"))
 
 
-async def test_a_key_that_was_withdrawn_is_not_used_for_long(provider: Provider) -> None:
+async def test_a_key_that_was_withdrawn_is_not_used_for_long(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jwks, "PATIENCE_S", 60.0)
     oidc = provider.oidc()
     await oidc.identity(provider.token())
     provider.keys = [public("new", RSA)]
@@ -218,6 +226,52 @@ async def test_known_keys_are_used_while_the_provider_is_away_but_not_for_ever(p
     provider.is_down = False
     provider.now += RETRY_S
     await oidc.identity(provider.token())
+
+
+async def test_a_provider_that_hangs_holds_up_no_token_whose_key_is_known(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jwks, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(jwks, "TIMEOUT_S", 3_600.0)
+    oidc = provider.oidc()
+    await oidc.identity(provider.token())
+    provider.answers.clear()
+    provider.now += FRESH_S
+    for _ in range(3):
+        async with asyncio.timeout(30):
+            assert await oidc.identity(provider.token())
+        provider.now += RETRY_S
+    await eventually(lambda: provider.fetched == 2)
+    provider.keys = [public("new", RSA)]
+    unknown = asyncio.create_task(oidc.identity(provider.token(id="new")))
+    provider.answers.set()
+    assert (await unknown).name == "oidc:alice"
+    assert provider.fetched == 2
+
+
+async def test_closing_ends_a_look_for_keys(provider: Provider) -> None:
+    provider.answers.clear()
+    oidc = provider.oidc()
+    asked = asyncio.create_task(oidc.identity(provider.token()))
+    await eventually(lambda: provider.fetched == 1)
+    await oidc.close()
+    with pytest.raises(KeysUnavailable):
+        await asked
+    provider.answers.set()
+    await oidc.close()
+
+
+async def test_of_several_keys_without_an_id_the_one_that_fits_is_taken(provider: Provider) -> None:
+    other = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    keys = [public(None, KEYS["ES256"]), public(None, other), public(None, RSA)]
+    for provider.keys in (keys, keys[::-1]):
+        oidc = provider.oidc()
+        assert (await oidc.identity(jwt.encode(provider.claims(), RSA, "RS256"))).name == "oidc:alice"
+        with pytest.raises(TokenError, match="has expired"):
+            await oidc.identity(jwt.encode(provider.claims(exp=NOW_S - 60), RSA, "RS256"))
+        stranger = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+        with pytest.raises(TokenError):
+            await oidc.identity(jwt.encode(provider.claims(), stranger, "RS256"))
 
 
 async def test_the_discovery_document_has_to_be_of_the_issuer(provider: Provider) -> None:

@@ -10,11 +10,14 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.access import Role, service
+from light_scheduler.access.jwks import KeySet
+from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.records import token_record
 from light_scheduler.access.service import AccessService
 from light_scheduler.access.store import TokenStore
 from light_scheduler.access.tokens import RotationConflict, new_token, parts_of
 from light_scheduler.clock import SettableClock
+from light_scheduler.connection.identity_provider import IdentityProvider
 from light_scheduler.errors import BrokerError
 
 NOW = 1_800_000_000_000
@@ -143,3 +146,13 @@ async def test_a_topic_that_lost_all_tokens_leaves_the_door_closed_and_is_told_o
         assert store.book.holder(text.reveal(), NOW) == token
     finally:
         following.cancel()
+
+
+async def test_a_worker_that_stops_reads_no_keys_of_an_identity_provider_any_more(clock: SettableClock) -> None:
+    keys = KeySet("https://login.example", None)
+    provider = IdentityProvider("https://login.example", "a", None, "roles", {}, "tenants")
+    service = AccessService("127.0.0.1:1", "tenants", clock, Oidc(provider, keys))
+    keys._reading = asyncio.create_task(asyncio.sleep(3_600))
+    reading = keys._reading
+    await service.on_stop()
+    assert reading.cancelled()

@@ -1,13 +1,12 @@
-"""How often logins may fail: bounds for each token, for each address, and for all of them. Pure.
+"""How many failed logins are answered and logged one by one, of each token, of each address, and of all. Pure.
 
-Behind a proxy everybody has one address. So logins that succeed do not count, and whoever tries the same wrong token
-over and over uses up the attempts of that token only.
+A token that is valid is let in however many others were wrong: they are too long to be guessed. Behind a proxy
+everybody has one address, and whoever tries the same wrong token over and over uses up the attempts of that token only.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 
 WINDOW_MS = 60_000
 MOST_OF_TOKEN = 10
@@ -15,28 +14,19 @@ MOST_OF_ADDRESS = 50
 MOST_OF_ALL = 100
 """Failures within the window. All of them together are few enough to be remembered one by one."""
 
-Attempt = tuple[int, str, str]
-"""When it was (UTC epoch ms), from which address, and with which token."""
-
 
 class Attempts:
-    """The attempts of the last minute that failed, or whose end is not known yet."""
+    """The attempts of the last minute that failed."""
 
     def __init__(self) -> None:
-        self._recent: deque[Attempt] = deque()
+        self._recent: deque[tuple[int, str, str]] = deque()
 
-    def allow(self, attempt: Attempt) -> bool:
-        """Tell whether somebody may try; if so, that counts as a failure until it has succeeded."""
-        now, address, token = attempt
+    def failed(self, now: int, address: str, token: str) -> bool:
+        """Note a failure (`now` is UTC epoch ms); tell whether it is within the bounds. Others are not counted."""
         while self._recent and now - self._recent[0][0] >= WINDOW_MS:
             self._recent.popleft()
         own = [other_token for _, other, other_token in self._recent if other == address]
         if own.count(token) >= MOST_OF_TOKEN or len(own) >= MOST_OF_ADDRESS or len(self._recent) >= MOST_OF_ALL:
             return False
-        self._recent.append(attempt)
+        self._recent.append((now, address, token))
         return True
-
-    def succeeded(self, attempt: Attempt) -> None:
-        """Take back what was counted."""
-        with suppress(ValueError):  # it took longer than the window
-            self._recent.remove(attempt)

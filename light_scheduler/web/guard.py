@@ -19,7 +19,7 @@ from .cluster import Access, Peers
 from .peer_client import authority_of
 from .problems import RETRY_AFTER_S, ProblemError
 from .scatter import is_local
-from .sessions import LOGIN_PATH, cookie_of
+from .sessions import cookie_of, login_page
 
 IDENTITY = web.RequestKey("identity", Identity)
 """Who asks, of every request that needs a right."""
@@ -53,7 +53,7 @@ def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler,
                 request[IDENTITY] = await identified()
             except ProblemError as error:
                 if error.problem.status == HTTPStatus.UNAUTHORIZED and _is_of_browser(request):
-                    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": LOGIN_PATH})
+                    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": login_page(request.raw_path)})
                 raise
             request[STILL_ADMITTED] = identified
         return await handler(request)

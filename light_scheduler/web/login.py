@@ -20,11 +20,17 @@ from . import sessions
 from .attempts import WINDOW_MS, Attempts
 from .cluster import Access
 from .guard import holder_of
-from .sessions import LOG_OUT_PATH, LOGIN_PATH
+from .sessions import LOG_OUT_PATH, LOGIN_PATH, MOST_COOKIE_BYTES
 
 LONGEST_FORM = 32 << 10
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+_TOO_LONG = (
+    f"The token is valid, but too long for a browser: it has {{length}} characters, and browsers keep cookies of up to "
+    f"{MOST_COOKIE_BYTES} bytes. Let the identity provider put fewer claims into it, such as groups, or use a token of "
+    "`light-scheduler tokens create`."
+)
 
 log = logging.getLogger(__name__)
 
@@ -41,24 +47,30 @@ class LoginHandlers:
         return _page(is_logged_in=sessions.COOKIE in request.cookies)
 
     async def log_in(self, request: web.Request) -> web.Response:
-        now = self._clock.now()
         text = await _token_of(request)
-        attempt = now, request.remote or "", parts_of(text)[0] or sha256(text.encode()).hexdigest()
-        if not self._attempts.allow(attempt):
-            wait = {"Retry-After": str(WINDOW_MS // 1_000)}
-            return _page("Too many attempts. Try again in a minute.", HTTPStatus.TOO_MANY_REQUESTS, wait)
         try:
-            identity = await holder_of(text, self._access, now)
+            identity = await holder_of(text, self._access, self._clock.now())
         except TokenError as error:
-            log.info("a login from %s failed: the token %s", request.remote, error.reason)
-            return _page(f"The token {error.reason}.", HTTPStatus.UNAUTHORIZED)
+            return self._refused(request, text, error.reason)
         except KeysUnavailable as error:
             return _page(f"{error}.", HTTPStatus.SERVICE_UNAVAILABLE)
-        self._attempts.succeeded(attempt)
+        if not sessions.can_hold(text):
+            return _page(_TOO_LONG.format(length=len(text)), HTTPStatus.BAD_REQUEST)
         log.info("%s logged in from %s", identity.name, request.remote)
-        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/"})
+        page = sessions.own_page(request.query.get(sessions.NEXT, ""))
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": page})
         sessions.begin(response, request, text)
         return response
+
+    def _refused(self, request: web.Request, text: str, reason: str) -> web.Response:
+        token = parts_of(text)[0] or sha256(text.encode()).hexdigest()
+        if not self._attempts.failed(self._clock.now(), request.remote or "", token):
+            wait = {"Retry-After": str(WINDOW_MS // 1_000)}
+            return _page(
+                "Too many attempts with wrong tokens. Try again in a minute.", HTTPStatus.TOO_MANY_REQUESTS, wait
+            )
+        log.info("a login from %s failed: the token %s", request.remote, reason)
+        return _page(f"The token {reason}.", HTTPStatus.UNAUTHORIZED)
 
     async def log_out(self, request: web.Request) -> web.Response:
         response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": LOGIN_PATH})
@@ -86,12 +98,13 @@ def _page(
 ) -> web.Response:
     told = f'<p role="alert">{escape(problem)}</p>\n' if problem else ""
     leave = f'<form method="post" action="{LOG_OUT_PATH}"><button>Log out</button></form>\n' if is_logged_in else ""
+    # Without an action, a form goes to the address of its page, with the fragment. Browsers keep that on redirects.
     text = f"""<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>light-scheduler: log in</title></head>
 <body>
 <h1>light-scheduler</h1>
-{told}<form method="post" action="{LOGIN_PATH}">
+{told}<form method="post">
 <p><label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
 <button>Log in</button></p>
 </form>

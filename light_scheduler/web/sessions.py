@@ -6,7 +6,9 @@ request that changes something has to say besides that a page of this very origi
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -16,6 +18,15 @@ COOKIE = "light-scheduler-token"
 
 LOGIN_PATH = "/login"
 LOG_OUT_PATH = "/logout"
+
+NEXT = "next"
+"""The parameter of the login page that has the page to go to afterwards."""
+
+MOST_COOKIE_BYTES = 4_000
+"""Of its name and value. Browsers drop a cookie that has more than 4,096 bytes, some of them with its attributes."""
+
+_OWN_PAGE = re.compile(r"/(?:[!-.0-\[\]-~][!-\[\]-~]{0,1999})?", re.ASCII)
+"""A path, with its query, on the host that is asked: //host and /\\host are other hosts to a browser."""
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -30,6 +41,22 @@ def cookie_of(request: web.Request) -> str | None:
             "send the header `Authorization: Bearer TOKEN` instead.",
         )
     return text or None
+
+
+def can_hold(text: str) -> bool:
+    """Tell whether a browser would keep a token."""
+    return len(COOKIE) + 1 + len(text.encode()) <= MOST_COOKIE_BYTES
+
+
+def login_page(asked: str) -> str:
+    """Return the address of the login page for who asked for a page (path and query)."""
+    page = own_page(asked)
+    return LOGIN_PATH if page == "/" else f"{LOGIN_PATH}?{urlencode({NEXT: page})}"
+
+
+def own_page(text: str) -> str:
+    """Return the page of a worker that a text names (path and query), else the first page."""
+    return text if _OWN_PAGE.fullmatch(text) else "/"
 
 
 def _is_of_own_page(request: web.Request) -> bool:

@@ -322,9 +322,9 @@ async def test_a_writer_logs_in_changes_a_schedule_and_logs_out(dashboard: Dashb
         return page.url.endswith("/login")
 
     await eventually(is_asked_for_a_token, within=20, what="the login page")
+    await page.goto("/#/schedule?tenant=shop&id=guarded")
     await page.get_by_label("Token").fill(token)
     await page.get_by_role("button", name="Log in").click()
-    await page.goto("/#/schedule?tenant=shop&id=guarded")
     await confirm(page, "Pause", "Pause")
     await expect(page.locator(".notice")).to_contain_text("Paused: guarded")
     await expect(page.get_by_role("region", name="History")).to_contain_text("clerk")

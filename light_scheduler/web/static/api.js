@@ -41,7 +41,7 @@ export async function request(path, { method = "GET", body, signal } = {}) {
     if (signal?.aborted) throw error;
     throw new ApiError("This worker does not answer. The page tries again.", null);
   }
-  if (response.status === 401) location.assign("/login");
+  if (response.status === 401) location.assign(`/login${location.hash}`);
   if (response.ok) return response.status === 204 ? null : await response.json();
   throw await failure(response);
 }

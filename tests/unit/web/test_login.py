@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from yarl import URL
 
+from light_scheduler.access import Identity, Role
 from light_scheduler.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_TOKEN, WINDOW_MS, Attempts
-from light_scheduler.web.sessions import COOKIE
+from light_scheduler.web.sessions import COOKIE, MOST_COOKIE_BYTES, login_page
 
 NOW = 1_800_000_000_000
 LIST = "/api/v1/tenants/default/schedules"
@@ -128,42 +131,88 @@ async def test_logging_out_ends_the_cookie(workers: Any) -> None:
         assert response.status == 403
 
 
-async def test_logins_that_fail_are_limited_in_rate(cluster: Any, workers: Any, token: str) -> None:
-    other = await cluster.token("read", "default", name="other")
+async def test_logins_that_fail_are_limited_in_rate_and_a_valid_token_is_let_in(
+    cluster: Any, workers: Any, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     wrong = token[:-1] + ("A" if token[-1] != "A" else "B")
     for _ in range(MOST_OF_TOKEN):
         assert (await log_in(workers[0], wrong)).status == 401
-    refused = await log_in(workers[0], token)
+    refused = await log_in(workers[0], wrong)
     assert (refused.status, refused.headers["Retry-After"]) == (429, "60")
-    assert (await log_in(workers[0], other)).status == 303, "somebody else behind the same proxy"
-    cluster.clock.advance(WINDOW_MS)
+    for number in range(MOST_OF_ALL):
+        last = await log_in(workers[0], f"nonsense-{number}")
+    assert last.status == 429
+    assert caplog.text.count("a login from") == MOST_OF_ADDRESS
     assert (await log_in(workers[0], token)).status == 303
-
-
-async def test_logins_that_succeed_are_not_limited(workers: Any, token: str) -> None:
-    for _ in range(MOST_OF_TOKEN + 1):
-        assert (await log_in(workers[0], token)).status == 303
+    cluster.clock.advance(WINDOW_MS)
+    assert (await log_in(workers[0], wrong)).status == 401
 
 
 def test_one_token_one_address_and_all_together_have_their_limits() -> None:
     attempts = Attempts()
-    assert [attempts.allow((NOW, "a", "t")) for _ in range(MOST_OF_TOKEN + 1)] == [True] * MOST_OF_TOKEN + [False]
-    assert attempts.allow((NOW, "b", "t"))
+    assert [attempts.failed(NOW, "a", "t") for _ in range(MOST_OF_TOKEN + 1)] == [True] * MOST_OF_TOKEN + [False]
+    assert attempts.failed(NOW, "b", "t")
     left = MOST_OF_ADDRESS - MOST_OF_TOKEN
-    assert [attempts.allow((NOW, "a", f"{number}")) for number in range(left + 1)] == [True] * left + [False]
+    assert [attempts.failed(NOW, "a", f"{number}") for number in range(left + 1)] == [True] * left + [False]
     left = MOST_OF_ALL - MOST_OF_ADDRESS - 1
-    assert all(attempts.allow((NOW, f"192.0.2.{number}", "t")) for number in range(left))
-    assert not attempts.allow((NOW + WINDOW_MS - 1, "c", "t"))
-    assert attempts.allow((NOW + WINDOW_MS, "c", "t"))
+    assert all(attempts.failed(NOW, f"192.0.2.{number}", "t") for number in range(left))
+    assert not attempts.failed(NOW + WINDOW_MS - 1, "c", "t")
+    assert attempts.failed(NOW + WINDOW_MS, "c", "t")
 
 
-def test_an_attempt_that_succeeded_does_not_count() -> None:
-    attempts = Attempts()
-    for number in range(2 * MOST_OF_TOKEN):
-        assert attempts.allow((NOW + number, "a", "t"))
-        attempts.succeeded((NOW + number, "a", "t"))
-    attempts.succeeded((NOW, "a", "t"))
-    assert [attempts.allow((NOW, "a", "t")) for _ in range(MOST_OF_TOKEN + 1)] == [True] * MOST_OF_TOKEN + [False]
+class Accepting:
+    """An identity provider that everybody is known to."""
+
+    async def identity(self, text: str) -> Identity:
+        return Identity("oidc:x", Role.READ)
+
+
+async def test_a_token_that_no_browser_would_keep_is_refused_with_the_reason(workers: Any, token: str) -> None:
+    worker = workers[0]
+    worker.access.oidc = Accepting()
+    longest = MOST_COOKIE_BYTES - len(COOKIE) - 1
+    accepted = await log_in(worker, "x" * longest)
+    assert accepted.status == 303
+    assert len(accepted.headers["Set-Cookie"]) < 4_096
+    async with worker.client.post("/login", data=urlencode({"token": "x" * (longest + 1)})) as response:
+        assert (response.status, "Set-Cookie" in response.headers) == (400, False)
+        assert f"it has {longest + 1} characters" in await response.text()
+
+
+@pytest.mark.parametrize("path", ["/", "/info", f"{LIST}?sort=due&label=a%3Db", "/?a"])
+async def test_a_browser_comes_to_the_page_that_it_asked_for(workers: Any, token: str, path: str) -> None:
+    client = workers[0].client
+    async with client.get(URL(path, encoded=True), headers=HTML, allow_redirects=False) as response:
+        assert response.status == 303
+        place = URL(response.headers["Location"], encoded=True)
+    async with client.get(place) as response:
+        assert '<form method="post">' in await response.text(), "it goes to this address, with the fragment"
+    async with client.post(place, data=urlencode({"token": token}), allow_redirects=False) as response:
+        assert (response.status, response.headers["Location"]) == (303, path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "/\t/evil.example",
+        "https://evil.example/",
+        "javascript:alert(1)",
+        "evil",
+        "",
+        "/a\r\nSet-Cookie: a=b",
+        "/é",
+        "/" + "a" * 3_000,
+    ],
+)
+async def test_a_browser_is_sent_to_no_other_host(workers: Any, token: str, text: str) -> None:
+    body, query = urlencode({"token": token}), urlencode({"next": text})
+    place = URL(f"/login?{query}", encoded=True)
+    async with workers[0].client.post(place, data=body, allow_redirects=False) as response:
+        assert (response.status, response.headers["Location"]) == (303, "/")
+    assert login_page(text) == "/login"
 
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -173,7 +222,8 @@ HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 async def test_a_browser_without_a_valid_token_is_sent_to_the_page(workers: Any, token: str, path: str) -> None:
     for headers in (HTML, {**HTML, "Sec-Fetch-Mode": "navigate"}, {**HTML, "Cookie": f"{COOKIE}={token}x"}):
         async with workers[0].client.get(path, headers=headers, allow_redirects=False) as response:
-            assert (response.status, response.headers["Location"]) == (303, "/login")
+            expected = "/login" if path == "/" else f"/login?{urlencode({'next': path})}"
+            assert (response.status, response.headers["Location"]) == (303, expected)
             assert response.headers["Cache-Control"] == "no-store"
 
 

@@ -17,6 +17,7 @@ OWN_SCRIPTS_RUN = (
 )
 """Of the dashboard, the only page with scripts."""
 EXPECTED = {
+    "X-Frame-Options": "DENY",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",

@@ -76,10 +76,10 @@ class EventHandlers:
     async def _send(self, request: web.Request, response: web.StreamResponse, wanted: list[What]) -> None:
         await response.prepare(request)
         while not self._ending.is_set():
-            for what in wanted:
-                event = b"event: %b\ndata: %b\n\n" % (what.encode(), await self._answers[what](request))
+            documents = await asyncio.gather(*(self._answers[what](request) for what in wanted))
+            for what, document in zip(wanted, documents, strict=True):
                 async with asyncio.timeout(SEND_S):
-                    await response.write(event)
+                    await response.write(b"event: %b\ndata: %b\n\n" % (what.encode(), document))
             try:
                 async with asyncio.timeout(EVERY_S):
                     await self._ending.wait()

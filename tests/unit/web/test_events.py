@@ -7,8 +7,13 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
+from light_scheduler.access import ANYONE, Identity
 from light_scheduler.web import events, overview
+from light_scheduler.web.events import EventHandlers
+from light_scheduler.web.guard import IDENTITY, STILL_ADMITTED
 
 EVENTS = "/api/v1/events"
 
@@ -44,6 +49,36 @@ async def test_one_stream_has_all_that_was_asked_for(workers: Any) -> None:
     assert (first, second) == ("cluster", "overview")
     assert {worker["url"] for worker in cluster["workers"]} == {worker.url for worker in workers}
     assert document["missing"] == []
+
+
+async def test_documents_of_a_stream_are_made_side_by_side() -> None:
+    """A worker that does not answer holds up each of them for some seconds."""
+    begun = asyncio.Barrier(2)
+
+    async def made(request: Any) -> bytes:
+        await begun.wait()
+        return b"{}"
+
+    handlers = EventHandlers({"cluster": made, "overview": made})
+    application = web.Application()
+
+    @web.middleware
+    async def admitted(request: web.Request, handler: Any) -> Any:
+        async def still() -> Identity:
+            return ANYONE
+
+        request[IDENTITY], request[STILL_ADMITTED] = ANYONE, still
+        return await handler(request)
+
+    application.middlewares.append(admitted)
+    application.add_routes([web.get(EVENTS, handlers.events)])
+    async with (
+        TestClient(TestServer(application)) as client,
+        client.get(EVENTS + "?of=cluster&of=overview") as response,
+    ):
+        async with asyncio.timeout(30):
+            assert [(await event(response))[0] for _ in range(2)] == ["cluster", "overview"]
+        await handlers.end(application)
 
 
 @pytest.mark.parametrize(("query", "field"), [("?of=schedules", "of"), ("?every=1", "every")])

@@ -54,11 +54,17 @@ class Probes(Service):
     async def _look(self) -> None:
         while not self.should_stop:
             await self.sleep(((LOOK_AT_MS - self._clock.now()) % LOOK_MS or LOOK_MS) / 1_000)
-            if (secret := self._secret()) is not None:
-                await asyncio.gather(*(self._probe(lane, secret) for lane in self._due()))
+            await self._look_once()
 
     async def on_stop(self) -> None:
         await self._disconnect()
+
+    async def _look_once(self) -> None:
+        """Give up the probes that are late, and send those that are due."""
+        for lane in self._lanes():
+            lane.context.probe.give_up_late(self._clock.now())
+        if (secret := self._secret()) is not None:
+            await asyncio.gather(*(self._probe(lane, secret) for lane in self._due()))
 
     def _due(self) -> list[Lane]:
         """Return the lanes that are to be probed now: those of a topic one after another, a second apart."""

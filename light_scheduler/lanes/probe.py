@@ -64,14 +64,18 @@ class LaneProbe:
 
     def begin(self, now: int) -> str | None:
         """Return the number of the probe to send at an instant (UTC epoch ms); None: one is under way."""
-        status = self._status or ProbeStatus()
-        if (probe := self._under_way) is not None:
-            if now - probe.sent_at < TIMEOUT_MS:
-                return None
-            status = _failed(status, now, NOT_STORED if probe.stored_at is None else NOT_FIRED)
+        self.give_up_late(now)
+        if self.is_under_way:
+            return None
         number = self._new_number()
-        self._under_way, self._status = _UnderWay(number, now, _due_of(now)), status
+        self._under_way, self._status = _UnderWay(number, now, _due_of(now)), self._status or ProbeStatus()
         return number
+
+    def give_up_late(self, now: int) -> None:
+        """Note that the probe under way has failed, if it is not back in time."""
+        if (probe := self._under_way) is not None and now - probe.sent_at >= TIMEOUT_MS:
+            reason = NOT_STORED if probe.stored_at is None else NOT_FIRED
+            self._status, self._under_way = _failed(self._status or ProbeStatus(), now, reason), None
 
     def not_sent(self, number: str, now: int, reason: str) -> None:
         """Note that a probe could not be written to the commands topic."""

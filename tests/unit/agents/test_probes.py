@@ -15,7 +15,7 @@ from light_scheduler.agents import probes
 from light_scheduler.agents.probes import Probes
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerUnreachable
-from light_scheduler.lanes.probe import LaneProbe
+from light_scheduler.lanes.probe import TIMEOUT_MS, LaneProbe
 from light_scheduler.wire.probe import PROBE, require_genuine_probe
 
 AT = 1_767_225_600_200
@@ -133,3 +133,17 @@ async def test_probes_of_several_partitions_share_a_connection_and_fail_together
     with patch.object(probes, "started_producer", start):
         await asyncio.gather(*(worker._probe(lane, SECRET) for lane in lanes))  # type: ignore[arg-type]
     assert [lane.probe.status.failures for lane in lanes if lane.probe.status] == [1, 1]
+
+
+async def test_a_probe_that_is_not_back_is_a_failure_long_before_the_next_one() -> None:
+    lane, clock, producer = Lane(0), SettableClock(AT), Producer()
+    worker = service([lane], clock, interval=3_600_000)
+    worker._producer = producer
+    await worker._look_once()
+    assert len(producer.sent) == 1
+    for failures, ms in ((0, TIMEOUT_MS - 1), (1, 1), (1, TIMEOUT_MS)):
+        clock.advance(ms)
+        await worker._look_once()
+        assert lane.probe.status is not None
+        assert lane.probe.status.failures == failures
+    assert len(producer.sent) == 1

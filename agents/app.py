@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable
 from importlib import metadata
-from typing import Any
+from typing import Any, cast
 
 import faust
 from faust.tables import TableManager
@@ -22,6 +22,7 @@ from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 
 from .assembly import Assembly, Host, TimerFactory
+from .assignor import LaneAssignor
 from .credentials import credentials_of
 from .faust_worker import PlainWorker, without_banner
 from .startup import refuse_port_in_use, wait_for_access, wait_for_topics
@@ -70,6 +71,11 @@ class SchedulerApp(faust.App):
         gc.collect()
         gc.freeze()
         gc.set_threshold(1_000_000, 20, 100)
+
+    def on_rebalance_end(self) -> None:
+        super().on_rebalance_end()
+        if cast("LaneAssignor", self.assignor).is_known_elsewhere:
+            cast("LaneConsumer", self.consumer).join_again()
 
     async def _await_surroundings(self) -> None:
         settings = self.settings
@@ -149,6 +155,7 @@ def _faust_settings(settings: Settings, log_name: str | None) -> dict[str, Any]:
         "consumer_metadata_max_age_ms": METADATA_MAX_AGE_MS,
         # 0 would make Faust use an assignor that does not tell who has what.
         "table_standby_replicas": max(1, settings.standby_replicas),
+        "PartitionAssignor": LaneAssignor,
         "Worker": PlainWorker,
         "TableManager": _NoTables,
         "logging_config": logging_config(settings.log_level, settings.log_format, log_name),

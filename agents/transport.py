@@ -149,6 +149,12 @@ class _Thread(driver.AIOKafkaConsumerThread):
         others = [tp for tp in consumer.assignment() if tp.topic not in topics]
         return await self.call_thread(consumer.seek_to_committed, *others) if others else {}
 
+    def join_again(self) -> None:
+        """Have the group share out its partitions; from any thread."""
+        coordinator = self._ensure_consumer()._coordinator
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
+
     async def is_member(self) -> bool:
         """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
         try:
@@ -203,6 +209,10 @@ class LaneConsumer(driver.Consumer):
         except (IllegalStateError, AssertionError):
             return None
         return end
+
+    def join_again(self) -> None:
+        """Have the group share out its partitions."""
+        self._thread.join_again()
 
     async def confirm(self, tp: TopicPartition) -> bool:
         """Send a heartbeat; tell whether it was accepted, and the partition is ours after it."""

@@ -29,7 +29,7 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
         "_auto_offset_reset": "commands: a place that the log does not have is told, not passed over",
         "_client": "asked for the partitions of a topic; told when metadata are doubted; closed when `stop` hangs",
         "_closed": "a fetch after the end raises as aiokafka's own",
-        "_coordinator": "heartbeats of our own, before a lane fences",
+        "_coordinator": "heartbeats of our own, before a lane fences; a member that moved joins again",
         "_fetch_max_wait_ms": "how late a command arrives",
         "_fetcher": "what was fetched is taken in batches; fetches are ended before `stop`",
         "_isolation_level": "Faust cannot be told to read committed records",

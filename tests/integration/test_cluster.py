@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from urllib.parse import quote
 
 import aiohttp
@@ -12,6 +13,7 @@ from support.application import Application, WorkerProcess
 from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.host.ports import free_port
 
 pytestmark = pytest.mark.integration
 
@@ -79,6 +81,26 @@ async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other
 
     await eventually(is_whole, every=0.05)
     assert len((await workers[1].get(SCHEDULES))["schedules"]) == 20
+
+
+async def test_a_worker_that_comes_back_at_another_address_is_asked_there(application: Application) -> None:
+    """It has an `instance_id`, and is back within its session time-out, so the group does not rebalance by itself."""
+    names = ("node-0", "node-1")
+    first, second = (application.new_worker(instance_id=name, session_timeout="80s") for name in names)
+    for worker in (first, second):
+        worker.start()
+        await worker.ready()
+    await first.shows(lambda info: len(info["peers"]) == 2 and all(map(len, info["peers"].values())))
+    for gone, other in ((first, second), (second, first)):  # one of them is the group's leader
+        assert await gone.end() == 0
+        gone.settings = dataclasses.replace(gone.settings, web_port=free_port())
+        gone.start()
+        await gone.ready()
+        info = await gone.shows(lambda info: info["lanes"])
+        assert len(info["lanes"]) == 2
+        for worker in (gone, other):
+            await worker.shows(lambda info: set(info["peers"]) == {first.url, second.url})
+    assert "Traceback" not in first.log.read_text() + second.log.read_text()
 
 
 async def test_a_worker_tells_of_itself(served: Application) -> None:

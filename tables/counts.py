@@ -21,6 +21,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -180,13 +181,23 @@ class Counts:
             total[cell >> 32 << 32 | (cell & _LOW) // MINUTES_A_DAY] += change
         return {number: count for number, count in total.items() if count}
 
-    def by_minute(self, day: int) -> dict[int, int]:
-        """Return how many schedules wake in each minute of a day, as {cell u64: count}."""
-        total = self._sum(day)
-        for cell, change in self._sum(RECENT).items():
-            if (cell & _LOW) // MINUTES_A_DAY == day:
-                total[cell] += change
-        return {cell: count for cell, count in total.items() if count}
+    def each_by_day(self) -> Iterator[tuple[int, int]]:
+        """Return an iterator over (group u32 | day u32, change). Changes add up to how many schedules wake in each day
+        at the moment of this call."""
+        days, recent = self._cells(DAYS), self._cells(RECENT)
+        in_days = ((cell >> 32 << 32 | (cell & _LOW) // MINUTES_A_DAY, change) for cell, change in recent)
+        return chain(days, in_days)
+
+    def each_by_minute(self, day: int) -> Iterator[tuple[int, int]]:
+        """Return an iterator over (cell u64, change) of a day. Changes add up to how many schedules wake in each minute
+        at the moment of this call."""
+        cells, recent = self._cells(day), self._cells(RECENT)
+        return chain(cells, (each for each in recent if (each[0] & _LOW) // MINUTES_A_DAY == day))
+
+    def days(self) -> set[int]:
+        """Return the days in which something wakes, and maybe others."""
+        recent = {(cell & _LOW) // MINUTES_A_DAY for cell, _ in self._cells(RECENT)}
+        return recent | self._levels.keys() - {RECENT, DAYS}
 
     def group(self, number: int) -> Group | None:
         """Return the group of a number; None: nothing of it is counted any more."""
@@ -302,11 +313,19 @@ class Counts:
             for slot in range(count)
         ]
 
+    def _cells(self, book: int) -> Iterator[tuple[int, int]]:
+        """Return an iterator over the changes of a book, which is read in this call and decoded as it goes on."""
+        return chain.from_iterable(changes.items() for changes in self._read(self._rows_of(book)))
+
     def _read(self, keys: list[bytes]) -> Iterator[dict[int, int]]:
-        for value in self.store.get_many(keys) if keys else ():
-            if value is None:
-                raise FormatError("the table's counts lack a row")
-            yield _read(_decode_changes, value)
+        """Return an iterator over rows, which are read in this call."""
+        return map(_changes_in, [*self.store.get_many(keys)] if keys else [])
+
+
+def _changes_in(row: bytes | None) -> dict[int, int]:
+    if row is None:
+        raise FormatError("the table's counts lack a row")
+    return _read(_decode_changes, row)
 
 
 def _row_key(book: int, level: int, slot: int) -> bytes:

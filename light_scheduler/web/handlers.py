@@ -52,6 +52,7 @@ from .redrive import Redrive
 from .rights import RIGHTS
 from .scatter import Scatter, is_local, share_response
 from .sessions import LOG_OUT_PATH, LOGIN_PATH
+from .tenant_metrics import TenantCollector
 from .tenants import TenantHandlers
 from .tokens import TokenHandlers
 from .turns import Turns
@@ -133,7 +134,10 @@ class Handlers:
             ("POST", LOGIN_PATH, "log_in", logins.log_in),
             ("POST", LOG_OUT_PATH, "log_out", logins.log_out),
         )
-        self._registry = registry_of(worker.lanes, worker.delays, app_id=worker.settings.app_id, version=VERSION)
+        self._tenants = TenantCollector(worker.lanes)
+        self._registry = registry_of(
+            worker.lanes, self._tenants, worker.delays, app_id=worker.settings.app_id, version=VERSION
+        )
         self._node = None if worker.process is None else Node(worker.process, self._registry)
         self._openapi = msgspec.json.encode(openapi_document(VERSION, self._operations))
 
@@ -250,6 +254,7 @@ class Handlers:
         )
 
     async def metrics(self, request: web.Request) -> web.Response:
+        await self._tenants.count()
         if (node := self._node_asked(request)) is not None:
             body = await node.metrics(request.app[PEER_CLIENT])
         else:

@@ -105,11 +105,13 @@ _COUNTERS: Counters[LaneStatus] = (
 _FAMILIES = LaneFamilies[LaneStatus](_LANE, lambda lane: [lane.topic, str(lane.partition)], _GAUGES, _COUNTERS)
 
 
-def registry_of(lanes: Lanes, delays: Delays, *, app_id: str, version: str) -> CollectorRegistry:
+def registry_of(
+    lanes: Lanes, tenants: TenantCollector, delays: Delays, *, app_id: str, version: str
+) -> CollectorRegistry:
     """Return a registry of this worker's lanes, their tenants, its delays and its process."""
     registry = CollectorRegistry()
     registry.register(LaneCollector(lanes, app_id=app_id, version=version))
-    registry.register(TenantCollector(lanes))
+    registry.register(tenants)
     registry.register(DelayCollector(delays))
     ProcessCollector(registry=registry)
     return registry

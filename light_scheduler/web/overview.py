@@ -7,7 +7,6 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
-from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,12 +21,13 @@ from light_scheduler.tables.views import Lane, ReadableTable
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
 from .guard import IDENTITY
+from .largest import Largest
 from .last_hour import SLOT_MS, LastHour, Slot, together
 from .overview_document import HourSample, OverviewDocument, TenantPending, TopicPending
 from .parameters import read_parameters
 from .problems import MissingPartition, ProblemError
 from .scatter import Scatter, Whole, is_local, share_response
-from .slices import LoopTime
+from .slices import SHORT_REST, LoopTime, pieces
 
 PATH = "/api/v1/overview"
 FRESH_S = 1.0
@@ -44,12 +44,6 @@ MOST_KEPT = 100
 
 MOST_BYTES_ASKED = 7_000
 """Of tenants in one question to another worker: an HTTP server takes no request line above 8 KiB."""
-
-ROWS_AT_ONCE = 500
-"""Groups that are read between two looks at the time."""
-
-REST = 3.0
-"""See `slices.REST`: shorter, since the worker that asks waits for no more than `scatter.TOTAL_TIMEOUT_S`."""
 
 Tenants = frozenset[str] | None
 """Those whose schedules are counted; None: all."""
@@ -112,25 +106,18 @@ def _query(tenants: list[str]) -> str:
 async def lane_counts(groups: Iterator[tuple[Group, int]], tenants: Tenants, time: LoopTime) -> LaneCounts:
     """Return the counts of a lane from those of its groups."""
     states: Counter[State] = Counter()
-    largest: list[tuple[Group, int]] = []
-    size, least = 0, 0
-    while rows := [*islice(groups, ROWS_AT_ONCE)]:
+    largest: Largest[Group] = Largest(MOST_GROUPS)
+    size = 0
+    for rows in pieces(groups):
         seen = rows if tenants is None else [each for each in rows if each[0].tenant in tenants]
         size += len(seen)
         for group, count in seen:
             states[group.state] += count
-        largest += [each for each in seen if each[1] > least]
-        if len(largest) > 2 * MOST_GROUPS:
-            largest = _largest_groups(largest)
-            least = largest[-1][1]
+        largest.add(seen)
         if time.slice_is_over():
             await time.rest()
-    largest = _largest_groups(largest)
-    return LaneCounts(states, largest, len(largest) == size)
-
-
-def _largest_groups(groups: list[tuple[Group, int]]) -> list[tuple[Group, int]]:
-    return heapq.nlargest(MOST_GROUPS, groups, key=lambda each: each[1])
+    found = largest.found()
+    return LaneCounts(states, found, len(found) == size)
 
 
 class Overview:
@@ -170,7 +157,7 @@ class Overview:
 async def own_overview(tables: Tables, lanes: Lanes, hour: list[Slot], tenants: Tenants) -> OwnOverview:
     """Return the share of the lanes that run; `hour` is what this worker did, with lanes that have left since."""
     counted: dict[Lane, tuple[ReadableTable, LaneCounts]] = {}
-    async with LoopTime(rest=REST) as time:
+    async with LoopTime(rest=SHORT_REST) as time:
         for lane, table in tables.tables().items():
             counted[lane] = table, await lane_counts(table.counts.each_total(), tenants, time)
     tables_left = tables.tables()

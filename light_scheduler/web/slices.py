@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from itertools import islice
 from math import inf
 from time import perf_counter, thread_time
-from typing import Self
+from typing import Self, TypeVar
 
 SLICE_S = 0.002
 """How long the loop is held up at one go."""
@@ -13,6 +15,20 @@ SLICE_S = 0.002
 REST = 9.0
 """How long others then have the loop, in slices, even if they have nothing to do: what waits for the broker cannot be
 seen to be at work."""
+
+SHORT_REST = 3.0
+"""The same for answers that are waited for only some seconds, however much there is to read."""
+
+ROWS_AT_ONCE = 500
+"""Rows that take less than a slice, to be read between two looks at the clock."""
+
+T = TypeVar("T")
+
+
+def pieces(rows: Iterator[T]) -> Iterator[list[T]]:
+    """Yield rows, some at a time."""
+    while piece := [*islice(rows, ROWS_AT_ONCE)]:
+        yield piece
 
 
 class LoopTime:

@@ -10,16 +10,38 @@ from prometheus_client.registry import Collector
 
 from .cluster import Tables
 from .families import PREFIX
+from .largest import Largest
+from .slices import SHORT_REST, LoopTime, pieces
 
 MOST_TENANTS = 100
 """Tenants of a worker that have series of their own: those with the most schedules."""
 
 
 class TenantCollector(Collector):
-    """How many schedules tenants have in this worker's lanes."""
+    """How many schedules tenants have in this worker's lanes, as of the last `count`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
+        self._largest: list[tuple[str, int]] = []
+        self._others = 0
+
+    async def count(self) -> None:
+        """Add up the counts of the tables, slice by slice: there can be very many tenants."""
+        counts: Counter[str] = Counter()
+        largest: Largest[str] = Largest(MOST_TENANTS)
+        async with LoopTime(rest=SHORT_REST) as time:
+            for table in self._tables.tables().values():
+                for groups in pieces(table.counts.each_total()):
+                    for group, count in groups:
+                        counts[group.tenant] += count
+                    if time.slice_is_over():
+                        await time.rest()
+            for tenants in pieces(iter(counts.items())):
+                largest.add(tenants)
+                if time.slice_is_over():
+                    await time.rest()
+        self._largest = largest.found()
+        self._others = counts.total() - sum(count for _, count in self._largest)
 
     def describe(self) -> list[Metric]:
         """Return nothing: that keeps registration from collecting."""
@@ -27,18 +49,14 @@ class TenantCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
-        counts: Counter[str] = Counter()
-        for table in self._tables.tables().values():
-            for group, count in table.counts.totals().items():
-                counts[group.tenant] += count
-        largest = counts.most_common(MOST_TENANTS)
         pending = GaugeMetricFamily(
             PREFIX + "tenant_pending",
             f"Schedules held, of the {MOST_TENANTS} tenants that have most.",
             labels=("tenant",),
         )
-        for tenant, count in largest:
+        for tenant, count in self._largest:
             pending.add_metric([tenant], count)
         yield pending
-        others = counts.total() - sum(count for _, count in largest)
-        yield GaugeMetricFamily(PREFIX + "other_tenants_pending", "Schedules held, of all other tenants.", value=others)
+        yield GaugeMetricFamily(
+            PREFIX + "other_tenants_pending", "Schedules held, of all other tenants.", value=self._others
+        )

@@ -14,7 +14,7 @@ from yarl import URL
 
 from light_scheduler.clock import Clock
 from light_scheduler.model import State
-from light_scheduler.tables.counts import Counts
+from light_scheduler.tables.counts import Counts, Group
 from light_scheduler.tables.views import Lane, QueryError, ReadableTable
 from light_scheduler.wire.fields import parse_tenant
 from light_scheduler.wire.instants import parse_instant
@@ -23,7 +23,7 @@ from .caught_up import caught_up
 from .cluster import Lanes, Tables
 from .parameters import checked, optional, read_parameters
 from .scatter import Scatter, Whole, is_local, share_response
-from .slices import LoopTime
+from .slices import LoopTime, pieces
 from .turns import Turns
 from .upcoming_document import By, PendingCount, UpcomingCount, UpcomingDocument, UpcomingParameters
 
@@ -89,35 +89,46 @@ def intervals_of(tenant: str, given: MultiMapping[str], now: int) -> Intervals:
 def parts(table: ReadableTable, asked: Intervals) -> Iterator[Counter[Kind]]:
     """Yield what a table has of the intervals, part by part; between two of them the table may change.
 
-    Each part is exact when it is read, and none counts what another one does: a minute is in one day.
+    The parts of all that is pending, and of each day, are exact together, as of the moment when the first one of them
+    is read. None counts what another one does: a minute is in one day.
     """
-    yield Counter(
-        {
-            Kind(group.topic, group.state, None): count
-            for group, count in table.counts.totals().items()
-            if group.tenant == asked.tenant
-        }
-    )
-    days = [*_split(table.counts.by_day())]
+    counts = table.counts
+    for totals in pieces(counts.each_total()):
+        yield Counter({Kind(each.topic, each.state, None): n for each, n in totals if each.tenant == asked.tenant})
+    own = _OwnGroups(counts, asked.tenant)
     if asked.by == "day":
-        yield _added_up(table.counts, asked, ((number, day * A_DAY, count) for number, day, count in days))
+        for cells in pieces(counts.each_by_day()):
+            yield _added_up(own, asked, ((cell >> 32, (cell & 0xFFFFFFFF) * A_DAY, n) for cell, n in cells))
         return
-    for day in sorted({day for _, day, _ in days}):
+    for day in sorted(counts.days()):
         if asked.begin // A_DAY <= day < -(-asked.end // A_DAY):
-            yield _added_up(table.counts, asked, _split(table.counts.by_minute(day)))
+            for cells in pieces(counts.each_by_minute(day)):
+                yield _added_up(own, asked, ((cell >> 32, cell & 0xFFFFFFFF, n) for cell, n in cells))
 
 
-def _split(cells: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
-    return ((cell >> 32, cell & 0xFFFFFFFF, count) for cell, count in cells.items())
+class _OwnGroups:
+    """The groups of a tenant, by number. One that was found stays known, whether it still counts anything or not."""
+
+    def __init__(self, counts: Counts, tenant: str) -> None:
+        self._counts = counts
+        self._tenant = tenant
+        self._found: dict[int, Group] = {}
+
+    def get(self, number: int) -> Group | None:
+        if number not in self._found:
+            group = self._counts.group(number)
+            if group is None or group.tenant != self._tenant:
+                return None
+            self._found[number] = group
+        return self._found[number]
 
 
-def _added_up(counts: Counts, asked: Intervals, cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
-    """Add up (number of a group, minute, count) by kind, as far as they are asked for."""
+def _added_up(own: _OwnGroups, asked: Intervals, cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
+    """Add up (number of a group, minute, change) by kind, as far as they are asked for."""
     length, sums = MINUTES[asked.by], Counter[Kind]()
-    for number, minute, count in cells:
-        group = counts.group(number)
-        if group is not None and group.tenant == asked.tenant and asked.begin <= minute < asked.end:
-            sums[Kind(group.topic, group.state, minute // length * length)] += count
+    for number, minute, change in cells:
+        if asked.begin <= minute < asked.end and (group := own.get(number)) is not None:
+            sums[Kind(group.topic, group.state, minute // length * length)] += change
     return sums
 
 
@@ -131,10 +142,11 @@ async def own_counts(tables: Tables, asked: Intervals) -> OwnCounts:
                 found[lane].update(part)
                 if time.slice_is_over():
                     await time.rest()
-                if tables.tables().get(lane) is not table:
-                    del found[lane]
-                    break
-    return OwnCounts(sorted(found), [(lane, *row) for lane, sums in found.items() for row in sums.items()])
+                    if tables.tables().get(lane) is not table:
+                        del found[lane]
+                        break
+    rows = [(lane, kind, count) for lane, sums in found.items() for kind, count in sums.items() if count]
+    return OwnCounts(sorted(found), rows)
 
 
 def document(whole: Whole[OwnCounts], asked: Intervals) -> UpcomingDocument:

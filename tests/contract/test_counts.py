@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.counting import check_counts, count_by_hand, miscounted
+from support.counting import added_up, check_counts, count_by_hand, miscounted
 
 from light_scheduler.errors import FormatTooOld, StateError
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
@@ -169,9 +169,36 @@ def test_totals_and_minutes_are_told_by_tenant_target_and_state() -> None:
     found = table.counts
     assert found.totals() == {Group("acme", "t", "pending"): 3, Group("b", "t", "awaiting"): 1}
     assert (found.pending_of("acme"), found.pending_of("b"), found.pending_of("c")) == (3, 1, 0)
-    minutes = {(found.group(cell >> 32), cell & 0xFFFFFFFF): n for cell, n in found.by_minute(AT // DAY).items()}
+    cells = added_up(found.each_by_minute(AT // DAY))
+    minutes = {(found.group(cell >> 32), cell & 0xFFFFFFFF): n for cell, n in cells.items()}
     assert minutes == count_by_hand(table.store)
-    assert found.by_minute(AT // DAY + 1) == {}
+    assert found.days() == {AT // DAY}
+    assert added_up(found.each_by_minute(AT // DAY + 1)) == {}
+
+
+def test_counts_are_those_of_the_moment_whatever_changes_while_they_are_read() -> None:
+    table = ScheduleTable(MemoryStore())
+    overlay = Overlay(table)
+    put(overlay, entry("a"), entry("b", AT + MINUTE, tenant="b"))
+    apply(overlay)
+    found = table.counts
+    totals, expected = found.totals(), count_by_hand(table.store)
+    read = found.each_total(), found.each_by_day(), found.each_by_minute(AT // DAY)
+    groups = {int.from_bytes(number): group for group, number in found.numbers.items()}
+    overlay = Overlay(table)
+    for gone in (entry("a"), entry("b", tenant="b")):
+        overlay.remove(identity_of(gone))
+    apply(overlay)
+    for number in range(40):  # rows are added up to others
+        overlay = Overlay(table)
+        put(overlay, entry(f"{number}", tenant=f"new-{number}"))
+        apply(overlay)
+    assert found.totals().keys().isdisjoint(groups.values())
+    assert dict(read[0]) == totals
+    assert {(groups[day >> 32], day & 0xFFFFFFFF): n for day, n in added_up(read[1]).items()} == {
+        (group, AT // DAY): n for group, n in totals.items()
+    }
+    assert {(groups[cell >> 32], cell & 0xFFFFFFFF): n for cell, n in added_up(read[2]).items()} == expected
 
 
 def test_counts_are_right_after_a_write_that_failed_and_was_carried_out_all_the_same() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from light_scheduler.model.probe import is_probe
 from light_scheduler.tables import ScheduleTable, layout
@@ -23,13 +24,24 @@ def count_by_hand(store: Store) -> Counted:
     return dict(found)
 
 
+def added_up(changes: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Return what changes of cells add up to, without those that are 0."""
+    total: Counter[int] = Counter()
+    for cell, change in changes:
+        total[cell] += change
+    return {cell: count for cell, count in total.items() if count}
+
+
 def counts_of(counts: Counts) -> Counted:
     """Return what is counted, and see that totals and days agree with the minutes."""
     by_minute: Counted = {}
     totals: Counter[Group] = Counter()
     by_day: Counter[int] = Counter(counts.by_day())
-    for day in {number & 0xFFFFFFFF for number in by_day}:
-        for cell, count in counts.by_minute(day).items():
+    days = {number & 0xFFFFFFFF for number in by_day}
+    assert days <= counts.days()
+    assert added_up(counts.each_by_day()) == by_day
+    for day in days:
+        for cell, count in added_up(counts.each_by_minute(day)).items():
             group = counts.group(cell >> 32)
             assert group is not None
             by_minute[group, cell & 0xFFFFFFFF] = count

@@ -176,7 +176,7 @@ async def test_groups_are_counted_slice_by_slice_as_they_were_when_that_began(
 ) -> None:
     for number in range(20):
         cluster.put(f"{number}", tenant=f"t{number}")
-    monkeypatch.setattr(overview, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
     monkeypatch.setattr(slices, "SLICE_S", 0.0)
     rest, rests = slices.LoopTime.rest, []
 

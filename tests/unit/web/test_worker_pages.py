@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from light_scheduler.lanes.status import LATENESS_BOUNDS_MS, Lateness, ProbeStatus
 from light_scheduler.tables.status import RestoreStatus, StandbyStatus
-from light_scheduler.web import tenant_metrics
+from light_scheduler.web import slices, tenant_metrics
 from light_scheduler.web.operations import OPERATIONS
 
 NOW = 1_800_000_000_000
@@ -99,6 +99,23 @@ async def test_tenants_with_the_most_schedules_have_metrics_of_their_own(
     of_tenants = {labels: value for (name, labels), value in found.items() if name == "tenant_pending"}
     assert of_tenants == {(("tenant", "most"),): 4, (("tenant", "more"),): 2}
     assert found["other_tenants_pending", ()] == 1
+
+
+async def test_tenants_are_counted_slice_by_slice(cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        cluster.put(f"{number}", tenant=f"t{number}")
+    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    rest, rests = slices.LoopTime.rest, []
+
+    async def noted(self: slices.LoopTime) -> None:
+        rests.append(self)
+        await rest(self)
+
+    monkeypatch.setattr(slices.LoopTime, "rest", noted)
+    found = await samples(workers[0])
+    assert len(rests) >= 40
+    assert sum(value for (name, _), value in found.items() if name == "tenant_pending") == 20
 
 
 async def samples(worker: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -1,0 +1,31 @@
+"""The largest of many counts, a part of them at a time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Largest(Generic[T]):
+    """Keeps the `most` largest of the counts that it is given; of equal ones, those that came first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: list[tuple[T, int]] = []
+        self._least = 0
+        """Counts up to this are not among the largest."""
+
+    def add(self, counts: Iterable[tuple[T, int]]) -> None:
+        """Take more counts, all above 0."""
+        self._kept += [each for each in counts if each[1] > self._least]
+        if len(self._kept) > 2 * self._most:
+            self._kept = self.found()
+            self._least = self._kept[-1][1]
+
+    def found(self) -> list[tuple[T, int]]:
+        """Return the largest, the largest first."""
+        return heapq.nlargest(self._most, self._kept, key=itemgetter(1))

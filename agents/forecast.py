@@ -34,8 +34,8 @@ SEND_TIMEOUT_S = 10.0
 READ_AGAIN_MS = 600_000
 """So often what is told is read again: a worker that was taken for dead may have told something meanwhile."""
 
-REST = 50
-"""How much longer than counting in one go the pause after it is."""
+SLICE_S, REST = 0.005, 50
+"""How long is counted in one go, and how much longer the pause after it is."""
 
 DAY_MS = 86_400_000
 
@@ -147,17 +147,18 @@ def _changes(told: Mapping[Interval, int], pending: Mapping[Interval, int]) -> d
     return {each: pending.get(each, 0) for each in changed}
 
 
-async def _counted(lane: Lane, table: ScheduleTable, today: int) -> Counter[Interval] | None:
+async def _counted(lane: Lane, table: ScheduleTable, today: int) -> dict[Interval, int] | None:
     """Count what is due ahead, with pauses; None if the lane has another table, or none, by then."""
     found: Counter[Interval] = Counter()
     begun = time.monotonic()
-    for part in ahead(table.counts, today):
-        found.update(part)
-        await asyncio.sleep(REST * (time.monotonic() - begun))
-        if lane.copy.table is not table or not _is_at_work(lane):
-            return None
-        begun = time.monotonic()
-    return found
+    for interval, change in ahead(table.counts, today):
+        found[interval] += change
+        if (taken := time.monotonic() - begun) > SLICE_S:
+            await asyncio.sleep(REST * taken)
+            if lane.copy.table is not table or not _is_at_work(lane):
+                return None
+            begun = time.monotonic()
+    return {interval: pending for interval, pending in found.items() if pending}
 
 
 def _is_at_work(lane: Lane) -> bool:

@@ -6,10 +6,9 @@ those that wait for a completion, are in none.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
-from light_scheduler.wire.forecast import Interval, Unit
+from light_scheduler.wire.forecast import Interval
 
 from .counts import MINUTES_A_DAY, Counts
 
@@ -18,31 +17,32 @@ BY_MINUTE_DAYS = 2
 _LOW = 0xFFFFFFFF
 
 
-def ahead(counts: Counts, today: int) -> Iterator[Counter[Interval]]:
-    """Yield what is due by interval, part by part: no interval is in two of them.
+def ahead(counts: Counts, today: int) -> Iterator[tuple[Interval, int]]:
+    """Yield changes of intervals, which add up to what is due in each; some add up to 0.
 
-    `today` is the number of the day since 1970. Between two parts others may work, and the counts may change.
+    `today` is the number of the day since 1970. Between two of them others may work. If the counts change meanwhile,
+    what is yielded is partly what they were.
     """
-    days = _by_time(counts, counts.by_day())
-    later = (day for day in days if day >= today + BY_MINUTE_DAYS)
-    yield Counter({Interval("day", day * MINUTES_A_DAY): days[day] for day in later})
-    for day in sorted(day for day in days if day < today + BY_MINUTE_DAYS):
-        yield _intervals("minute", _by_time(counts, counts.by_minute(day)))
+    is_pending = _pending(counts)
+    for cell, change in counts.each_by_day():
+        day = cell & _LOW
+        if day >= today + BY_MINUTE_DAYS and is_pending(cell >> 32):
+            yield Interval("day", day * MINUTES_A_DAY), change
+    for day in sorted(day for day in counts.days() if day < today + BY_MINUTE_DAYS):
+        for cell, change in counts.each_by_minute(day):
+            if is_pending(cell >> 32):
+                yield Interval("minute", cell & _LOW), change
 
 
-def _intervals(unit: Unit, times: Mapping[int, int]) -> Counter[Interval]:
-    return Counter({Interval(unit, begin): count for begin, count in times.items()})
+def _pending(counts: Counts) -> Callable[[int], bool]:
+    """Return what tells, by the number of a group, whether its schedules wait for their time."""
+    known: dict[int, bool] = {}
 
-
-def _by_time(counts: Counts, cells: Mapping[int, int]) -> Counter[int]:
-    """Add up the groups of pending schedules: {group u32 | time u32: count} -> {time: count}."""
-    sums: Counter[int] = Counter()
-    is_pending: dict[int, bool] = {}
-    for cell, count in cells.items():
-        number = cell >> 32
-        if (known := is_pending.get(number)) is None:
+    def is_pending(number: int) -> bool:
+        found = known.get(number)
+        if found is None:
             group = counts.group(number)
-            known = is_pending[number] = group is not None and group.state == "pending"
-        if known:
-            sums[cell & _LOW] += count
-    return sums
+            found = known[number] = group is not None and group.state == "pending"
+        return found
+
+    return is_pending

@@ -276,6 +276,10 @@ class TestUnit:
     def test_wrong_settings_end_it_and_all_else_starts_it_again(self) -> None:
         assert (self.service["Restart"], self.service["RestartPreventExitStatus"]) == ("always", "2")
 
+    def test_however_often_it_ends_at_once_systemd_starts_it_again(self) -> None:
+        of_unit = self.text.partition("[Unit]")[2].partition("[Service]")[0]
+        assert re.findall(r"^StartLimit\w+=.*$", of_unit, re.MULTILINE) == ["StartLimitIntervalSec=0"]
+
     def test_systemd_accepts_it_and_finds_little_exposed(self, tmp_path: Path) -> None:
         if shutil.which("systemd-analyze") is None:
             pytest.skip("systemd-analyze is not installed: it comes with systemd")

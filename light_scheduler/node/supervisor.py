@@ -145,8 +145,10 @@ class Supervisor:
         """Run a process, again and again, until the node stops."""
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
+            if (running := await self._started(member)) is None:
+                return
             began = loop.time()
-            member.return_code = await self._ended(member)
+            member.return_code = await self._ended(member, running)
             if self._stopping.is_set():
                 return
             follows = what_follows(member.return_code, loop.time() - began, member.restarts)
@@ -159,18 +161,35 @@ class Supervisor:
             member.return_code = None
             await self._pause(follows.pause_s)
 
-    async def _ended(self, member: _Member) -> int:
-        """Start a process; return how it ended."""
+    async def _started(self, member: _Member) -> Process | None:
+        """Start a process and give it its job, with as many attempts as it takes; None if the node stops first.
+
+        The machine may have no room for one more process or thread (EAGAIN, ENOMEM, a limit of pids). That passes, and
+        the other processes run meanwhile.
+        """
         process = processes.Process(member.number, self._urls, member.starts)
         job = Job(member.settings, process, [each.fileno() for each in self._sockets])
-        running = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, pass_fds=job.sockets, process_group=0
-        )
-        member.running = running
-        member.starts += 1
-        log.info("process %d is %d", member.number, running.pid)
-        assert running.stdin is not None
-        running.stdin.write(encoded(job))
+        attempts = Restarts()
+        while not self._stopping.is_set():
+            try:
+                running = await asyncio.create_subprocess_exec(
+                    *self._command, stdin=PIPE, pass_fds=job.sockets, process_group=0
+                )
+            except (OSError, RuntimeError) as error:
+                pause_s = attempts.pause_after(0)
+                log.error("process %d cannot be started (%s); trying again in %g s", member.number, error, pause_s)
+                await self._pause(pause_s)
+                continue
+            member.running = running
+            member.starts += 1
+            log.info("process %d is %d", member.number, running.pid)
+            assert running.stdin is not None
+            running.stdin.write(encoded(job))
+            return running
+        return None
+
+    async def _ended(self, member: _Member, running: Process) -> int:
+        """Return how a process ended."""
         if self._stopping.is_set():
             running.terminate()
         watching = asyncio.create_task(self._kill_if_it_hangs(member, running))
@@ -233,10 +252,19 @@ class Supervisor:
 
 
 async def _is_alive(member: _Member) -> bool:
-    """Tell whether a process reacts to connections. One that has too many to answer a request is not to be killed."""
+    """Tell whether a process reacts to connections. One that has too many to answer a request is not to be killed.
+
+    Nor is one that cannot be asked, because the machine has no room for one more thread.
+    """
     place = member.settings.web_host, member.settings.web_port
-    return await asyncio.to_thread(takes_connections, *place, timeout=ANSWER_S)
+    try:
+        return await asyncio.to_thread(takes_connections, *place, timeout=ANSWER_S)
+    except RuntimeError:
+        return True
 
 
 async def _answers(member: _Member, path: str) -> bool:
-    return await asyncio.to_thread(page_of_worker, member.settings, path, timeout=ANSWER_S) is not None
+    try:
+        return await asyncio.to_thread(page_of_worker, member.settings, path, timeout=ANSWER_S) is not None
+    except RuntimeError:  # no room for one more thread
+        return False

@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+from asyncio.subprocess import Process
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.processes import process_runs
@@ -145,6 +147,59 @@ async def test_a_process_that_hangs_is_killed_and_started_again(
     assert [number for number, pid in after if (number, pid) not in before] == [1]
     os.kill(os.getpid(), signal.SIGTERM)
     assert await node.task == 0
+
+
+@pytest.mark.parametrize(
+    "error", [BlockingIOError(11, "Resource temporarily unavailable"), RuntimeError("can't start new thread")]
+)
+async def test_a_process_that_the_machine_has_no_room_for_is_started_later_and_the_other_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    refusals = [error] * 6  # more than a process that ends by itself may fail
+    start = asyncio.create_subprocess_exec
+    monkeypatch.setattr("light_scheduler.host.restarts.LONGEST_PAUSE_S", 0.01)
+    node = Node(tmp_path, STOPS)
+    (_, killed), (_, other) = await node.all_noted("listens")
+
+    async def refused(*arguments: str, **options: Any) -> Process:
+        if refusals:
+            raise refusals.pop()
+        return await start(*arguments, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refused)
+    os.kill(killed, signal.SIGKILL)
+    await node.all_noted("listens", 3)
+    assert caplog.text.count(f"process 0 cannot be started ({error}); trying again in 0.01 s") == 6
+    assert process_runs(other)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await node.task == 0
+
+
+async def test_a_node_that_has_no_room_for_its_processes_still_ends_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refused(*_: str, **__: Any) -> Process:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refused)
+    monkeypatch.setattr("light_scheduler.host.restarts.FIRST_PAUSE_S", 30.0)
+    node = Node(tmp_path, STOPS)
+    await eventually(lambda: caplog.text.count("cannot be started") == 2)
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(15):
+        assert await node.task == 0
+
+
+async def test_a_process_that_cannot_be_asked_for_want_of_a_thread_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refused(*_: object, **__: object) -> bool:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio, "to_thread", refused)
+    member = module._Member(Settings(), 0)
+    assert await module._is_alive(member)
+    assert not await module._answers(member, "/ready")
 
 
 def test_a_process_takes_no_module_from_the_current_folder(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from light_scheduler.connection import Secret
 from light_scheduler.connection.identity_provider import ROLES
+from light_scheduler.connection.urls import has_login
 from light_scheduler.durations import format_duration, parse_typed_duration
 from light_scheduler.host.loopback import is_loopback
 from light_scheduler.model.delay import DelayRule, RuleError, parse_rule
@@ -170,6 +171,8 @@ def lookback(value: Any) -> int | None:
 def broker(value: Any) -> str:
     """Read `[kafka://]HOST:PORT,...`."""
     servers = text(value).removeprefix("kafka://")
+    if has_login(servers):
+        raise ValueError("must not have a login in it: set security_protocol, sasl_username and sasl_password_file")
     for server in servers.split(","):
         match = _SERVER.fullmatch(server)
         if match is None or not 1 <= int(match["port"]) <= MOST_PORT:
@@ -223,6 +226,8 @@ def registry(value: Any) -> str | None:
 
 def provider_url(value: Any) -> str:
     address = text(value)
+    if has_login(address):
+        raise ValueError("must not have a login in it: it is asked for public keys only")
     parts = urlsplit(address)
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))):
         raise ValueError(f"{value!r} must be https://... ; http:// is accepted on this machine only")

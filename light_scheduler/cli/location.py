@@ -41,10 +41,10 @@ async def place_of(settings: Settings, url: str, tenant: str, id: str) -> Locati
             async with asyncio.timeout(ASK_TIMEOUT_S):
                 info = _info(reader.url, await reader.ask("GET", "/info"))
         except (ClientError, TimeoutError) as error:
-            _warn(str(error) or f"{url} did not answer within {ASK_TIMEOUT_S:g} s", id)
+            _warn(str(error) or f"{reader.url} did not answer within {ASK_TIMEOUT_S:g} s", id)
             return None
         if info.app_id != settings.app_id:
-            _warn(f"the worker at {url} is of application {info.app_id}, not {settings.app_id}", id)
+            _warn(f"the worker at {reader.url} is of application {info.app_id}, not {settings.app_id}", id)
             return None
         found = await reader.get(tenant, id)
     if found is None:

@@ -21,20 +21,22 @@ from .options import settings_options, tenant_option
 from .output import Output, output_option
 from .suggesting import SuggestingGroup
 from .verbosity import is_quiet
+from .visible import no_password_in_url
 
 if TYPE_CHECKING:
     from light_scheduler.outbox import AjendaTakeover, OutboxRelay, TakenOver
 
 DEFAULT_NAME = "light_scheduler_outbox"
 
-
+_DATABASE_VARIABLE = f"{ENVIRONMENT_PREFIX}OUTBOX_DATABASE"
 _DATABASE = click.option(
     "--database",
     required=True,
-    envvar=f"{ENVIRONMENT_PREFIX}OUTBOX_DATABASE",
+    envvar=_DATABASE_VARIABLE,
     show_envvar=True,
     metavar="URL",
-    help="Database, as a URL of SQLAlchemy. Prefer the variable if the URL has a password.",
+    callback=no_password_in_url(f"set the environment variable {_DATABASE_VARIABLE} to the URL"),
+    help="Database, as a URL of SQLAlchemy. A URL with a password is accepted in the variable only.",
 )
 _NAME = click.option("--name", default=DEFAULT_NAME, show_default=True, metavar="NAME", help="Name of the outbox.")
 _COMMANDS_TOPIC = click.option(

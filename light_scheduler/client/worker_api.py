@@ -10,6 +10,7 @@ import msgspec
 
 from light_scheduler.connection import HttpSecurity, Secret
 from light_scheduler.connection.http_security import NO_TLS
+from light_scheduler.connection.urls import without_login
 from light_scheduler.connection.worker_connection import WorkerAddress
 from light_scheduler.errors import ClientError, InvalidCommand
 
@@ -35,7 +36,8 @@ class WorkerApi:
     """
 
     def __init__(self, url: str, token: str | Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
-        self._address = WorkerAddress(url.rstrip("/"), Secret(token) if isinstance(token, str) else token, security)
+        url = without_login(url).rstrip("/")
+        self._address = WorkerAddress(url, Secret(token) if isinstance(token, str) else token, security)
         if not self._address.is_valid:
             raise InvalidCommand("url", f"{url!r} is not an address of a worker: use http[s]://HOST:PORT")
 

@@ -12,6 +12,7 @@ tokens        OAUTHBEARER: tokens for client credentials
 arguments     a cluster and its security, as aiokafka takes them
 librdkafka    the same for librdkafka
 registry      where the schema registry is, and its login
+urls          logins in URLs, and URLs without them
 principal     who one is in ACLs
 diagnosis     why a connection fails, in plain words
 redaction     what the clients may not log

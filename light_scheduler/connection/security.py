@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from light_scheduler.errors import ConfigurationError
 
 from .secret import Secret
+from .urls import has_login
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -123,6 +124,11 @@ def _of_sasl(security: KafkaSecurity) -> Iterator[Problem]:
 def _of_oauth(security: KafkaSecurity) -> Iterator[Problem]:
     if not security.sasl_oauth_token_url:
         yield "sasl_oauth_token_url", "is not set, and sasl_mechanism OAUTHBEARER needs it: https://..."
+    elif has_login(security.sasl_oauth_token_url):
+        yield (
+            "sasl_oauth_token_url",
+            "must not have a login in it: set sasl_oauth_client_id and sasl_oauth_client_secret_file",
+        )
     elif not _keeps_secrets(security.sasl_oauth_token_url):
         yield (
             "sasl_oauth_token_url",

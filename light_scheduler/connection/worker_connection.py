@@ -22,7 +22,7 @@ _MAY_WANT_CERTIFICATE = "If it wants a client certificate, set web_ssl_certifica
 
 @dataclass(frozen=True)
 class WorkerAddress:
-    """Where a worker is asked (`url`: `http[s]://host:port`), with which token, and whom to trust with https."""
+    """Where a worker is asked (`url`: `http[s]://host:port`, no login), its token, and whom to trust with https."""
 
     url: str
     token: Secret | None = None
@@ -36,12 +36,6 @@ class WorkerAddress:
             return place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
         except ValueError:  # of the port, or of an IPv6 address
             return False
-
-    @property
-    def shown(self) -> str:
-        """The address without a user and a password."""
-        place = urlsplit(self.url)
-        return place._replace(netloc=place.netloc.rpartition("@")[2]).geturl()
 
     def exchange(self, method: str, target: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Send a request and return status and body; `target` is the path, encoded, with its query.

@@ -68,6 +68,12 @@ def _engine(url: str) -> Engine | AsyncEngine:
         return create_async_engine(place) if is_async else create_engine(place)
     except ImportError as error:
         raise ConfigurationError("database", f"has no driver installed: {error}") from error
-    except (ArgumentError, NoSuchModuleError) as error:
-        reason = f"is not a URL of SQLAlchemy, such as postgresql+psycopg://app@db/app: {error}"
+    except NoSuchModuleError:
+        reason = f"{place.drivername} is no database that SQLAlchemy knows: use postgresql+psycopg or sqlite"
         raise ConfigurationError("database", reason) from None
+    except (ArgumentError, ValueError):  # their texts may quote a password
+        raise ConfigurationError(
+            "database",
+            "is not a URL of SQLAlchemy, such as postgresql+psycopg://app@db/app: write @, : and / in a password as "
+            "%40, %3A and %2F",
+        ) from None

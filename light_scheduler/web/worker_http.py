@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from light_scheduler.connection import HttpSecurity, Secret
 from light_scheduler.connection.http_security import NO_TLS
+from light_scheduler.connection.urls import without_login
 from light_scheduler.connection.worker_connection import TIMEOUT_S, WorkerAddress, no_answer
 from light_scheduler.errors import ClientError
 
@@ -29,7 +30,7 @@ class WorkerHttp:
     """Asks any worker at `url`, with a token if it is given one. An async context manager."""
 
     def __init__(self, url: str, token: Secret | None = None, security: HttpSecurity = NO_TLS) -> None:
-        self.url = url.rstrip("/")
+        self.url = without_login(url).rstrip("/")
         self._address = WorkerAddress(self.url, token, security)
 
     async def __aenter__(self) -> Self:
@@ -48,7 +49,7 @@ class WorkerHttp:
         if not self._address.is_valid:
             raise ClientError(f"cannot ask the worker at {self.url}: the address must be http[s]://HOST:PORT")
         query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
-        log.debug("%s %s%s%s", method, self._address.shown, path, query)
+        log.debug("%s %s%s%s", method, self.url, path, query)
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 status, answer = await _in_thread(lambda: self._address.exchange(method, path + query, body))

@@ -14,10 +14,13 @@ import msgspec
 import pytest
 from support.planted import PLANTED
 
+from light_scheduler.client.questions import Question
+from light_scheduler.client.worker_api import WorkerApi
 from light_scheduler.connection import Secret
-from light_scheduler.errors import ConfigurationError
+from light_scheduler.errors import ClientError, ConfigurationError, InvalidCommand
 from light_scheduler.logs import logging_config
 from light_scheduler.settings import Settings, is_secret, load_settings
+from light_scheduler.web.worker_http import WorkerHttp
 
 KAFKA_LOGIN = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u"}
 TOKEN_LOGIN = {**KAFKA_LOGIN, "sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_url": "https://t", "sasl_username": ""}
@@ -77,6 +80,50 @@ def test_what_is_wrong_with_a_secret_is_said_without_it(name: str, wrong: Any, t
         makes[wrong]()
     assert name in str(caught.value)
     assert PLANTED[name] not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("broker", "kafka://u:planted@kafka-1:9092"),
+        ("broker", "u:planted@kafka-1:9092"),
+        ("broker", "kafka://planted@kafka-1:9092"),
+        ("oidc_issuer", "https://u:planted@login.example"),
+        ("oidc_issuer", "http://u:pl/planted@login.example"),
+        ("oidc_jwks_url", "https://u:planted@login.example/keys"),
+        ("schema_registry", "http://u:planted@registry:8081"),
+        ("sasl_oauth_token_url", "https://u:planted@login.example/token"),
+        ("sasl_oauth_token_url", "http://u:planted@login.example/token"),
+    ],
+)
+def test_a_login_in_an_address_is_refused_and_not_shown(name: str, url: str) -> None:
+    beside = {**TOKEN_LOGIN, "sasl_oauth_client_id": "c", "sasl_oauth_client_secret": "s"}
+    given = {**(beside if name == "sasl_oauth_token_url" else {}), name: url}
+    with pytest.raises(ConfigurationError, match="must not have a login in it") as caught:
+        _ = load_settings(
+            {}, environment={f"LIGHT_SCHEDULER_{key.upper()}": value for key, value in given.items()}
+        ).security
+    assert "planted" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://u:planted@127.0.0.1:1/", "http://127.0.0.1:1"),
+        ("ftp://u:planted@host", "ftp://host"),
+        ("u:planted@[host", "[host"),
+    ],
+)
+async def test_the_address_of_a_worker_is_shown_without_a_login(url: str, shown: str) -> None:
+    async with WorkerHttp(url) as worker:
+        with pytest.raises(ClientError) as caught:
+            await worker.ask("GET", "/info")
+    assert shown in str(caught.value)
+    assert "planted" not in str(caught.value)
+    with pytest.raises((ClientError, InvalidCommand)) as refused:
+        WorkerApi(url).asked(Question("GET", "/info", None, lambda _: None))
+    assert shown in str(refused.value)
+    assert "planted" not in str(refused.value)
 
 
 def test_a_secret_can_be_compared_and_sent_to_another_process_and_shows_nowhere() -> None:

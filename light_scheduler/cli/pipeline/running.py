@@ -19,6 +19,7 @@ import click
 from light_scheduler.cli.options import settings_options
 from light_scheduler.cli.output import Output, output_option
 from light_scheduler.cli.verbosity import error_console, note
+from light_scheduler.cli.visible import no_secret_property
 from light_scheduler.errors import JobError
 from light_scheduler.host.foreground import StopRequested, stop_signals
 from light_scheduler.settings import Settings
@@ -122,6 +123,10 @@ _OPTIONS = (
         "--client",
         type=Pairs(),
         multiple=True,
+        callback=no_secret_property(
+            "use the settings instead, such as sasl_username and sasl_password_file, or ssl_certificate, ssl_key and "
+            "ssl_key_password_file (PEM)"
+        ),
         help="Property of Kafka clients, by its name in librdkafka or Java: security.protocol=SSL. Can be repeated.",
     ),
     click.option("--master", default="local[*]", show_default=True, help="Spark master: where Spark runs."),
@@ -133,7 +138,14 @@ _OPTIONS = (
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Add a jar to Spark's class path. Can be repeated.",
     ),
-    click.option("--spark-conf", "configs", type=Pairs(), multiple=True, help="Property of Spark. Can be repeated."),
+    click.option(
+        "--spark-conf",
+        "configs",
+        type=Pairs(),
+        multiple=True,
+        callback=no_secret_property("write it into spark-defaults.conf, in the folder that SPARK_CONF_DIR names"),
+        help="Property of Spark. Can be repeated.",
+    ),
 )
 
 

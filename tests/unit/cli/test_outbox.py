@@ -18,6 +18,7 @@ from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.ports import free_port
 from light_scheduler.outbox import takeover
 
+DATABASE = "LIGHT_SCHEDULER_OUTBOX_DATABASE"
 RELAY = ["outbox", "relay"]
 IMPORT = ["outbox", "import-ajenda", "--topic", "mails", "--target-topic", "mails"]
 
@@ -33,13 +34,42 @@ def test_a_database_that_cannot_be_reached_is_told_in_one_line(
 ) -> None:
     url = f"postgresql+psycopg://app:secret@127.0.0.1:{free_port()}/shop"
     with caplog.at_level(logging.WARNING):
-        ran = CliRunner().invoke(cli, [*command, "--database", url])
+        ran = CliRunner(env={DATABASE: url}).invoke(cli, command)
     assert ran.exit_code == 1
     (line,) = ran.stderr.splitlines()
     assert line.startswith("Error: the database failed: ")
     assert "127.0.0.1" in line
     assert "secret" not in line
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("command", [RELAY, IMPORT], ids=["relay", "import-ajenda"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://app:planted@db/shop",
+        "postgresql://app:pl/anted@db/shop",
+        "postgresql://:planted@db",
+        "postgresql://db/shop?user=app&password=planted",
+        "postgresql://app@db/shop?sslpassword=planted",
+    ],
+)
+def test_a_password_that_everybody_could_read_in_ps_is_refused_with_a_way_out(command: list[str], url: str) -> None:
+    ran = CliRunner().invoke(cli, [*command, "--database", url])
+    assert ran.exit_code == 2
+    assert f"set the environment variable {DATABASE} to the URL" in " ".join(ran.stderr.split())
+    assert "anted" not in ran.output
+
+
+@pytest.mark.parametrize(
+    "url", ["not a url planted", "postgresql://app:pla@nted@db:x/shop", "planted://app:planted@db/shop"]
+)
+def test_a_database_that_is_no_url_is_refused_without_its_password(url: str) -> None:
+    ran = CliRunner(env={DATABASE: url}).invoke(cli, RELAY)
+    assert isinstance(ran.exception, ConfigurationError)
+    assert ran.exception.setting == "database"
+    assert ":planted" not in str(ran.exception)
+    assert "nted@" not in str(ran.exception)
 
 
 @pytest.mark.parametrize("options", [["--target-topic", "two words"], ["--tenant", "a/b"]], ids=["topic", "tenant"])

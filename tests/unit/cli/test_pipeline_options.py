@@ -31,6 +31,65 @@ def test_a_topic_that_is_given_two_names_is_wrong_use() -> None:
     assert "--map-topic maps reminders to both one and two" in " ".join(ran.output.split())
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password",
+        "kafka.sasl.password",
+        "sasl.jaas.config",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.keystore.key",
+        "ssl.key.pem",
+    ],
+)
+def test_a_secret_of_kafka_in_an_option_is_refused_with_a_way_out(name: str) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "forecast", "--client", f"{name}=planted"])
+    assert ran.exit_code == 2
+    told = " ".join(ran.stderr.split())
+    assert f"every user of this machine can read {name} in an option" in told
+    assert "sasl_password_file" in told
+    assert "planted" not in told
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.hadoop.fs.s3a.session.token",
+        "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net",
+        "spark.ssl.keyPassword",
+        "spark.authenticate.secret",
+    ],
+)
+def test_a_secret_of_spark_in_an_option_is_refused_with_a_way_out(name: str) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "forecast", "--spark-conf", f"{name}=planted"])
+    assert ran.exit_code == 2
+    told = " ".join(ran.stderr.split())
+    assert "write it into spark-defaults.conf, in the folder that SPARK_CONF_DIR names" in told
+    assert "planted" not in told
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("--client", "security.protocol"),
+        ("--client", "ssl.ca.pem"),
+        ("--client", "ssl.key.location"),
+        ("--client", "sasl.oauthbearer.token.endpoint.url"),
+        ("--spark-conf", "spark.local.dir"),
+        ("--spark-conf", "spark.authenticate.secret.file"),
+    ],
+)
+def test_what_is_no_secret_is_an_option(option: str, name: str) -> None:
+    # The broker is refused after the options have been read.
+    ran = CliRunner().invoke(cli, ["pipeline", "forecast", option, f"{name}=x", "--broker", "none"])
+    assert isinstance(ran.exception, ConfigurationError), ran.output
+    assert ran.exception.setting == "--broker"
+
+
 @pytest.mark.parametrize("job", ["audit", "forecast", "report"])
 def test_a_report_that_is_not_for_this_machine_is_wrong_use(job: str) -> None:
     ran = CliRunner().invoke(cli, ["pipeline", job, "--report", "s3a://bucket/report.html"])

@@ -1,0 +1,56 @@
+"""Secrets in options: every user of the machine can read those (`ps`), so they are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+from click.core import ParameterSource
+
+from light_scheduler.connection.urls import has_password
+
+T = TypeVar("T")
+
+Callback = Callable[[click.Context, click.Parameter, T], T]
+
+_SECRET_NAME = re.compile(
+    r"(secret|password|passphrase|token|(access|secret)[._-]?key|jaas\.config|(ssl|keystore|private)\.key(\.pem)?)$"
+    r"|account\.key",
+    re.IGNORECASE,
+)
+"""Names of properties of Kafka clients, Spark and Hadoop whose values are secrets."""
+
+
+def no_password_in_url(instead: str) -> Callback[str | None]:
+    """Refuse a URL with a password if it is given as an option; `instead` says where it is to be."""
+
+    def check(ctx: click.Context, param: click.Parameter, url: str | None) -> str | None:
+        if url is not None and _is_typed(ctx, param) and has_password(url):
+            raise click.BadParameter(f"{_reason('a password')}: {instead}", ctx, param)
+        return url
+
+    return check
+
+
+def no_secret_property(instead: str) -> Callback[tuple[tuple[str, str], ...]]:
+    """Refuse properties that are secrets by their names."""
+
+    def check(
+        ctx: click.Context, param: click.Parameter, properties: tuple[tuple[str, str], ...]
+    ) -> tuple[tuple[str, str], ...]:
+        for name, _ in properties:
+            if _SECRET_NAME.search(name):
+                raise click.BadParameter(f"{_reason(name)}: {instead}", ctx, param)
+        return properties
+
+    return check
+
+
+def _is_typed(ctx: click.Context, param: click.Parameter) -> bool:
+    return param.name is not None and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+
+
+def _reason(what: str) -> str:
+    return f"every user of this machine can read {what} in an option (ps)"

@@ -50,7 +50,7 @@ def containers(documents: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict
 
 def settings_of(container: dict[str, Any]) -> Settings:
     """Return the settings of a container, as the program reads them."""
-    of_pod = {"metadata.name": "scheduler-0", "status.podIP": "10.0.0.7"}
+    of_pod = {"metadata.name": "scheduler-0"}
     environment: dict[str, str] = {}
     for each in container["env"]:
         if "value" in each:
@@ -79,7 +79,6 @@ class TestChart:
         settings = settings_of(worker)
         assert worker["args"] == ["worker"]
         assert settings.instance_id == "scheduler-0"
-        assert settings_of(next(containers(manifests("plain")))[1]).web_host == "10.0.0.7"
         assert str(settings.data_dir) == DATA_DIR
         assert DATA_DIR in [mount["mountPath"] for mount in worker["volumeMounts"]]
         assert manifests("secured")["StatefulSet"]["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
@@ -124,11 +123,21 @@ class TestChart:
         probes = {name: worker[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")}
         assert probes == {"startup": "/live", "liveness": "/live", "readiness": "/ready"}
 
-    @pytest.mark.parametrize(("name", "domain"), [("secured", "cluster.local"), ("mutual-tls", "example.internal")])
-    def test_with_a_certificate_workers_have_names_that_it_can_hold(self, name: str, domain: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "domain"),
+        [("plain", "cluster.local"), ("secured", "cluster.local"), ("mutual-tls", "example.internal")],
+    )
+    def test_workers_have_names_that_survive_restarts_and_that_a_certificate_can_hold(
+        self, name: str, domain: str
+    ) -> None:
+        """The group does not learn of another address of a static member: an address of a pod would stay there."""
+        _, worker = next(containers(manifests(name)))
+        assert settings_of(worker).web_host == f"scheduler-0.scheduler-light-scheduler-workers.prod.svc.{domain}"
+
+    @pytest.mark.parametrize("name", ["secured", "mutual-tls"])
+    def test_the_certificate_of_a_worker_is_in_a_secret(self, name: str) -> None:
         _, worker = next(containers(manifests(name)))
         settings = settings_of(worker)
-        assert settings.web_host == f"scheduler-0.scheduler-light-scheduler-workers.prod.svc.{domain}"
         (folder,) = (each["mountPath"] for each in worker["volumeMounts"] if each["name"] == "tls")
         files = settings.web_ssl_certificate, settings.web_ssl_key, settings.web_ssl_ca
         assert files == tuple(Path(folder, file) for file in ("tls.crt", "tls.key", "ca.crt"))
@@ -165,11 +174,13 @@ class TestChart:
         assert names == ["shop", "monitoring"]
         assert documents["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
 
-    @pytest.mark.parametrize(("name", "insecure"), [("plain", False), ("secured", True)])
-    def test_workers_start_without_a_token_only_behind_a_network_policy(self, name: str, insecure: bool) -> None:
+    @pytest.mark.parametrize(("name", "insecure"), [("plain", False), ("secured", True), ("mutual-tls", False)])
+    def test_workers_start_without_a_token_only_if_the_values_say_so(self, name: str, insecure: bool) -> None:
+        values = yaml.safe_load((CHART / "ci" / f"{name}-values.yaml").read_text(encoding="utf-8"))
+        assert values.get("insecure", False) is insecure
+        assert yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))["insecure"] is None
         _, worker = next(containers(manifests(name)))
         assert settings_of(worker).insecure is insecure
-        assert ("NetworkPolicy" in manifests(name)) is insecure
 
     def test_prometheus_has_a_token(self) -> None:
         (endpoint,) = manifests("secured")["ServiceMonitor"]["spec"]["endpoints"]
@@ -190,9 +201,19 @@ class TestChart:
             subprocess.run(["helm", "lint", "--strict", CHART, "--values", values], check=True, capture_output=True)
 
     @needs_helm
+    @pytest.mark.parametrize("option", ["tls.clientAuth=required", "settings.oidc_issuer=https://login.example.com"])
+    def test_where_others_are_kept_away_the_values_need_not_say_it(self, option: str) -> None:
+        text = rendered(CHART / "ci" / "secured-values.yaml", "--set", f"insecure=null,{option}")
+        (workers,) = (each for each in yaml.safe_load_all(text) if each["kind"] == "StatefulSet")
+        (worker,) = workers["spec"]["template"]["spec"]["containers"]
+        assert {"name": "LIGHT_SCHEDULER_INSECURE", "value": "false"} in worker["env"]
+
+    @needs_helm
     @pytest.mark.parametrize(
         ("option", "reason"),
         [
+            ("insecure=null", "insecure is required"),
+            ("settings.processes=4", "processes"),
             ("kafka.brokers=", "kafka.brokers is required"),
             ("kafka.existingSecret=", "kafka.existingSecret is required"),
             ("kafka.securityProtocol=TLS", "securityProtocol"),

@@ -40,6 +40,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end }}
 {{- end }}
 
+{{/* Whether workers start without a token: nobody is open to others by accident. */}}
+{{- define "light-scheduler.insecure" -}}
+{{- if not (kindIs "invalid" .Values.insecure) -}}
+{{ .Values.insecure }}
+{{- else if or (eq .Values.tls.clientAuth "required") .Values.settings.oidc_issuer -}}
+false
+{{- else -}}
+{{ fail "insecure is required: true starts workers while there is no token, so that everybody who reaches them may do everything; false has them wait for one. docs/deployment.md, Access, says how to create it" }}
+{{- end }}
+{{- end }}
+
 {{/* How to reach Kafka, and all other settings: for workers and for the job that creates the topics. */}}
 {{- define "light-scheduler.environment" -}}
 - name: LIGHT_SCHEDULER_APP_ID

@@ -237,6 +237,26 @@ class TestChart:
         assert json.loads(found["data"]["light-scheduler.json"])["title"] == "light-scheduler"
 
 
+class TestRelease:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    jobs: ClassVar = yaml.safe_load(text)["jobs"]
+
+    def test_actions_are_pinned_by_commit_with_their_versions_beside(self) -> None:
+        used = re.findall(r"uses: (.+)", self.text)
+        assert used
+        assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", each)] == []
+
+    def test_what_may_sign_or_publish_runs_actions_only(self) -> None:
+        trusted = {name for name, job in self.jobs.items() if "write" in job["permissions"].values()}
+        assert trusted == {"attest", "publish", "image"}
+        assert [name for name in trusted for step in self.jobs[name]["steps"] if "run" in step] == []
+
+    def test_nothing_is_built_that_has_not_passed_all_checks(self) -> None:
+        assert ".ci/run" in [step.get("run") for step in self.jobs["test"]["steps"]]
+        needs = {name: job.get("needs") for name, job in self.jobs.items()}
+        assert needs == {"test": None, "build": "test", "attest": "build", "publish": "attest", "image": "attest"}
+
+
 class TestMonitoring:
     documented: ClassVar = set(METRIC.findall((ROOT / "docs" / "operating.md").read_text(encoding="utf-8")))
     """All metrics there are: a test of the documents holds that."""

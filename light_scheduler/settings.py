@@ -86,7 +86,8 @@ class Settings:
     sasl_password_file: Path | None = _setting(
         None,
         read.optional(read.path),
-        "File that holds the password for PLAIN and SCRAM. It is read again when it changes.",
+        "File that holds the password for PLAIN and SCRAM. Clients read it once, at their start: restart them after a "
+        "change.",
         "PATH",
     )
     sasl_oauth_token_url: str | None = _setting(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .files import stamps
 from .logins import client_secret, password
 from .redaction import keep_logins_out_of_logs
 from .security import PLAINTEXT, KafkaSecurity
@@ -56,15 +55,6 @@ class Connection:
         from .librdkafka import configuration
 
         return configuration(self.bootstrap_servers, self.security)
-
-    def stamp(self) -> object:
-        """Return what changes when a file of the settings does: a client made before does not know of that."""
-        security = self.security
-        files = (
-            *(security.ssl_ca, security.ssl_certificate, security.ssl_key, security.ssl_key_password_file),
-            *(security.sasl_password_file, security.sasl_oauth_client_secret_file),
-        )
-        return stamps(tuple(path for path in files if path is not None))
 
 
 Address = Connection | str

@@ -18,7 +18,7 @@ from light_scheduler.kafka.connection import HEARTBEAT_S
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.tenancy import FixedTenancy, Tenancy
 from light_scheduler.logs import logging_config
-from light_scheduler.processes import Process
+from light_scheduler.processes import Process, unused_folders
 from light_scheduler.settings import Settings
 
 from .assembly import Assembly, Host, TimerFactory
@@ -50,6 +50,8 @@ class SchedulerApp(faust.App):
     settings: Settings
     lanes: Lanes
     clock: Clock
+    process: Process | None
+    """Which one of a node's processes it is for, if it is for one."""
     refusal: SchedulerError | None = None
     """Why the start was given up."""
 
@@ -88,6 +90,12 @@ class SchedulerApp(faust.App):
             settings.web_url,
             settings.data_dir.absolute(),
         )
+        for folder in unused_folders(settings, self.process):
+            log.warning(
+                "no process of this node uses the local state in %s: delete the folder to free its space, unless you "
+                "start more processes again",
+                folder.absolute(),
+            )
         if settings.http_security.serves_tls:  # Faust puts it together as one of HTTP
             self.conf.canonical_url = self.conf.canonical_url.with_scheme("https")
         if self.conf.web_enabled:
@@ -119,7 +127,7 @@ def create_app(
         raise ConfigurationError("data_dir", f"{settings.data_dir} cannot be made: {error.strerror}") from error
     log_name = None if process is None else str(process.number)
     app = SchedulerApp(settings.app_id, **_faust_settings(settings, log_name), **faust_options)
-    app.settings, app.clock = settings, clock or SystemClock()
+    app.settings, app.clock, app.process = settings, clock or SystemClock(), process
 
     def consumer() -> LaneConsumer:
         assert isinstance(app.consumer, LaneConsumer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from light_scheduler.errors import ConfigurationError
@@ -29,8 +30,9 @@ def count_of(settings: Settings, cores: int) -> int:
 def settings_of_each(settings: Settings, count: int) -> list[Settings]:
     """Return the settings of the processes of a node.
 
-    Each has a data folder, a port for the other workers and a name in the group of its own. Raises ConfigurationError
-    if there is no room for their ports or names.
+    Each has a data folder, a port for the other workers and a name in the group of its own. The folder of the first is
+    the node's, as of a worker that is alone: it keeps its copies when the number of processes changes. Raises
+    ConfigurationError if there is no room for their ports or names.
     """
     last_port = settings.web_port + count
     if last_port > MOST_PORT:
@@ -49,13 +51,25 @@ def settings_of_each(settings: Settings, count: int) -> list[Settings]:
         replace(
             settings,
             processes=1,
-            data_dir=settings.data_dir / str(number),
+            data_dir=settings.data_dir / str(number) if number else settings.data_dir,
             web_port=settings.web_port + 1 + number,
             instance_id=f"{name}-{number}",
             rebuild_processes=max(1, rebuilds // count) if rebuilds else 0,
         )
         for number in range(count)
     ]
+
+
+def unused_folders(settings: Settings, process: Process | None) -> list[Path]:
+    """Return the folders with local state that no process of this node has: there were more processes once.
+
+    As its first process finds them, or a worker that is alone (None); others find none.
+    """
+    if process is not None and process.number > 0:
+        return []
+    used = {str(number) for number in range(1, 1 if process is None else len(process.urls))}
+    found = [each for each in settings.data_dir.iterdir() if each.name.isdecimal() and each.name not in used]
+    return sorted(each for each in found if (each / settings.app_id).is_dir())
 
 
 def _name_of(settings: Settings) -> str:

@@ -149,8 +149,9 @@ class Settings:
         1,
         read.processes,
         "Number of worker processes that `light-scheduler worker` runs on this machine, behind one HTTP port; auto: "
-        "one per core. If more than one, process N has the folder N in `data_dir`, the name `instance_id`-N in the "
-        "group (default: named after the HTTP address), and the port `web_port` + 1 + N for the other workers.",
+        "one per core. If more than one, process 0 has `data_dir` and process N the folder N in it, the name "
+        "`instance_id`-N in the group (default: named after the HTTP address), and the port `web_port` + 1 + N for the "
+        "other workers.",
         "N|auto",
     )
     web_allowed_hosts: tuple[str, ...] = _setting(

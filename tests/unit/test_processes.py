@@ -9,7 +9,7 @@ import pytest
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.node.job import Job, decoded, encoded
-from light_scheduler.processes import Process, count_of, settings_of_each
+from light_scheduler.processes import Process, count_of, settings_of_each, unused_folders
 from light_scheduler.settings import Settings, load_settings
 
 
@@ -29,10 +29,36 @@ def test_another_number_is_refused_by_name(value: str) -> None:
 
 def test_each_process_has_a_folder_a_port_and_a_name_of_its_own() -> None:
     each = settings_of_each(node(processes=3, data_dir="/state", web_port=7000, instance_id="node-a"), 3)
-    assert [own.data_dir for own in each] == [Path("/state/0"), Path("/state/1"), Path("/state/2")]
+    assert [own.data_dir for own in each] == [Path("/state"), Path("/state/1"), Path("/state/2")]
     assert [own.web_port for own in each] == [7001, 7002, 7003]
     assert [own.instance_id for own in each] == ["node-a-0", "node-a-1", "node-a-2"]
     assert [own.processes for own in each] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_the_first_process_has_the_folder_of_a_worker_that_is_alone_however_many_there_are(count: int) -> None:
+    alone = node(data_dir="/state")
+    assert settings_of_each(alone, count)[0].data_dir == alone.data_dir
+
+
+@pytest.mark.parametrize(
+    ("process", "unused"),
+    [
+        (None, ["0", "1", "2", "10"]),
+        (Process(0, ("http://a:1", "http://a:2")), ["0", "2", "10"]),
+        (Process(0, tuple("abc")), ["0", "10"]),
+        (Process(1, ("http://a:1", "http://a:2")), []),
+    ],
+    ids=["alone", "two", "three", "second"],
+)
+def test_the_folders_of_processes_that_there_are_no_more_are_found_and_no_others(
+    process: Process | None, unused: list[str], tmp_path: Path
+) -> None:
+    for name in ("0/app", "1/app", "2/app", "10/app", "7/other", "8", "app/t-0", "faust", "worker-2/app"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "9").touch()
+    found = unused_folders(node(data_dir=tmp_path, app_id="app"), process)
+    assert {each.name for each in found} == set(unused)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 from faust.tables import TableManager
 
+from light_scheduler.agents import app as app_module
 from light_scheduler.application import build
 from light_scheduler.settings import Settings
 
@@ -24,3 +25,18 @@ async def test_a_start_does_not_wait_for_tables_that_there_are_none_of(
     await tables.on_start()
     start.assert_awaited_once()
     assert tables._tables_registered.is_set()
+
+
+async def test_a_start_warns_of_folders_that_no_process_uses_and_leaves_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    unused = tmp_path / "3" / "warns"
+    unused.mkdir(parents=True)
+    for name in ("wait_for_topics", "wait_for_access"):
+        monkeypatch.setattr(app_module, name, AsyncMock())
+    monkeypatch.setattr(app_module, "refuse_port_in_use", Mock())
+    app = build(Settings(app_id="warns", data_dir=tmp_path))
+    await app._await_surroundings()
+    (warned,) = (record.message for record in caplog.records if record.levelname == "WARNING")
+    assert warned.startswith(f"no process of this node uses the local state in {unused.parent}: delete the folder")
+    assert unused.is_dir()

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import ProducerFenced
 
 from light_scheduler.connection import Address, Connection, connection_to
 from light_scheduler.errors import BrokerError
 
 from .broker_silence import patience
 from .connection import broker_errors, started_producer, stop_consumer, stop_producer
+from .quiet_producer import QuietProducer
 
 WRITE_TIMEOUT_S = 10.0
+OTHER_CHANGE_S = 2.0
+"""How long to wait for the record of somebody who makes a change at the same time."""
 ANSWER_S = 2.0
 """How long a broker may say nothing to the question where the topic ends: lanes that start wait for the answer."""
 
@@ -31,6 +35,12 @@ class Entries(Protocol):
     async def follow(self, changed: Callable[[], None]) -> None: ...
 
     async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None: ...
+
+
+class ChangingEntries(Entries, Protocol):
+    """The same for those who make new entries of the ones before."""
+
+    async def change(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None: ...
 
 
 class CompactedTopic:
@@ -124,6 +134,44 @@ class CompactedTopic:
                 self._doubt(sent.offset, reached)
                 while self._reached <= sent.offset:
                     await self._next_move()
+
+    async def change(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None:
+        """Store what `make` makes of the entries, at least one value; no other change is made in between.
+
+        Whoever makes a change writes under the transactional id of all changes, and reads to the end after it has got
+        that. So it knows every change before, and whoever comes later fences it: then `make` is called again. Raises
+        BrokerError, and what `make` raises.
+        """
+        with broker_errors(f"changing {self._place.topic}"):
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                while True:
+                    try:
+                        offset = await self._written_alone(make)
+                        break
+                    except ProducerFenced:
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout(OTHER_CHANGE_S):
+                                await self._next_move()
+                while self._reached <= offset:
+                    await self._next_move()
+
+    async def _written_alone(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> int:
+        """Return the offset of the last record. Raises ProducerFenced if another change was begun."""
+        producer = QuietProducer(
+            **self._connection.aiokafka(),
+            transactional_id=f"{self._place.topic}-change",
+            transaction_timeout_ms=int(WRITE_TIMEOUT_S * 1_000),
+        )
+        try:
+            await producer.start()
+            await self.catch_up()
+            records = list(make())
+            async with producer.transaction():
+                for key, value in records:
+                    sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
+            return int(sent.offset)
+        finally:
+            await stop_producer(producer)
 
     def _doubt(self, following: int, reached: int) -> None:
         """Begin anew if the log went on at an offset before what was read then: that is of another log."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.compacted import CompactedTopic, Entries, followed
+from light_scheduler.kafka.compacted import ChangingEntries, CompactedTopic, followed
 from light_scheduler.model.tenant_rules import (
     NO_TENANTS,
     Tenant,
@@ -24,7 +24,7 @@ from light_scheduler.wire.tenants import Record, StoredRules, StoredState, rules
 class TenantStore:
     """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them."""
 
-    def __init__(self, topic: Entries, clock: Clock) -> None:
+    def __init__(self, topic: ChangingEntries, clock: Clock) -> None:
         self._topic = topic
         self._clock = clock
         self._changing = asyncio.Lock()
@@ -47,10 +47,13 @@ class TenantStore:
         await self._topic.follow(read)
 
     async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], *, by: str) -> Tenant:
-        """Change the rules of a tenant, and return it. Raises TenantRulesError, BrokerError."""
+        """Change the rules of a tenant, and return it. Raises TenantRulesError, BrokerError.
+
+        `change` is called again with the rules of somebody who changes them at the same time: neither change is lost.
+        """
         check_tenant_name(name)
-        async with self._changing:
-            self._check_loaded()
+
+        def changed() -> Iterator[Record]:
             before = self.book.get(name)
             rules = change(TenantRules() if before is None else before.rules)
             check_tenant_rules(rules)
@@ -58,22 +61,24 @@ class TenantStore:
             since = self.book.pending_since.get(name)
             if rules.max_pending != (None if before is None else before.rules.max_pending):
                 since = now if since is None else max(now, since + 1)
-            return await self._write(name, rules_record(name, StoredRules(rules, now, by, since)))
+            yield rules_record(name, StoredRules(rules, now, by, since))
+
+        async with self._changing:
+            self._check_loaded()
+            await self._topic.change(changed)
+            return self.book.tenants[name]
 
     async def set_state(self, name: str, state: TenantState, *, by: str) -> Tenant:
         """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError."""
         check_tenant_name(name)
         async with self._changing:
             self._check_loaded()
-            return await self._write(name, state_record(name, StoredState(state, self._clock.now(), by)))
+            await self._topic.write_all([state_record(name, StoredState(state, self._clock.now(), by))])
+            return self.book.tenants[name]
 
     def _check_loaded(self) -> None:
         if not self.is_loaded:
             raise BrokerError("the tenants have not been read yet; try again")
-
-    async def _write(self, name: str, record: Record) -> Tenant:
-        await self._topic.write_all([record])
-        return self.book.tenants[name]
 
 
 @asynccontextmanager

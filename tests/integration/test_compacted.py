@@ -54,6 +54,24 @@ async def test_who_catches_up_with_a_topic_that_was_made_again_knows_nothing_of_
         assert topic.entries == {b"a": b"after"}
 
 
+async def test_of_changes_that_are_made_at_the_same_time_none_is_lost(kafka: Kafka) -> None:
+    async with (
+        followed_topic(kafka, "settings-changed") as (one, _),
+        followed_topic(kafka, "settings-changed") as (other, _),
+        followed_topic(kafka, "settings-changed") as (third, _),
+    ):
+
+        async def add(topic: CompactedTopic, name: bytes) -> None:
+            await topic.change(lambda: [(b"names", topic.entries.get(b"names", b"") + name)])
+
+        await asyncio.gather(add(one, b"a"), add(other, b"b"), add(third, b"c"))
+        await add(one, b"d")
+        await one.write(b"another", b"1")
+        await other.catch_up()
+        assert sorted(other.entries[b"names"]) == sorted(b"abcd")
+        assert other.entries[b"another"] == b"1"
+
+
 async def test_who_catches_up_does_not_wait_for_the_next_record(kafka: Kafka) -> None:
     async with followed_topic(kafka, "settings-at-rest") as (topic, _):
         await topic.write(b"a", b"1")

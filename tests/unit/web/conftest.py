@@ -401,6 +401,9 @@ class MemoryTopic:
         for changed in self.changed:
             changed()
 
+    async def change(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None:
+        await self.write_all(make())
+
 
 class MemoryAccess:
     """One worker's view of who may ask."""

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from support.planted import PLANTED
 
-from light_scheduler.client.questions import Question
+from light_scheduler.client.questions import get_question
 from light_scheduler.client.worker_api import WorkerApi
 from light_scheduler.connection import Secret
 from light_scheduler.errors import ClientError, ConfigurationError, InvalidCommand
@@ -121,7 +121,7 @@ async def test_the_address_of_a_worker_is_shown_without_a_login(url: str, shown:
     assert shown in str(caught.value)
     assert "planted" not in str(caught.value)
     with pytest.raises((ClientError, InvalidCommand)) as refused:
-        WorkerApi(url).asked(Question("GET", "/info", None, lambda _: None))
+        WorkerApi(url).asked(get_question("shop", "a"))
     assert shown in str(refused.value)
     assert "planted" not in str(refused.value)
 

@@ -56,7 +56,7 @@ class TokenBucket:
 class Throttle:
     """What the caps leave of a lane's firings.
 
-    A cap counts for all partitions of a commands topic together; each lane has an equal part of it.
+    A cap counts for all partitions of a commands topic that are used; each lane has an equal part of it.
     """
 
     def __init__(self, shares: Shares) -> None:

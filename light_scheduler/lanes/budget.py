@@ -59,7 +59,7 @@ class Budget:
 
     def turns(self, now: int, most: int) -> int:
         """Firings that the cap of all together leaves of a cycle."""
-        self._throttle.share_among(self._context.targets[self._context.changelog[0]].partitions)
+        self._throttle.share_among(self._context.placement.partitions)
         total = self._throttle.total(now)
         return most if total is None else min(most, total)
 

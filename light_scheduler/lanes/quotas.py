@@ -1,6 +1,6 @@
 """Holding the commands of a cycle to the quotas of their tenants.
 
-Each partition of a commands topic has an equal part of a quota. Of rates it has no more, so lanes need not talk to each
+Each partition that keys belong to has an equal part of a quota. Of rates it has no more, so lanes need not talk to each
 other; room for pending schedules they lend to each other (`lending`).
 """
 
@@ -24,8 +24,7 @@ class Quotas:
 
     @property
     def _partitions(self) -> int:
-        context = self._transaction.context
-        return context.targets[context.commands_topic].partitions
+        return self._transaction.context.placement.partitions
 
     def take(self, command: Command, tenant: Tenant) -> None:
         """Count a command. Raises InvalidCommand if its tenant has sent too many; reports on firings are free."""

@@ -479,13 +479,19 @@ async def test_a_topic_that_has_settled_passes_nothing_on(home: Partition) -> No
     assert home.sent(NAMES.commands) == []
 
 
+def delay_above(partition: Partition, rate: float) -> None:
+    """Have commands of the tenant above a rate (a second, of all partitions) be delayed."""
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=rate)
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+
+
 async def test_a_delayed_command_is_passed_on_before_its_partition_says_that_it_has_handed_over_everything(
     former: Partition, home: Partition
 ) -> None:
-    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
-    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    delay_above(former, BEFORE)
     await former.run(record(1, *ONCE, offset=1), record(1, *ONCE, offset=2), record(1, CANCEL, offset=3))
     grown(former)
+    delay_above(former, AFTER)  # so the part of a partition stays
     former.sweep = Sweep()
 
     await former.run()
@@ -512,8 +518,7 @@ async def test_a_command_that_is_back_and_cannot_be_delayed_is_back_all_the_same
     await home.run(*(record(5, CANCEL, *ANSWER, offset=offset) for offset in range(3)))
     await former.run(*passed(home, 1))
     back = passed(former, 5)
-    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
-    home.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    delay_above(home, AFTER)
     monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 1)
     await home.run(*back)
     assert [(result.offset, result.outcome.value) for result in home.results] == [(0, "not_found"), (2, "rejected")]
@@ -523,10 +528,10 @@ async def test_a_command_that_is_back_and_cannot_be_delayed_is_back_all_the_same
 
 
 async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(former: Partition) -> None:
-    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER / 60)
-    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    delay_above(former, BEFORE / 60)
     await former.run(*(record(1, *ONCE, key=STAYS, offset=offset) for offset in range(3)))
     grown(former)
+    delay_above(former, AFTER / 60)
     former.sweep = sweep = Sweep()
     await former.run()
     cycle = await former.run(now=AT + SOON_MS)

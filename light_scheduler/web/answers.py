@@ -19,7 +19,7 @@ from light_scheduler.model.tenant_rules import QUOTA
 from light_scheduler.wire.json_form import json_name
 
 from .command_channel import TooManyWaitingError
-from .idempotency import MOST_KEYS, KeyReusedError, StillRunningError, TooManyKeysError
+from .idempotency import KeyReusedError, StillRunningError, TooManyKeysError
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -96,14 +96,15 @@ def failures_as_problems() -> Iterator[None]:
     except TooManyWaitingError:
         raise ProblemError(
             HTTPStatus.TOO_MANY_REQUESTS,
-            "Too many commands wait for their answers on this worker. This command was not sent. Try again later.",
+            "Too many commands of this tenant wait for their answers on this worker. This command was not sent. Try "
+            "again later.",
             retry_after_s=RETRY_AFTER_S,
         ) from None
     except TooManyKeysError:
         raise ProblemError(
             HTTPStatus.TOO_MANY_REQUESTS,
-            f"{MOST_KEYS} idempotency keys were used within the last hour, which is the maximum. The command was not "
-            "sent. Try again later, or send it without a key.",
+            "This tenant has used as many idempotency keys within the last hour as it may. The command was not sent. "
+            "Try again later, or send it without a key.",
             parameter=IDEMPOTENCY_KEY,
             retry_after_s=KEYS_RETRY_AFTER_S,
         ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http import HTTPStatus
 
 from aiohttp import web
@@ -16,9 +16,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from .problems import RETRY_AFTER_S, ProblemError
+from .shares import HOLDER, Shares
 
-MOST_BYTES = 64 << 20
-"""Bodies that a worker holds at a time; two of the largest fit in any case."""
+MOST_BYTES = 96 << 20
+"""Bodies that a worker holds at a time, half of it for one tenant; two of the largest of each fit in any case."""
 
 TIMEOUT_S = 10.0
 LEAST_BYTES_PER_S = 256 << 10
@@ -33,9 +34,8 @@ class Bodies:
     """Its `read` is a middleware. Handlers in `streaming` read by themselves, and hold `STREAM_BYTES` of a body."""
 
     def __init__(self, largest: int, streaming: Collection[Handler] = ()) -> None:
-        self._most = max(MOST_BYTES, 2 * largest)
+        self._reserved = Shares(max(MOST_BYTES, 3 * largest))
         self._streaming = frozenset(streaming)
-        self._reserved = 0
 
     @web.middleware
     async def read(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -50,19 +50,14 @@ class Bodies:
             await _read(request, TIMEOUT_S + size / LEAST_BYTES_PER_S)
             return await handler(request)
 
-    @contextmanager
-    def _holding(self, size: int) -> Iterator[None]:
-        if self._reserved + size > self._most:
+    def _holding(self, size: int) -> AbstractContextManager[None]:
+        if not self._reserved.has_room(HOLDER.get(), size):
             raise ProblemError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "This worker is reading too many request bodies. Try again later.",
                 retry_after_s=RETRY_AFTER_S,
             )
-        self._reserved += size
-        try:
-            yield
-        finally:
-            self._reserved -= size
+        return self._reserved.holding(HOLDER.get(), size)
 
 
 def _most_bytes(request: web.Request) -> int:

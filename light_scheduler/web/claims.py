@@ -12,6 +12,12 @@ from dataclasses import dataclass
 from light_scheduler.model import Outcome, Result
 from light_scheduler.wire.claims import ClaimMade, CommandSent, Told, key_hash_of
 
+from .shares import Shares
+
+MOST_KEYS = 200_000
+"""Keys of the last hour, of all workers together, that are kept in memory: half of them of a tenant that alone uses
+some. More are refused until some expire."""
+
 KEPT_MS = 3_600_000
 """How long a key stands for the request that came with it first."""
 
@@ -33,6 +39,7 @@ class Claim:
     owner: str
     fingerprint: str
     id: str
+    tenant: str
     at: int
     sent: CommandSent | None = None
     result: Result | None = None
@@ -47,9 +54,15 @@ class Claims:
 
     def __init__(self) -> None:
         self._by_hash: OrderedDict[str, Claim] = OrderedDict()
+        self._shares = Shares(MOST_KEYS)
 
     def __len__(self) -> int:
         return len(self._by_hash)
+
+    def has_room(self, tenant: str, now: int) -> bool:
+        """Tell whether a tenant may claim one more key. If the oldest has expired, the next record makes room."""
+        oldest = next(iter(self._by_hash.values()), None)
+        return self._shares.has_room(tenant) or (oldest is not None and oldest.at <= now - KEPT_MS)
 
     def get(self, hash: str, now: int) -> Claim | None:
         """Return the claim that a key stands for at an instant."""
@@ -70,12 +83,13 @@ class Claims:
         else:
             claim.result = told
             if told.outcome in _CHANGED_NOTHING:
-                del self._by_hash[hash]  # the same request may be right another time
+                self._forget(hash)  # the same request may be right another time
 
     def _claim(self, hash: str, claim: Claim | None, request_id: str, made: ClaimMade, at: int) -> None:
         if claim is None:
-            self._by_hash[hash] = Claim(request_id, request_id, made.fingerprint, made.id, at)
-            self._by_hash.move_to_end(hash)
+            self._forget(hash)
+            self._shares.take(made.tenant)
+            self._by_hash[hash] = Claim(request_id, request_id, made.fingerprint, made.id, made.tenant, at)
         elif claim.is_abandoned(at) and claim.fingerprint == made.fingerprint:
             claim.owner, claim.at = request_id, at
             self._by_hash.move_to_end(hash)
@@ -85,4 +99,9 @@ class Claims:
             hash, claim = next(iter(self._by_hash.items()))
             if claim.at > oldest:
                 return
-            del self._by_hash[hash]
+            self._forget(hash)
+
+    def _forget(self, hash: str) -> None:
+        claim = self._by_hash.pop(hash, None)
+        if claim is not None:
+            self._shares.give_back(claim.tenant)

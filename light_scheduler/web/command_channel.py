@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Protocol
 
 from light_scheduler.client import Receipt
@@ -14,8 +14,11 @@ from light_scheduler.model import Result
 from light_scheduler.settings import Settings
 from light_scheduler.wire import CommandRecord
 
+from .shares import HOLDER, Shares
+
 MOST_WAITING = 1_000
-"""Commands that this worker waits for at one time, be it for the scheduler's answer or for the broker's."""
+"""Commands that this worker waits for at one time, be it for the scheduler's answer or for the broker's. A tenant may
+have half of them: fewer than there may be connections, so that others get to this limit at all."""
 
 OWN_DIALECTS = ("native", "json")
 """Dialects of topics that take commands in the JSON form."""
@@ -28,7 +31,7 @@ _RECORD_EXTRA_BYTES = 1 << 20
 
 
 class TooManyWaitingError(Exception):
-    """Too many commands are being sent, or wait for their answers: no more are taken."""
+    """Too many commands are being sent, or wait for their answers: no more of this tenant are taken."""
 
 
 class Followed(Protocol):
@@ -69,31 +72,24 @@ class CommandChannel:
         self._opened: Channel | None = None
         self._opening = asyncio.Lock()
         self._exit = AsyncExitStack()
+        self._under_way = Shares(MOST_WAITING)
         self._waiting = 0
-        self._sending = 0
         self._answered = 0
         self._rest: asyncio.Task[None] | None = None
 
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
-        self._refuse_too_many()
-        self._waiting += 1
-        try:
-            channel = await self._channel(timeout)
-            return await channel.ask(make, timeout)
-        finally:
-            self._waiting -= 1
-            self._answered += 1
-            if self._opened is not None and (self._rest is None or self._rest.done()):
-                self._rest = asyncio.create_task(self._rest_in_time(self._opened), name="light-scheduler results rest")
+        with self._place():
+            self._waiting += 1
+            try:
+                channel = await self._channel(timeout)
+                return await channel.ask(make, timeout)
+            finally:
+                self._rest_after_answer()
 
     async def send(self, make: MakeCommand, timeout: float) -> Receipt:
-        self._refuse_too_many()
-        self._sending += 1
-        try:
+        with self._place():
             channel = await self._channel(timeout)
             return await channel.send(make(None), timeout)
-        finally:
-            self._sending -= 1
 
     async def follow(self, topic: str, timeout: float) -> Followed:
         channel = await self._channel(timeout)
@@ -107,9 +103,16 @@ class CommandChannel:
         await self._exit.aclose()
         self._opened = None
 
-    def _refuse_too_many(self) -> None:
-        if self._waiting + self._sending >= MOST_WAITING:
+    def _place(self) -> AbstractContextManager[None]:
+        if not self._under_way.has_room(HOLDER.get()):
             raise TooManyWaitingError
+        return self._under_way.holding(HOLDER.get())
+
+    def _rest_after_answer(self) -> None:
+        self._waiting -= 1
+        self._answered += 1
+        if self._opened is not None and (self._rest is None or self._rest.done()):
+            self._rest = asyncio.create_task(self._rest_in_time(self._opened), name="light-scheduler results rest")
 
     async def _rest_in_time(self, channel: Channel) -> None:
         answered = -1

@@ -12,6 +12,7 @@ from aiohttp.web_request import BaseRequest
 
 from .middlewares import headers_for
 from .problems import RETRY_AFTER_S, Problem, ProblemError, problem_response
+from .shares import HOLDER, Shares
 
 IDLE_S = 20.0
 """How long a connection waits for the header of a request to be complete, from its start or the answer before."""
@@ -43,10 +44,10 @@ _CLIENTS_FAULT = (web.RequestPayloadError, HttpProcessingError, ConnectionError)
 
 
 class Answers:
-    """What all connections of a server have in common: `unsent` are the bytes of answers that are being sent."""
+    """What all connections of a server have in common: the bytes of answers that are being sent are `unsent`."""
 
     def __init__(self) -> None:
-        self.unsent = 0
+        self.unsent = Shares(MOST_UNSENT_BYTES)
 
 
 class Connection(web.RequestHandler):
@@ -131,20 +132,19 @@ class Connection(web.RequestHandler):
         if isinstance(resp, web.HTTPException) and resp.status >= HTTPStatus.BAD_REQUEST:
             # Raised before any middleware runs.
             resp = problem_response(Problem(title=resp.reason, status=resp.status, detail=resp.reason))
-        size = resp.content_length or 0
-        if size > SMALL_ANSWER_BYTES and self._answers.unsent + size > MOST_UNSENT_BYTES:
+        unsent, holder, size = self._answers.unsent, HOLDER.get(), resp.content_length or 0
+        if size > SMALL_ANSWER_BYTES and not unsent.has_room(holder, size):
             resp, size = self._problem(_TOO_MUCH_UNSENT), 0
-        self._answers.unsent += size
-        try:
-            async with asyncio.timeout(SEND_S):
-                return await super().finish_response(request, resp, start_time)
-        except TimeoutError:
-            assert self._opened is not None
-            self._opened.abort()
-            return resp, True
-        finally:
-            self._answers.unsent -= size
-            self._idle_since = self._loop.time()
+        with unsent.holding(holder, size):
+            try:
+                async with asyncio.timeout(SEND_S):
+                    return await super().finish_response(request, resp, start_time)
+            except TimeoutError:
+                assert self._opened is not None
+                self._opened.abort()
+                return resp, True
+            finally:
+                self._idle_since = self._loop.time()
 
 
 _TOO_MUCH_UNSENT = ProblemError(

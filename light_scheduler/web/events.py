@@ -16,10 +16,11 @@ from .guard import IDENTITY, STILL_ADMITTED
 from .middlewares import headers_for
 from .parameters import read_parameters
 from .problems import RETRY_AFTER_S, ProblemError
+from .shares import HOLDER, Shares
 
 EVERY_S = 2.0
-MOST_STREAMS = 100
-"""Of one worker. Whoever gets none asks for the documents themselves."""
+MOST_STREAMS = 200
+"""Of one worker; whoever alone has some may have half. Whoever gets none asks for the documents themselves."""
 
 EVENTS_MEDIA_TYPE = "text/event-stream"
 
@@ -44,28 +45,27 @@ class EventHandlers:
 
     def __init__(self, answers: dict[What, Callable[[web.Request], Awaitable[bytes]]]) -> None:
         self._answers = answers
-        self._open = 0
+        self._open = Shares(MOST_STREAMS)
         self._ending = asyncio.Event()
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         wanted = dict.fromkeys(read_parameters(EventsParameters, request.query).of or OVERVIEW)
         if "cluster" in wanted and request[IDENTITY].tenants is not None:
             raise ProblemError(HTTPStatus.FORBIDDEN, "The state of the cluster needs a token for all tenants.")
-        if self._open >= MOST_STREAMS:
-            detail = f"This worker sends {MOST_STREAMS} streams of events already. Ask for the documents themselves."
+        holder = HOLDER.get()
+        if not self._open.has_room(holder):
+            detail = "This worker sends too many streams of events already. Ask for the documents themselves."
             raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, detail, retry_after_s=RETRY_AFTER_S)
         response = web.StreamResponse(headers=headers_for(is_secure=request.secure))
         response.content_type = EVENTS_MEDIA_TYPE
-        self._open += 1
-        try:
-            await self._send(request, response, [*wanted])
-        except (ConnectionError, ProblemError):
-            pass  # the reader is gone, or may not read any more
-        except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
-        finally:
-            self._open -= 1
+        with self._open.holding(holder):
+            try:
+                await self._send(request, response, [*wanted])
+            except (ConnectionError, ProblemError):
+                pass  # the reader is gone, or may not read any more
+            except TimeoutError:
+                if request.transport is not None:
+                    request.transport.abort()
         return response
 
     async def end(self, application: web.Application) -> None:

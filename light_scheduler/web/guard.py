@@ -20,6 +20,7 @@ from .peer_client import authority_of
 from .problems import RETRY_AFTER_S, ProblemError
 from .scatter import is_local
 from .sessions import cookie_of, login_page
+from .shares import HOLDER, holder_for
 
 IDENTITY = web.RequestKey("identity", Identity)
 """Who asks, of every request that needs a right."""
@@ -36,12 +37,16 @@ _BEARER = 'Bearer realm="light-scheduler"'
 
 
 def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler, Right]) -> Middleware:
-    """Return a middleware that carries out only what `rights` allow; they are those of the routes' handlers."""
+    """Return a middleware that carries out only what `rights` allow; they are those of the routes' handlers.
+
+    It notes for whom a request is in `HOLDER`.
+    """
 
     @web.middleware
     async def admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
         match = request.match_info
         right = rights.get(match.handler, _UNLISTED if match.http_exception is None else _NO_SUCH_PATH)
+        HOLDER.set("")
         if right.role is not None:
 
             async def identified() -> Identity:
@@ -56,6 +61,7 @@ def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler,
                     return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": login_page(request.raw_path)})
                 raise
             request[STILL_ADMITTED] = identified
+            HOLDER.set(holder_for(request[IDENTITY], match.get("tenant")))
         return await handler(request)
 
     return admitted

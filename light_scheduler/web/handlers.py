@@ -62,21 +62,23 @@ from .worker import Worker
 
 VERSION = metadata.version("light-scheduler")
 
-LISTS = 8
+# A tenant may have half of each of these, and less while others ask too (see `shares`).
+
+LISTS = 16
 """Lists of the whole cluster that this worker puts together at a time."""
 
-LISTS_WAITING = 16
+LISTS_WAITING = 32
 """Lists that wait for one of those to end."""
 
-WORK_WAITING = 32
+WORK_WAITING = 64
 """Reads of this worker's own tables, previews and dry runs that wait for their turn: there is one at a time."""
 
-SEARCHES = 2
-SEARCHES_WAITING = 8
+SEARCHES = 4
+SEARCHES_WAITING = 16
 """Searches in topics, for the history of an id, at a time; and those that wait for one of them to end."""
 
-BATCHES = 4
-BATCHES_WAITING = 8
+BATCHES = 8
+BATCHES_WAITING = 16
 """Batches that are carried out at a time; and those that wait for one of them to end."""
 
 PATIENCE_S = 2.0

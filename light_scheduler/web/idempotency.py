@@ -24,9 +24,7 @@ from .claim_log import ClaimLog
 from .claims import Claim
 from .command_channel import MOST_WAITING, Commands, TooManyWaitingError
 from .requested import Requested
-
-MOST_KEYS = 100_000
-"""Keys of the last hour, of all workers together, that are kept in memory; more are refused until some expire."""
+from .shares import HOLDER, Shares
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +38,7 @@ class StillRunningError(Exception):
 
 
 class TooManyKeysError(Exception):
-    """As many keys as may be are in use."""
+    """As many keys as a tenant may have are in use."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Idempotency:
         self._topic = topic
         self._clock = clock
         self._log = ClaimLog(lambda timeout_s: commands.follow(topic, timeout_s))
-        self._waiting = 0
+        self._waiting = Shares(MOST_WAITING)
 
     async def known(self, attempt: Attempt, timeout_s: float) -> Claim | None:
         """Return the claim of an earlier request, as far as this worker has read; None: it may have to be claimed.
@@ -84,11 +82,12 @@ class Idempotency:
 
         Raises KeyReusedError, TooManyKeysError, TooManyWaitingError, BrokerError.
         """
-        if len(self._log.claims) >= MOST_KEYS:
+        if not self._log.claims.has_room(attempt.tenant, self._clock.now()):
             raise TooManyKeysError
-        if self._waiting >= MOST_WAITING:
+        if not self._waiting.has_room(HOLDER.get()):
             raise TooManyWaitingError
-        offset = (await self._tell(attempt, attempt.name, ClaimMade(attempt.fingerprint, id), timeout_s)).offset
+        made = ClaimMade(attempt.fingerprint, id, attempt.tenant)
+        offset = (await self._tell(attempt, attempt.name, made, timeout_s)).offset
         try:
             async with asyncio.timeout(timeout_s):
                 await self._log.until(lambda: self._log.reached >= offset)
@@ -112,14 +111,12 @@ class Idempotency:
 
     async def result(self, claim: Claim, receipt: Receipt, timeout_s: float) -> Result:
         """Wait for the result of a claim. Raises ResultTimeout, BrokerError."""
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._log.until(lambda: claim.result is not None)
-        except TimeoutError:
-            raise no_answer(receipt, timeout_s) from None
-        finally:
-            self._waiting -= 1
+        with self._waiting.holding(HOLDER.get()):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._log.until(lambda: claim.result is not None)
+            except TimeoutError:
+                raise no_answer(receipt, timeout_s) from None
         assert claim.result is not None
         return claim.result
 

@@ -6,50 +6,86 @@ HTTP shares the event loop with the lanes. Without a bound, a hundred clients th
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 from .problems import RETRY_AFTER_S, ProblemError
+from .shares import HOLDER, Holder, Shares
 
 REFUSE_AFTER_S = 0.5
 """A refusal comes this late: a client that asks again at once would otherwise keep the loop busy with refusals."""
 
 
 class Turns:
-    """`at_work` requests at a time, in the order in which they came, and `waiting` more for up to `patience_s`.
+    """`at_work` requests at a time, and `waiting` more for up to `patience_s`; of each, a holder has its share.
 
-    `what` names the requests in the refusal.
+    Holders are served in turn, the requests of one in the order in which they came. `what` names the requests in the
+    refusal.
     """
 
     def __init__(self, what: str, *, at_work: int, waiting: int, patience_s: float) -> None:
         self._what = what
-        self._free = asyncio.Semaphore(at_work)
-        self._most_waiting = waiting
+        self._at_work = Shares(at_work)
+        self._places = Shares(waiting)
         self._patience_s = patience_s
-        self._waiting = 0
+        self._waiting: dict[Holder, deque[asyncio.Future[None]]] = {}  # who was served last comes last
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait for a turn, and hold it. Raises ProblemError (429) if too many wait already, or after the patience."""
-        await self._wait()
+        holder = HOLDER.get()
+        if self._at_work.has_room(holder):  # then nobody waits who may work
+            self._at_work.take(holder)
+        else:
+            await self._wait(holder)
         try:
             yield
         finally:
-            self._free.release()
+            self._end(holder)
 
-    async def _wait(self) -> None:
-        if self._waiting >= self._most_waiting and self._free.locked():
+    async def _wait(self, holder: Holder) -> None:
+        if not self._places.has_room(holder):
             await asyncio.sleep(REFUSE_AFTER_S)
             raise self._refusal()
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._patience_s):
-                await self._free.acquire()
-        except TimeoutError:
-            raise self._refusal() from None
-        finally:
-            self._waiting -= 1
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(holder, deque()).append(turn)
+        with self._places.holding(holder):
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    await turn
+            except TimeoutError:
+                self._leave(holder, turn)
+                raise self._refusal() from None
+            except asyncio.CancelledError:
+                self._leave(holder, turn)
+                raise
+
+    def _leave(self, holder: Holder, turn: asyncio.Future[None]) -> None:
+        """Wait no longer; the turn may have come in the same moment."""
+        if not turn.cancelled():
+            self._end(holder)
+            return
+        waiting = self._waiting.get(holder, deque())
+        if turn in waiting:
+            waiting.remove(turn)
+        if not waiting:
+            self._waiting.pop(holder, None)
+
+    def _end(self, holder: Holder) -> None:
+        self._at_work.give_back(holder)
+        self._go_behind(holder)
+        while (following := next(filter(self._at_work.has_room, self._waiting), None)) is not None:
+            turn = self._waiting[following].popleft()
+            if not turn.cancelled():
+                self._at_work.take(following)
+                turn.set_result(None)
+            self._go_behind(following)
+
+    def _go_behind(self, holder: Holder) -> None:
+        if waiting := self._waiting.pop(holder, None):
+            self._waiting[holder] = waiting
 
     def _refusal(self) -> ProblemError:
         return ProblemError(

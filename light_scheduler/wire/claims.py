@@ -1,7 +1,7 @@
 """Records of the idempotency topic: which request carries a key out, that its command was sent, and its result.
 
     key of a record     hash of tenant and idempotency key, 32 hex digits
-    claim               header `idempotency-claim`: request id; value {"fingerprint", "id" of the schedule}
+    claim               header `idempotency-claim`: request id; value {"fingerprint", "id" of the schedule, "tenant"}
     sent                header `idempotency-sent`: request id; value {"partition", "offset"} of the command
     result              header `schedule-correlation-id`: request id; key and value as in the results topic
 
@@ -29,10 +29,14 @@ T = TypeVar("T")
 
 
 class ClaimMade(msgspec.Struct, frozen=True):
-    """A request asks to be the one that carries a key out, under a schedule id of its own."""
+    """A request asks to be the one that carries a key out, under a schedule id of its own.
+
+    `tenant` may be missing in records of other versions; it is empty then.
+    """
 
     fingerprint: str
     id: str
+    tenant: str = ""
 
 
 class CommandSent(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ def anything(reply_to: Any) -> Any:
 
 
 async def test_sends_that_the_broker_has_not_taken_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_channel, "MOST_WAITING", 2)
+    monkeypatch.setattr(command_channel, "MOST_WAITING", 4)
     taken = asyncio.Event()
 
     class SlowChannel(QuietChannel):

@@ -115,13 +115,14 @@ async def test_a_worker_that_stops_ends_its_streams_at_once(workers: Any, monkey
 
 
 async def test_more_streams_than_a_worker_has_are_refused_until_one_ends(
-    workers: Any, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "MOST_STREAMS", 1)
+    workers = await cluster.start([0, 2], [1, 3])
     async with workers[0].client.get(EVENTS) as response:
         await event(response)
         problem = await workers[0].json(EVENTS, status=429)
-        assert "1 streams" in problem["detail"]
+        assert "too many streams" in problem["detail"]
     while (again := await workers[0].client.get(EVENTS)).status == 429:
         again.close()
         await asyncio.sleep(0)

@@ -33,10 +33,15 @@ def test_records_are_read_as_they_were_written() -> None:
 
 
 def test_a_claim_golden() -> None:
-    key, value, headers = told_record(REQUEST, ClaimMade(fingerprint_of(b"{}"), "a"))
+    key, value, headers = told_record(REQUEST, ClaimMade(fingerprint_of(b"{}"), "a", "default"))
     assert key == b"1dbf258a61ff0b15a3f5c4f14acab55b"
-    assert value == b'{"fingerprint":"2afb9b83f9314e5d029766197f539792","id":"a"}'
+    assert value == b'{"fingerprint":"2afb9b83f9314e5d029766197f539792","id":"a","tenant":"default"}'
     assert headers == [(CLAIM, REQUEST.encode())]
+
+
+def test_a_claim_without_a_tenant_is_read() -> None:
+    record = UnsentRecord(b"k", b'{"fingerprint":"f","id":"a"}', [(CLAIM, REQUEST.encode())])
+    assert told_by(record) == (REQUEST, ClaimMade("f", "a"))
 
 
 def test_keys_of_different_tenants_differ() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from light_scheduler.engine import CommandRates, distributed, share_of, shares_under
 from light_scheduler.engine.throttle import Throttle
@@ -89,6 +91,35 @@ def test_parts_of_a_rate_are_the_rate_to_a_twentieth_while_more_is_sent() -> Non
         lane.begin()
     after_a_pause = rate  # of one second
     assert 0.95 * rate * seconds <= taken <= rate * seconds + after_a_pause
+
+
+@given(
+    rate=st.floats(0.5, 200),
+    partitions=st.integers(1, 12),
+    sent=st.lists(st.tuples(st.integers(0, 2_000) | st.integers(0, 5), st.integers(0, 11), st.integers(1, 40))),
+)
+def test_in_any_window_all_partitions_take_the_rate_and_what_was_saved_however_uneven_the_keys_are(
+    rate: float, partitions: int, sent: list[tuple[int, int, int]]
+) -> None:
+    lanes, now = [CommandRates() for _ in range(partitions)], AT
+    taken: list[int] = []
+    for wait, partition, count in sent:
+        now += wait
+        lane = lanes[partition % partitions]
+        lane.begin()
+        taken += [now for _ in range(count) if lane.take("a", rate / partitions, now, now)]
+        lane.commit()
+    for first, begin in enumerate(taken):
+        for number, end in enumerate(taken[first:], start=1):
+            assert number <= rate * (end - begin) / 1_000 + max(rate, partitions) + 1e-6
+
+
+@given(rate=st.floats(1, 200), partitions=st.integers(1, 12))
+def test_one_key_has_the_part_of_its_partition(rate: float, partitions: int) -> None:
+    rates, share = CommandRates(), rate / partitions
+    rates.begin()
+    taken = sum(rates.take("a", share, AT + at, AT + at) for at in range(0, 20_000, 5))
+    assert share * 20 - 1 <= taken <= share * 20 + max(1, share)
 
 
 def test_timestamps_that_are_made_up_gain_nothing() -> None:

@@ -35,7 +35,7 @@ RATE, SECONDS = 100, 6
 CLIENTS, BODIES = 50, 300
 BODY_BYTES = 1_300_000
 MOST_GROWTH_BYTES = 200 << 20
-"""64 MiB of bodies, twice while they grow, and what listing takes. All bodies together would be 390 MB."""
+"""48 MiB of bodies of one tenant, twice while they grow, and what listing takes. All together would be 390 MB."""
 
 
 async def ask_without_pause(session: aiohttp.ClientSession, url: URL, answers: Counter[int]) -> None:

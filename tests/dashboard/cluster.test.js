@@ -80,6 +80,20 @@ Deno.test("partitions of a worker that is gone, and those of nobody, are named",
   ]);
 });
 
+Deno.test("partitions that the counts lack are named, unless they are already", () => {
+  const state = cluster([worker("a", [0, 1], { lanes: [lane(0), lane(1)] }), worker("b", [2], null)]);
+  const missing = [
+    { topic: TOPIC, partition: 1, worker: "a", reason: "did not answer in time" },
+    { topic: TOPIC, partition: 2, worker: "b", reason: "did not answer in time" },
+    { topic: TOPIC, partition: 3, worker: null, reason: "no worker has it" },
+  ];
+  assert.deepEqual(troublesOf(state, missing), [
+    "Worker b did not answer in time. Its partitions are not shown: commands[2].",
+    "Partition commands[1] is not in the counts: a did not answer in time.",
+    "Partition commands[3] is not in the counts: no worker has it.",
+  ]);
+});
+
 Deno.test("a restoring partition says how far it is", () => {
   const restore = { done: 450, total: 1000, per_s: 1, seconds_left: 12 };
   const lanes = [lane(0, { state: "restoring", restore })];
@@ -128,8 +142,23 @@ Deno.test("rates are differences of counters, and a takeover begins anew", () =>
   at(5_000, 6);
   assert.deepEqual(rates.samples.map(({ fired }) => fired), [2, 3]);
   assert.equal(rates.lateness()[0], 10);
-  at(5_000 + 11 * 60_000, 6);
-  assert.equal(rates.samples.length, 1);
+});
+
+Deno.test("what has grown while nobody looked is not of the last minute", () => {
+  const rates = new Rates();
+  /** @type {(time: number, firings: number) => void} */
+  const at = (time, firings) => {
+    const counts = new Array(BUCKETS).fill(firings);
+    rates.add(
+      cluster([worker("a", [0], { lanes: [lane(0, { firings, lateness: { counts, sum_ms: 0, max_ms: 0 } })] })], time),
+    );
+  };
+  at(1_000, 100);
+  at(3_000, 104);
+  at(3_600_000, 900_000);
+  assert.deepEqual([rates.samples, rates.lateness()[0]], [[], 0]);
+  at(3_602_000, 900_006);
+  assert.deepEqual([rates.samples.map(({ fired }) => fired), rates.lateness()[0]], [[3], 6]);
 });
 
 Deno.test("a line is drawn from left to right, higher for more", () => {

@@ -56,10 +56,12 @@ Deno.test("what was cancelled can be scheduled again as it was", () => {
     misfire_grace: 30_000,
     ttl: 5,
     paused: true,
+    on_past: "reject",
     on_conflict: "fail",
   });
   const series = againOf(detail({ trigger: { every: 5, mode: "fixed-rate" }, sequence: 7 }));
   assert.deepEqual(series?.trigger, { every: 5, mode: "fixed-rate", start: NOW });
+  assert.equal(series && "on_past" in series, false);
 });
 
 Deno.test("what would come back differently cannot be undone", () => {

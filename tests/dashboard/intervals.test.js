@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { barsOf, byTopic, heightsOf, inside } from "../../light_scheduler/web/static/intervals.js";
+import { barsOf, byTopic, heightsOf, inside, rangeFrom } from "../../light_scheduler/web/static/intervals.js";
 
 const HOUR = 3_600_000;
 const NOON = Date.UTC(2030, 0, 31, 12);
@@ -14,6 +14,14 @@ Deno.test("there is a bar for each interval, and counts of one interval are adde
   const bars = barsOf(counts, "hour", NOON, NOON + 3 * HOUR);
   assert.deepEqual(bars.map(({ count }) => count), [5, 0, 1]);
   assert.deepEqual(bars[1], { from: NOON + HOUR, to: NOON + 2 * HOUR, count: 0 });
+});
+
+Deno.test("a day opens into all of its hours, wherever in an interval the instant is", () => {
+  const midnight = Date.UTC(2030, 0, 31);
+  assert.deepEqual(rangeFrom(midnight, "hour"), { from: midnight, to: midnight + 24 * HOUR });
+  assert.deepEqual(rangeFrom(NOON + 7, "hour"), { from: NOON, to: NOON + 24 * HOUR });
+  assert.deepEqual(rangeFrom(NOON, "minute"), { from: NOON, to: NOON + HOUR });
+  assert.deepEqual(rangeFrom(NOON, "day"), { from: midnight, to: midnight + 30 * 24 * HOUR });
 });
 
 Deno.test("the highest bar fills the chart, and few schedules beside many are still seen", () => {

@@ -6,7 +6,21 @@ const named = (text) => pieces(text).filter(({ hidden }) => hidden).map(({ text 
 
 Deno.test("characters that cannot be seen are named by their code points", () => {
   assert.deepEqual(named("a\u0000b\u202ec\u200bd\ufeff"), ["U+0000", "U+202E", "U+200B", "U+FEFF"]);
-  assert.deepEqual(named("\u{e0041}\ud800"), ["U+E0041", "U+D800"]);
+  assert.deepEqual(named("\u{e0041}\ud800"), ["U+E0041 U+D800"]);
+});
+
+Deno.test("a run of them is one piece, however long it is", () => {
+  assert.deepEqual(pieces(`a${"\u0000".repeat(1_000_000)}\u0001b`), [
+    { text: "a", hidden: false },
+    { text: "U+0000 ×1000000 U+0001", hidden: true },
+    { text: "b", hidden: false },
+  ]);
+});
+
+Deno.test("fillers, joiners and variation selectors are drawn as nothing, so they are named", () => {
+  for (const code of [0x034f, 0x115f, 0x1160, 0x3164, 0xffa0, 0x17b4, 0xfe0f, 0xe0100, 0x180b]) {
+    assert.deepEqual(named(`a${String.fromCodePoint(code)}b`).length, 1, code.toString(16));
+  }
 });
 
 Deno.test("everything else stays as it is", () => {

@@ -70,7 +70,8 @@ export function actions(found, answers, changed, signal) {
 
   async function cancel() {
     const again = againOf(found);
-    const note = again ? "You can schedule it again right after." : "This cannot be undone here.";
+    const until = found.trigger.at === undefined ? "right after" : "until its time has come";
+    const note = again ? `You can schedule it again ${until}.` : "This cannot be undone here.";
     const body = [h("p", {}, name(), " will not be delivered."), h("p", {}, note)];
     if (!await ask("Cancel this schedule?", body, { yes: "Cancel schedule", isDangerous: true })) return;
     const undo = again && button("Undo: schedule it again", () => void send(path, { method: "PUT", body: again }));

@@ -59,7 +59,8 @@ async function failure(response) {
 }
 
 /**
- * Return the path of the schedules of a tenant, or of one of them. Browsers cannot ask for the ids "." and "..".
+ * Return the path of the schedules of a tenant, or of one of them. A browser takes the ids "." and ".." for folders, and cannot ask for
+ * them.
  * @param {string} tenant
  * @param {string} [id]
  */

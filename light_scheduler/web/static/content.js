@@ -5,7 +5,7 @@
 
 import { h, replace } from "./elements.js";
 import { size } from "./format.js";
-import { bytesOf, formsOf, leftOut, shown } from "./payload.js";
+import { bytesOf, formsOf, shownPart } from "./payload.js";
 import { button, empty, table, userLines, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Content} Content */
@@ -14,35 +14,46 @@ import { button, empty, table, userLines, userText } from "./widgets.js";
 const NAMES = { json: "JSON", text: "Text", hex: "Hex" };
 
 /**
- * Return a payload with buttons for its forms.
+ * Return a payload with buttons for its forms. A large one is shown in parts, each in place of the last: however many marks for invisible
+ * characters it needs, the page stays small.
  * @param {Content | null} content null: a tombstone
  */
 export function contentView(content) {
   if (content === null) return empty("The value is null: the message is a tombstone.");
-  const bytes = bytesOf(content).length;
-  if (!bytes) return empty("The value is empty.");
   const forms = formsOf(content);
+  const bytes = forms.get("hex")?.total ?? 0;
+  if (!bytes) return empty("The value is empty.");
   const body = h("div", {});
-  const buttons = forms.map((form) => button(NAMES[form], () => show(form), { "aria-pressed": "false" }));
+  const names = [...forms.keys()];
+  const buttons = names.map((form) => button(NAMES[form], () => show(form), { "aria-pressed": "false" }));
 
   /**
    * @param {Form} form
-   * @param {number} [most]
+   * @param {number} [from]
+   * @param {number} [to]
    */
-  function show(form, most) {
-    const part = shown(content ?? {}, form, most);
-    const rest = leftOut(part);
-    buttons.forEach((each, at) => each.setAttribute("aria-pressed", String(forms[at] === form)));
+  function show(form, from = 0, to = 0) {
+    const source = /** @type {import("./payload.js").Source} */ (forms.get(form));
+    const end = to || source.first;
+    const go = (/** @type {number} */ start) => show(form, Math.max(0, start), Math.max(0, start) + source.step);
+    buttons.forEach((each, at) => each.setAttribute("aria-pressed", String(names[at] === form)));
+    const part = shownPart(source, from, end);
     replace(
       body,
       form === "text" && content?.text === undefined &&
         h("p", { class: "note" }, "The bytes are not UTF-8: unreadable ones are shown as \ufffd."),
-      userLines(part.text),
-      rest && h("p", {}, `${rest}. `, button("Show all", () => show(form, Infinity))),
+      userLines(source.part(from, end)),
+      part && h(
+        "div",
+        { class: "row" },
+        h("span", { class: "note", role: "status" }, part),
+        from > 0 && button("Part before", () => go(from - source.step)),
+        end < source.total && (to ? button("Next part", () => go(end)) : button("Show more", () => go(0))),
+      ),
     );
   }
 
-  show(forms[0]);
+  show(names[0]);
   return h(
     "div",
     {},

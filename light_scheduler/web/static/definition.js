@@ -44,7 +44,8 @@ export function labelsOf(text) {
 
 /**
  * Return the command that schedules again what was cancelled, or null if that would not be the same: headers that are repeated or are not
- * text, firings that wait for their completion, or a series that counts its firings and has begun.
+ * text, firings that wait for their completion, or a series that counts its firings and has begun. Once its time is over, a one-shot is
+ * rejected: it would fire at once.
  * @param {ScheduleDetail} found
  */
 export function againOf(found) {
@@ -77,6 +78,7 @@ export function againOf(found) {
       max_attempts: completion.max_attempts,
       overlap: completion.overlap,
     }),
+    ...(trigger.at === undefined ? {} : { on_past: "reject" }),
     on_conflict: "fail",
   };
 }

@@ -134,3 +134,11 @@ export function trigger(trigger, mode, now) {
 export function plural(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+/**
+ * Return why an answer lacks a partition: "worker-a:6066 did not answer in time", "no worker has it".
+ * @param {import("./types.d.ts").MissingPartition} missing
+ */
+export function whyMissing({ worker, reason }) {
+  return worker === null ? reason : `${worker} ${reason}`;
+}

@@ -16,6 +16,17 @@ export const SHOWN = { minute: 60, hour: 24, day: 30 };
 const FINER = /** @type {Record<By, By | null>} */ ({ day: "hour", hour: "minute", minute: null });
 
 /**
+ * Return the range that is shown at once, from the interval that an instant is in; intervals are counted in UTC.
+ * @param {number} at UTC epoch ms
+ * @param {By} by
+ * @returns {{ from: number, to: number }} UTC epoch ms
+ */
+export function rangeFrom(at, by) {
+  const from = Math.floor(at / LENGTHS[by]) * LENGTHS[by];
+  return { from, to: from + SHOWN[by] * LENGTHS[by] };
+}
+
+/**
  * Return a bar for each interval of a range, those without schedules included.
  * @param {{ due_from: number, count: number }[]} counts
  * @param {By} by

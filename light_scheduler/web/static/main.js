@@ -15,6 +15,7 @@ import { partitions } from "./partitions.js";
 import { applyTheme, setTheme, setTimeMode, theme, THEMES, TIME_MODES, timeMode } from "./preferences.js";
 import { schedule } from "./schedule.js";
 import { schedules } from "./schedules.js";
+import { startTicker } from "./ticker.js";
 import { upcoming } from "./upcoming.js";
 import { address, choice, empty, failure, loading } from "./widgets.js";
 
@@ -86,7 +87,7 @@ function show(identity) {
   const context = { identity, query: new URLSearchParams(query ?? ""), signal: leaving.signal };
   const view = Object.hasOwn(VIEWS, name) ? VIEWS[name](context) : unknown();
   document.title = `${view.title} · light-scheduler`;
-  replace(main, h("h1", {}, view.title), view.node);
+  replace(main, h("h1", {}, view.heading ?? view.title), view.node);
   scrollTo(0, 0);
 }
 
@@ -120,6 +121,7 @@ function shell() {
 }
 
 applyTheme();
+startTicker();
 replace(/** @type {Element} */ (document.getElementById("shell")), ...shell());
 try {
   start(await request("/api/v1/identity"));

@@ -35,7 +35,7 @@ const LISTED = 10;
  */
 function draw(cluster, overview) {
   return [
-    troublesNotice(cluster),
+    troublesNotice(cluster, overview.missing),
     tiles(cluster, overview),
     h("h2", {}, "Target topics"),
     targets(cluster),
@@ -152,12 +152,17 @@ function targets(cluster) {
 /** @param {Overview} overview */
 function tenants(overview) {
   if (!overview.tenants.length) return empty("Nothing is pending.");
-  return table(
-    "Tenants with the most schedules",
-    [{ name: "Tenant" }, { name: "Schedules", number: true }],
-    overview.tenants.slice(0, LISTED).map(({ tenant, pending }) => [
-      h("a", { href: address("schedules", { tenant }) }, userText(tenant)),
-      count(pending),
-    ]),
-  );
+  const tooFew = !overview.complete &&
+    h("p", { class: "warning" }, "Too few: a partition has more tenants and topics than it reports.");
+  return [
+    tooFew,
+    table(
+      "Tenants with the most schedules",
+      [{ name: "Tenant" }, { name: "Schedules", number: true }],
+      overview.tenants.slice(0, LISTED).map(({ tenant, pending }) => [
+        h("a", { href: address("schedules", { tenant }) }, userText(tenant)),
+        count(pending),
+      ]),
+    ),
+  ];
 }

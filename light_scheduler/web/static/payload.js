@@ -1,15 +1,19 @@
 /**
- * Payloads as JSON, text and hex. Pure.
+ * Payloads as JSON, text and hex, part by part: a payload of a megabyte is too much for a page at once. Pure.
  * @module
  */
 
 import { count } from "./format.js";
+import { laidOut } from "./json_layout.js";
 
 /** @typedef {import("./types.d.ts").Content} Content */
 /** @typedef {"json" | "text" | "hex"} Form */
-/** @typedef {{ text: string, left: number, unit: string }} Shown What is shown, and how much of it is left out. */
+/** @typedef {{ total: number, unit: string, first: number, step: number, part: (from: number, to: number) => string }} Source
+ *   `part` returns what is from one place to another; `first` units are shown at first, then `step` at a time. */
 
-export const SHOWN_AT_FIRST = 20_000;
+const TEXT_STEPS = { unit: "character", first: 20_000, step: 200_000 };
+const HEX_STEPS = { unit: "byte", first: 4_096, step: 40_960 };
+const LINE_BYTES = 16;
 
 /**
  * Return the bytes of a content.
@@ -22,72 +26,56 @@ export function bytesOf(content) {
 }
 
 /**
- * Return the forms in which bytes can be shown, the most telling one first.
+ * Return the forms in which bytes can be shown, the most telling one first, each with what there is to show.
  * @param {Content} content
- * @returns {Form[]}
+ * @returns {Map<Form, Source>}
  */
 export function formsOf(content) {
-  if (content.text === undefined) return ["hex", "text"];
-  return asJson(content.text) === null ? ["text", "hex"] : ["json", "text", "hex"];
+  const bytes = bytesOf(content);
+  const hex = { ...HEX_STEPS, total: bytes.length, part: partOfBytes.bind(null, bytes) };
+  if (content.text === undefined) return new Map([["hex", hex], ["text", ofText(new TextDecoder().decode(bytes))]]);
+  const json = laidOut(content.text);
+  return new Map([
+    .../** @type {[Form, Source][]} */ (json === null ? [] : [["json", ofText(json)]]),
+    ["text", ofText(content.text)],
+    ["hex", hex],
+  ]);
 }
 
 /**
- * Return a content in a form, at most so many characters of it.
- * @param {Content} content
- * @param {Form} form
- * @param {number} [most]
- * @returns {Shown}
- */
-export function shown(content, form, most = SHOWN_AT_FIRST) {
-  if (form === "hex") return hex(bytesOf(content), most);
-  const text = content.text ?? new TextDecoder().decode(bytesOf(content));
-  const whole = form === "json" ? asJson(text) ?? text : text;
-  return { text: whole.slice(0, most), left: Math.max(0, whole.length - most), unit: "character" };
-}
-
-/**
- * Return JSON with an indentation, or null if text is not JSON. Large numbers would lose digits: such text stays as it is.
  * @param {string} text
+ * @returns {Source}
  */
-function asJson(text) {
-  try {
-    const value = JSON.parse(text);
-    if (value === null || typeof value !== "object") return text.trim();
-    return hasLongNumbers(text) ? text : JSON.stringify(value, null, 2);
-  } catch {
-    return null;
-  }
-}
-
-/** @param {string} text */
-function hasLongNumbers(text) {
-  return /\d{16,}|\d[eE][+-]?\d/.test(text.replace(/"(?:[^"\\]|\\.)*"/g, '""'));
+function ofText(text) {
+  const edge = (/** @type {number} */ at) => (/[\ud800-\udbff]/.test(text[at - 1] ?? "") ? at - 1 : at);
+  return { ...TEXT_STEPS, total: text.length, part: (from, to) => text.slice(edge(from), edge(to)) };
 }
 
 /**
  * Return bytes as lines of 16: offset, hexadecimal digits, and the printable ones of ASCII.
  * @param {Uint8Array} bytes
- * @param {number} most characters
- * @returns {Shown}
+ * @param {number} from
+ * @param {number} to
  */
-function hex(bytes, most) {
-  const lineLength = 16;
-  const lines = Math.max(1, Math.floor(most / 76));
-  const end = Math.min(bytes.length, lines * lineLength);
-  const text = [];
-  for (let at = 0; at < end; at += lineLength) {
-    const line = bytes.subarray(at, Math.min(at + lineLength, end));
+function partOfBytes(bytes, from, to) {
+  const lines = [];
+  for (let at = from; at < Math.min(to, bytes.length); at += LINE_BYTES) {
+    const line = bytes.subarray(at, Math.min(at + LINE_BYTES, to));
     const digits = Array.from(line, (byte) => byte.toString(16).padStart(2, "0")).join(" ");
     const printable = Array.from(line, (byte) => (byte > 31 && byte < 127 ? String.fromCharCode(byte) : ".")).join("");
-    text.push(`${at.toString(16).padStart(8, "0")}  ${digits.padEnd(3 * lineLength - 1)}  ${printable}`);
+    lines.push(`${at.toString(16).padStart(8, "0")}  ${digits.padEnd(3 * LINE_BYTES - 1)}  ${printable}`);
   }
-  return { text: text.join("\n"), left: bytes.length - end, unit: "byte" };
+  return lines.join("\n");
 }
 
 /**
- * Return a notice of what is left out, or null.
- * @param {Shown} shown
+ * Return which part of a source is shown, or null if that is all of it: "Characters 1 to 20,000 of 1,000,000."
+ * @param {Source} source
+ * @param {number} from
+ * @param {number} to
  */
-export function leftOut(shown) {
-  return shown.left ? `${count(shown.left)} more ${shown.unit}${shown.left === 1 ? "" : "s"}` : null;
+export function shownPart({ total, unit }, from, to) {
+  if (from === 0 && to >= total) return null;
+  const name = unit.charAt(0).toUpperCase() + unit.slice(1);
+  return `${name}s ${count(from + 1)} to ${count(Math.min(to, total))} of ${count(total)}.`;
 }

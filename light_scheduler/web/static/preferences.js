@@ -10,6 +10,9 @@ export const THEMES = /** @type {const} */ ({ system: "System", light: "Light", 
 
 /** @typedef {keyof typeof THEMES} Theme */
 
+/** What was chosen on this page: where the browser lets it keep nothing, that holds until the page is left. */
+const chosen = /** @type {Map<string, string>} */ (new Map());
+
 /** @returns {TimeMode} */
 export function timeMode() {
   return read("time", TIME_MODES, "relative");
@@ -17,7 +20,7 @@ export function timeMode() {
 
 /** @param {string} mode */
 export function setTimeMode(mode) {
-  localStorage.setItem("time", mode);
+  write("time", mode);
 }
 
 /** @returns {Theme} */
@@ -27,7 +30,7 @@ export function theme() {
 
 /** @param {string} theme */
 export function setTheme(theme) {
-  localStorage.setItem("theme", theme);
+  write("theme", theme);
   applyTheme();
 }
 
@@ -44,6 +47,28 @@ export function applyTheme() {
  * @returns {K}
  */
 function read(name, choices, fallback) {
-  const value = localStorage.getItem(name);
+  const value = chosen.get(name) ?? kept(name);
   return value !== null && Object.hasOwn(choices, value) ? /** @type {K} */ (value) : fallback;
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ */
+function write(name, value) {
+  chosen.set(name, value);
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // The browser keeps nothing for this site.
+  }
+}
+
+/** @param {string} name */
+function kept(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
 }

@@ -29,6 +29,7 @@ export class Rates {
    */
   add(cluster) {
     if (this._at !== null && cluster.time <= this._at) return;
+    if (this._at !== null && cluster.time > this._at + RECENT_MS) this._beginAnew();
     const seconds = this._at === null ? null : (cluster.time - this._at) / 1_000;
     const grown = this._growth(cluster);
     this._at = cluster.time;
@@ -41,6 +42,13 @@ export class Rates {
       });
     }
     this.samples = this.samples.filter(({ at }) => at > cluster.time - KEPT_MS);
+  }
+
+  /** After a longer break, as of a hidden page, what has grown since is not of this moment. */
+  _beginAnew() {
+    this._last.clear();
+    this._at = null;
+    this.samples = [];
   }
 
   /** Return the firings of the last minute by bucket of lateness. */

@@ -8,16 +8,26 @@ import { ApiError, queryString, request, schedulesPath } from "./api.js";
 import { contentView, headersView, line } from "./content.js";
 import { mayWrite } from "./definition.js";
 import { h, replace } from "./elements.js";
-import { count, duration, trigger } from "./format.js";
+import { count, duration, MISSING, size, trigger } from "./format.js";
+import { showHistory } from "./history.js";
 import { timeMode } from "./preferences.js";
 import { previewOf } from "./next_firings.js";
-import { address, badge, empty, exactInstant, facts, failure, instant, loading, table, userText } from "./widgets.js";
+import { address, badge, empty, exactInstant, facts, failure, instant, loading, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
+/** @typedef {import("./types.d.ts").Child} Child */
 /** @typedef {import("./types.d.ts").ScheduleDetail} ScheduleDetail */
-/** @typedef {import("./types.d.ts").HistoryPage} HistoryPage */
 
 const FIRINGS = 10;
+
+/** How far back the history of a schedule is searched that is not pending. */
+const GONE_MS = 7 * 86_400_000;
+
+/** The clocks of a worker and of the broker may differ by so much. */
+const CLOCKS_MS = 60_000;
+
+/** Ids that browsers take for folders in an address, so that they cannot ask for such a schedule. */
+const FOLDERS = [".", ".."];
 
 /**
  * @param {Context} context
@@ -28,25 +38,29 @@ export function schedule(context) {
   const id = context.query.get("id") ?? "";
   const answers = h("div", {});
   const body = h("div", {}, loading());
-  const past = h("div", {}, loading("Searching the history…"));
-  const heading = h("p", { class: "heading" }, userText(id, 1_000));
+  const past = h("div", {});
   const back = h("p", {}, h("a", { href: address("schedules", { tenant }) }, "All schedules of ", userText(tenant)));
 
-  function show() {
-    void showDefinition(body, tenant, id, context, (found) => actions(found, answers, show, context.signal));
-    void showHistory(past, tenant, id, context);
+  async function show() {
+    if (FOLDERS.includes(id)) return showSummary(body, tenant, id, context.signal);
+    const of = (/** @type {ScheduleDetail} */ found) => actions(found, answers, () => void show(), context.signal);
+    const since = await showDefinition(body, tenant, id, context, of);
+    if (since !== null) await showHistory(past, { tenant, id }, since, context.signal);
   }
 
-  show();
-  return { title: "Schedule", node: h("div", {}, back, heading, answers, body, h("h2", {}, "History"), past) };
+  void show();
+  const node = h("div", {}, back, answers, body, h("h2", {}, "History"), past);
+  return { title: "Schedule", heading: userText(id, 1_000), node };
 }
 
 /**
+ * Show a schedule, and return since when (UTC epoch ms) its history is of interest; null: nothing is known.
  * @param {Element} element
  * @param {string} tenant
  * @param {string} id
  * @param {Context} context
  * @param {(found: ScheduleDetail) => Node} actionsOf
+ * @returns {Promise<number | null>}
  */
 async function showDefinition(element, tenant, id, { identity, signal }, actionsOf) {
   try {
@@ -64,34 +78,105 @@ async function showDefinition(element, tenant, id, { identity, signal }, actions
       h("h2", {}, "Headers"),
       headersView(found.headers),
     );
-    await showFirings(firings, found, signal);
+    void showFirings(firings, found, signal);
+    return found.accepted_at - CLOCKS_MS;
   } catch (error) {
-    if (signal.aborted) return;
+    if (signal.aborted) return null;
     const isGone = error instanceof ApiError && error.status === 404;
     replace(
       element,
       isGone ? empty("It is not pending: it was delivered or cancelled, or it never existed.") : failure(error),
     );
+    return Date.now() - GONE_MS;
   }
 }
 
-/** @param {ScheduleDetail} found */
+/**
+ * Show what the list has of a schedule whose id no browser can ask for: by bytes, it is the first that begins with it.
+ * @param {Element} element
+ * @param {string} tenant
+ * @param {string} id
+ * @param {AbortSignal} signal
+ */
+async function showSummary(element, tenant, id, signal) {
+  const query = queryString({ id_prefix: id, sort: "id", limit: 1 });
+  try {
+    /** @type {import("./types.d.ts").SchedulePage} */
+    const { schedules } = await request(schedulesPath(tenant) + query, { signal });
+    const found = schedules.find((each) => each.id === id);
+    const why = "A browser cannot request an id of dots alone. For payload, history and actions, use the command line.";
+    replace(element, empty(why), found ? definition(found) : empty("It is not pending."));
+  } catch (error) {
+    if (!signal.aborted) replace(element, failure(error));
+  }
+}
+
+/** @param {import("./types.d.ts").Schedule} found */
 function definition(found) {
-  const { target, acknowledgement: completion } = found;
-  return facts(
+  return h(
+    "div",
+    { class: "groups" },
+    group("When", when(found)),
+    group("Where", where(found)),
+    group("Policy", policy(found)),
+  );
+}
+
+/**
+ * @param {string} title
+ * @param {[string, Child][]} rows
+ */
+function group(title, rows) {
+  return h("section", {}, h("h2", {}, title), facts(...rows));
+}
+
+/**
+ * @param {import("./types.d.ts").Schedule} found
+ * @returns {[string, Child][]}
+ */
+function when(found) {
+  const { at } = found.trigger;
+  return [
     ["State", badge(found.state)],
     ["Next due", instant(found.due)],
-    ["Trigger", userText(trigger(found.trigger, timeMode(), Date.now()), 400)],
-    ["Target topic", [userText(target.topic), target.partition === null ? null : `[${target.partition}]`]],
-    ["Key", key(found)],
     [
-      "Labels",
-      Object.entries(found.labels).map(([name, value]) => h("span", { class: "label" }, userText(`${name}=${value}`))),
+      "Trigger",
+      at === undefined ? userText(trigger(found.trigger, timeMode(), Date.now()), 400) : ["once, ", instant(at)],
     ],
-    ["Version", count(found.version)],
     ["Next firing is number", `${count(found.sequence)}${found.attempt > 1 ? `, attempt ${found.attempt}` : ""}`],
     ["Accepted", instant(found.accepted_at)],
-    ["Command", userText(`${found.source.topic}[${found.source.partition}]@${found.source.offset}`)],
+    ["Version", count(found.version)],
+  ];
+}
+
+/**
+ * @param {import("./types.d.ts").Schedule} found
+ * @returns {[string, Child][]}
+ */
+function where(found) {
+  const { target, source } = found;
+  const labels = Object.entries(found.labels);
+  return [
+    ["Target topic", [userText(target.topic), target.partition === null ? null : `[${target.partition}]`]],
+    ["Key", key(found)],
+    ["Payload", found.payload_bytes === null ? "null" : size(found.payload_bytes)],
+    [
+      "Labels",
+      labels.length
+        ? labels.map(([name, value]) => h("span", { class: "label" }, userText(`${name}=${value}`)))
+        : MISSING,
+    ],
+    ["Command", userText(`${source.topic}[${source.partition}]@${source.offset}`)],
+  ];
+}
+
+/**
+ * @param {import("./types.d.ts").Schedule} found
+ * @returns {[string, Child][]}
+ */
+function policy(found) {
+  const { acknowledgement: completion } = found;
+  return [
     ["Priority", count(found.priority)],
     ["Time to live", found.ttl === null ? "no limit" : duration(found.ttl)],
     ["Missed firings", `${found.misfire}, after ${duration(found.misfire_grace)}`],
@@ -101,14 +186,14 @@ function definition(found) {
         ? `within ${duration(completion.timeout)}, ${completion.max_attempts} attempts, ${completion.overlap}`
         : "not needed",
     ],
-    ...found.awaiting.map((each) => /** @type {[string, import("./elements.js").Child]} */ ([
+    ...found.awaiting.map((each) => /** @type {[string, Child]} */ ([
       "Waits for completion of",
-      [userText(each.firing_id), each.until === null ? "" : " until ", each.until === null ? "" : instant(each.until)],
+      [userText(each.firing_id), each.until === null ? "" : [" until ", instant(each.until)]],
     ])),
-  );
+  ];
 }
 
-/** @param {ScheduleDetail} found */
+/** @param {import("./types.d.ts").Schedule} found */
 function key({ target }) {
   if (target.key_base64 !== undefined) return line({ base64: target.key_base64 });
   return line(target.key === null ? null : { text: target.key });
@@ -133,55 +218,4 @@ async function showFirings(element, found, signal) {
   } catch (error) {
     if (!signal.aborted) replace(element, failure(error));
   }
-}
-
-/**
- * @param {Element} element
- * @param {string} tenant
- * @param {string} id
- * @param {Context} context
- */
-async function showHistory(element, tenant, id, { signal, query }) {
-  try {
-    const parameters = queryString({ limit: 50, cursor: query.get("cursor") });
-    /** @type {HistoryPage} */
-    const page = await request(`${schedulesPath(tenant, id)}/history${parameters}`, { signal });
-    replace(element, events(page), searched(page, tenant, id));
-  } catch (error) {
-    if (!signal.aborted) replace(element, failure(error));
-  }
-}
-
-/** @param {HistoryPage} page */
-function events(page) {
-  if (!page.events.length) return empty("No events found.");
-  return table(
-    "History",
-    [{ name: "When" }, { name: "Event" }, { name: "Due" }, { name: "Version", number: true }, { name: "By" }, {
-      name: "Reason",
-    }],
-    page.events.map(({ at, event, due, version, attempt, by, address: from, reason }) => [
-      instant(at),
-      `${event}${attempt !== null && attempt > 1 ? `, attempt ${attempt}` : ""}`,
-      instant(due),
-      count(version),
-      by ? [userText(by), from ? ` (${from})` : ""] : "–",
-      reason ? userText(reason, 300) : "–",
-    ]),
-  );
-}
-
-/**
- * @param {HistoryPage} page
- * @param {string} tenant
- * @param {string} id
- */
-function searched(page, tenant, id) {
-  return h(
-    "p",
-    { class: "pages" },
-    h("span", { class: "note" }, "Searched back to ", instant(page.searched_from)),
-    page.next_cursor !== null &&
-      h("a", { href: address("schedule", { tenant, id, cursor: page.next_cursor }) }, "Search further back"),
-  );
 }

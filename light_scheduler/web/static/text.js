@@ -3,33 +3,46 @@
  * @module
  */
 
-/** @typedef {{ text: string, hidden: boolean }} Piece A stretch of text; a hidden one stands for a character. */
+/** @typedef {{ text: string, hidden: boolean }} Piece A stretch of text; a hidden one names characters that cannot be seen. */
 
-// Control characters, soft hyphen, marks that change the direction, zero-width characters, separators, tags, halves of
-// surrogate pairs. Line feeds and tabs only where there is one line.
+// Control characters, separators of lines, marks of annotations, all that is drawn as nothing by default (soft hyphen, marks that
+// change the direction, zero-width characters, fillers, variation selectors, tags), halves of surrogate pairs. Line feeds and tabs
+// only where there is one line.
 const HIDDEN =
   // deno-lint-ignore no-control-regex
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Cs}/u;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\ufffb]|\p{DI}|\p{Cs}/u;
 const HIDDEN_IN_A_LINE = new RegExp(`[\\n\\t]|${HIDDEN.source}`, "u");
 
 /**
- * Split text at characters that cannot be seen; each of those is named by its code point: U+202E.
+ * Split text at runs of characters that cannot be seen; those are named by their code points: U+202E, or U+0000 ×3.
  * @param {string} text
  * @param {{ lines?: boolean }} [options] `lines`: line feeds and tabs are shown as such.
  * @returns {Piece[]}
  */
 export function pieces(text, { lines = false } = {}) {
-  const found = new RegExp((lines ? HIDDEN : HIDDEN_IN_A_LINE).source, "gu");
+  const found = new RegExp(`(?:${(lines ? HIDDEN : HIDDEN_IN_A_LINE).source})+`, "gu");
   /** @type {Piece[]} */
   const result = [];
   let from = 0;
   for (const match of text.matchAll(found)) {
     if (match.index > from) result.push({ text: text.slice(from, match.index), hidden: false });
-    result.push({ text: codePoint(match[0]), hidden: true });
+    result.push({ text: codePoints(match[0]), hidden: true });
     from = match.index + match[0].length;
   }
   if (from < text.length) result.push({ text: text.slice(from), hidden: false });
   return result;
+}
+
+/** @param {string} run */
+function codePoints(run) {
+  /** @type {{ character: string, times: number }[]} */
+  const groups = [];
+  for (const character of run) {
+    const last = groups.at(-1);
+    if (last?.character === character) last.times += 1;
+    else groups.push({ character, times: 1 });
+  }
+  return groups.map(({ character, times }) => `${codePoint(character)}${times > 1 ? ` ×${times}` : ""}`).join(" ");
 }
 
 /** @param {string} character */

@@ -5,16 +5,18 @@
 
 import { keyOf, partitionsOf } from "./cluster.js";
 import { h } from "./elements.js";
-import { count, duration, plural } from "./format.js";
+import { count, duration, plural, whyMissing } from "./format.js";
 
 /** @typedef {import("./types.d.ts").Cluster} Cluster */
+/** @typedef {import("./types.d.ts").MissingPartition} Missing */
 
 /**
  * Return a sentence for each worker and partition that is not as it should be.
  * @param {Cluster} cluster
+ * @param {Missing[]} [missing] partitions that the overview lacks
  * @returns {string[]}
  */
-export function troublesOf(cluster) {
+export function troublesOf(cluster, missing = []) {
   const gone = cluster.workers.filter(({ info }) => !info).map(({ url, reason, partitions }) => {
     const names = Object.entries(partitions).flatMap(([topic, numbers]) =>
       numbers.map((partition) => keyOf({ topic, partition }))
@@ -22,14 +24,19 @@ export function troublesOf(cluster) {
     return `Worker ${url} ${reason}. ${names.length ? `Its partitions are not shown: ${names.join(", ")}.` : ""}`
       .trim();
   });
-  const partitions = partitionsOf(cluster)
-    .filter(({ state }) => state !== "running" && state !== "unreachable")
+  const troubled = partitionsOf(cluster).filter(({ state }) => state !== "running");
+  const partitions = troubled
+    .filter(({ state }) => state !== "unreachable")
     .map(({ topic, partition, owner, state, lane, reason }) => {
       const where = owner === null ? "" : ` on ${owner}`;
       const how = state === "restoring" && lane?.restore ? ` (${restoreProgress(lane.restore)})` : "";
       return `Partition ${keyOf({ topic, partition })} is ${state}${where}${how}.${reason ? ` ${reason}` : ""}`;
     });
-  return [...gone, ...partitions];
+  const named = new Set(troubled.map(keyOf));
+  const uncounted = missing.filter((each) => !named.has(keyOf(each))).map((each) =>
+    `Partition ${keyOf(each)} is not in the counts: ${whyMissing(each)}.`
+  );
+  return [...gone, ...partitions, ...uncounted];
 }
 
 /**
@@ -42,15 +49,16 @@ export function restoreProgress({ done, total, seconds_left: left }) {
 }
 
 /**
- * Return a notice of all troubles, or that there are none.
+ * Return a notice of all troubles, or a line that says that there are none.
  * @param {Cluster} cluster
+ * @param {Missing[]} [missing] partitions that the overview lacks
  */
-export function troublesNotice(cluster) {
-  const troubles = troublesOf(cluster);
+export function troublesNotice(cluster, missing = []) {
+  const troubles = troublesOf(cluster, missing);
   const partitions = partitionsOf(cluster).length;
   if (!troubles.length) {
     const all = `${plural(cluster.workers.length, "worker")}, ${plural(partitions, "partition")}: all running.`;
-    return h("div", { class: "notice good", role: "status" }, h("p", {}, all));
+    return h("p", { class: "status", role: "status" }, h("span", { class: "badge good" }, all));
   }
   return h(
     "div",

@@ -233,13 +233,21 @@ export interface Identity {
   version: string;
 }
 
+/** A partition that an answer lacks; `reason` goes on after the worker's name, if there is one: "did not answer in time". */
+export interface MissingPartition {
+  topic: string;
+  partition: number;
+  worker: string | null;
+  reason: string;
+}
+
 export interface Problem {
   title: string;
   status: number;
   detail: string;
   type: string;
   parameter?: string;
-  missing?: { topic: string; partition: number; worker: string | null; reason: string }[];
+  missing?: MissingPartition[];
 }
 
 /** What a view gets. `signal` ends with the view; `query` is that of its address. */
@@ -249,8 +257,10 @@ export interface Context {
   signal: AbortSignal;
 }
 
+/** `heading` is shown above the node in place of the title. */
 export interface View {
   title: string;
+  heading?: Child;
   node: Node;
 }
 
@@ -287,7 +297,7 @@ export interface Overview {
   backlog: number | null;
   dead_letters: number | null;
   hour: HourSample[] | null;
-  missing: { topic: string; partition: number; worker: string | null; reason: string }[];
+  missing: MissingPartition[];
 }
 
 /** What a stream of events can have: each document by the name of its event, and of its path. */

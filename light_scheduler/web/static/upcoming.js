@@ -7,7 +7,7 @@
 import { queryString, request } from "./api.js";
 import { h, replace, svg } from "./elements.js";
 import { count, local, plural, utc } from "./format.js";
-import { barsOf, byTopic, heightsOf, inside, LENGTHS, SHOWN } from "./intervals.js";
+import { barsOf, byTopic, heightsOf, inside, rangeFrom } from "./intervals.js";
 import { timeMode } from "./preferences.js";
 import { tenantField } from "./tenants.js";
 import { address, choice, empty, failure, loading, table, userText } from "./widgets.js";
@@ -76,10 +76,12 @@ function show(event) {
 async function fillIn(results, context) {
   const { tenant, by, from } = asked(context);
   const path = `/api/v1/tenants/${encodeURIComponent(tenant)}/upcoming`;
-  const parameters = { by, due_from: from, due_to: from + (SHOWN[by] - 1) * LENGTHS[by] };
+  const range = rangeFrom(from, by);
   try {
     /** @type {Upcoming} */
-    const answer = await request(path + queryString(parameters), { signal: context.signal });
+    const answer = await request(path + queryString({ by, due_from: range.from, due_to: range.to }), {
+      signal: context.signal,
+    });
     replace(results, ...report(answer, tenant));
   } catch (error) {
     if (!context.signal.aborted) replace(results, failure(error));

@@ -5,13 +5,17 @@
 
 import { ApiError, queryString } from "./api.js";
 import { h } from "./elements.js";
-import { local, MISSING, relative, time, utc } from "./format.js";
+import { local, MISSING, relative, time, utc, whyMissing } from "./format.js";
 import { timeMode } from "./preferences.js";
 import { pieces, shortened } from "./text.js";
+import { ticking } from "./ticker.js";
 
 /** @typedef {import("./elements.js").Child} Child */
 
 const LONGEST_IN_A_LINE = 160;
+
+/** Runs of invisible characters that are marked by elements of their own. */
+const MOST_MARKS = 2_000;
 
 /**
  * Return an instant as the user wants times; the tooltip has it in UTC.
@@ -20,7 +24,8 @@ const LONGEST_IN_A_LINE = 160;
  */
 export function instant(at, now = Date.now()) {
   if (at == null) return h("span", { class: "missing" }, MISSING);
-  return h("time", { title: utc(at) }, time(at, timeMode(), now));
+  const mode = timeMode();
+  return h("time", { title: utc(at), ...(mode === "relative" ? ticking(at, now) : {}) }, time(at, mode, now));
 }
 
 /**
@@ -30,7 +35,7 @@ export function instant(at, now = Date.now()) {
  */
 export function exactInstant(at, now = Date.now()) {
   const exact = timeMode() === "utc" ? utc(at) : local(at);
-  return [h("time", { title: utc(at) }, exact), h("span", { class: "note" }, relative(at, now))];
+  return [h("time", { title: utc(at) }, exact), h("span", { class: "note", ...ticking(at, now) }, relative(at, now))];
 }
 
 /**
@@ -55,8 +60,13 @@ export function userLines(text) {
  * @param {boolean} lines
  */
 function marked(text, lines) {
-  return pieces(text, { lines }).map((piece) =>
-    piece.hidden ? h("span", { class: "hidden-character", title: "An invisible character" }, piece.text) : piece.text
+  const found = pieces(text, { lines });
+  // A browser takes many seconds to lay out a hundred thousand elements: many marks are text.
+  if (found.length > 2 * MOST_MARKS) {
+    return [found.map((piece) => (piece.hidden ? `[${piece.text}]` : piece.text)).join("")];
+  }
+  return found.map((piece) =>
+    piece.hidden ? h("span", { class: "hidden-character", title: "Invisible characters" }, piece.text) : piece.text
   );
 }
 
@@ -172,8 +182,8 @@ export function failure(error) {
     missing.length > 0 && h(
       "ul",
       {},
-      ...missing.slice(0, 20).map(({ topic, partition, worker, reason }) =>
-        h("li", {}, userText(`${topic}[${partition}]`), `: ${worker ?? "no worker"} ${reason}`)
+      ...missing.slice(0, 20).map((each) =>
+        h("li", {}, userText(`${each.topic}[${each.partition}]`), `: ${whyMissing(each)}`)
       ),
     ),
   );

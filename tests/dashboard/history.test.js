@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { more, searched } from "../../light_scheduler/web/static/history.js";
+
+/** @type {(number: number) => any} */
+const events = (number) => Array.from({ length: number }, (_, at) => ({ at }));
+
+/**
+ * Answer with pages one after the other, and note what is asked for.
+ * @param {any[]} pages
+ */
+function answering(pages) {
+  /** @type {any[]} */
+  const asked = [];
+  /** @type {(parameters: any) => Promise<any>} */
+  const ask = (parameters) => {
+    asked.push(parameters);
+    return Promise.resolve(pages[asked.length - 1]);
+  };
+  return { asked, ask };
+}
+
+Deno.test("a search follows its cursor until there is an event, and goes on from there", async () => {
+  const { asked, ask } = answering([
+    { events: [], searched_from: 90, next_cursor: "a" },
+    { events: events(2), searched_from: 80, next_cursor: "b" },
+    { events: events(1), searched_from: 5, next_cursor: null },
+  ]);
+  const found = await searched(ask, 5, 0);
+  assert.deepEqual([found.events.length, found.from, found.cursor], [2, 80, "b"]);
+  const further = await more(ask, found);
+  assert.deepEqual([further.events.length, further.from, further.cursor], [3, 5, null]);
+  assert.deepEqual(asked, [{ since: "1970-01-01T00:00:00.005Z" }, { cursor: "a" }, { cursor: "b" }]);
+});
+
+Deno.test("a search ends after a number of requests, and says how far it came", async () => {
+  const pages = Array.from({ length: 99 }, (_, at) => ({ events: [], searched_from: 100 - at, next_cursor: "x" }));
+  const { asked, ask } = answering(pages);
+  const { from, cursor } = await searched(ask, 0, 0);
+  assert.deepEqual([asked.length, from, cursor], [11, 90, "x"]);
+});
+
+Deno.test("a search from the beginning goes on beyond what is known already", async () => {
+  const { ask } = answering([
+    { events: events(2), searched_from: 50, next_cursor: "a" },
+    { events: events(2), searched_from: 0, next_cursor: null },
+  ]);
+  assert.equal((await searched(ask, 0, 2)).events.length, 4);
+});

@@ -4,7 +4,9 @@
  */
 
 import { queryString, request } from "./api.js";
+import { mayWrite } from "./definition.js";
 import { h, replace } from "./elements.js";
+import { redriveAll } from "./redrive.js";
 import { address, choice, empty, failure, field, instant, loading, table, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
@@ -29,9 +31,10 @@ const COLUMNS = [{ name: "When" }, { name: "Cause" }, { name: "Tenant" }, { name
  * @returns {import("./types.d.ts").View}
  */
 export function deadLetters(context) {
+  const answers = h("div", {});
   const results = h("div", {}, loading("Searching…"));
-  void fillIn(results, context);
-  return { title: "Dead letters", node: h("div", {}, filters(context), results) };
+  void fillIn(results, answers, context);
+  return { title: "Dead letters", node: h("div", {}, filters(context), answers, results) };
 }
 
 /** @param {Context} context */
@@ -57,13 +60,17 @@ function search(event) {
 
 /**
  * @param {Element} results
+ * @param {Element} answers
  * @param {Context} context
  */
-async function fillIn(results, { query, signal }) {
+async function fillIn(results, answers, { identity, query, signal }) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]));
   try {
     const page = await firstLetters({ ...filters, limit: LIMIT, cursor: query.get("cursor") }, signal);
-    replace(results, list(page), pages(page, filters));
+    const { dead_letters: letters } = page;
+    const redrive = mayWrite(identity) && letters.length > 0 &&
+      h("div", { class: "row actions" }, redriveAll(letters, answers, signal));
+    replace(results, redrive, list(page), pages(page, filters));
   } catch (error) {
     if (!signal.aborted) replace(results, failure(error));
   }

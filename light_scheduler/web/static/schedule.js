@@ -67,6 +67,7 @@ async function showDefinition(element, tenant, id, { identity, signal }, actions
     /** @type {ScheduleDetail} */
     const found = await request(schedulesPath(tenant, id), { signal });
     const firings = h("div", {}, loading());
+    const focused = actionsIn(element).findIndex((each) => each === document.activeElement);
     replace(
       element,
       mayWrite(identity) && actionsOf(found),
@@ -78,6 +79,7 @@ async function showDefinition(element, tenant, id, { identity, signal }, actions
       h("h2", {}, "Headers"),
       headersView(found.headers),
     );
+    actionsIn(element)[focused]?.focus();
     void showFirings(firings, found, signal);
     return found.accepted_at - CLOCKS_MS;
   } catch (error) {
@@ -89,6 +91,14 @@ async function showDefinition(element, tenant, id, { identity, signal }, actions
     );
     return Date.now() - GONE_MS;
   }
+}
+
+/**
+ * @param {Element} element
+ * @returns {HTMLElement[]}
+ */
+function actionsIn(element) {
+  return [...element.querySelectorAll(/** @type {"button"} */ (".actions button"))];
 }
 
 /**

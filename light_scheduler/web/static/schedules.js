@@ -4,6 +4,7 @@
  */
 
 import { queryString, request, schedulesPath } from "./api.js";
+import { bulkActions } from "./bulk_actions.js";
 import { h, replace } from "./elements.js";
 import { count, plural, trigger } from "./format.js";
 import { mayWrite } from "./definition.js";
@@ -38,8 +39,12 @@ const COLUMNS = [
  */
 export function schedules(context) {
   const results = h("div", {}, loading());
-  void fillIn(results, context);
-  return { title: "Schedules", node: h("div", {}, filters(context), results) };
+  const answers = h("div", {});
+  const { tenant, ...asking } = asked(context);
+  const show = () => void fillIn(results, context);
+  const bulk = mayWrite(context.identity) && bulkActions(tenant, asking, answers, show, context.signal);
+  show();
+  return { title: "Schedules", node: h("div", {}, filters(context), answers, bulk, results) };
 }
 
 /**

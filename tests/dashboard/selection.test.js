@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { counted, howMany, inWords, selectionOf, unknownFilters } from "../../light_scheduler/web/static/selection.js";
+
+Deno.test("filters that a command does not know are named", () => {
+  assert.deepEqual(unknownFilters({ id_prefix: "a", label: "x=y", state: "", sort: "due" }, "cancel"), []);
+  const finer = { state: "paused", target_topic: "t", due_from: "+1h", due_to: "+2h" };
+  assert.deepEqual(unknownFilters(finer, "cancel"), ["State", "Target topic", "Due from", "Due before"]);
+  assert.deepEqual(unknownFilters({ state: "paused" }, "resume"), []);
+  assert.deepEqual(unknownFilters({ state: "pending" }, "resume"), ["State"]);
+});
+
+Deno.test("a command selects what a list shows", () => {
+  assert.deepEqual(selectionOf({ id_prefix: "", label: "" }), { id: "*" });
+  assert.deepEqual(selectionOf({ id_prefix: "a*", label: "x=y" }), { id: "a**", labels: "x=y" });
+  assert.equal(
+    inWords("shop", { id_prefix: "a", label: "x=y" }),
+    "of tenant shop, with ids that begin with a, with the labels x=y",
+  );
+  assert.equal(inWords("shop", {}), "of tenant shop");
+});
+
+/** @type {(schedules: number, next_cursor: string | null, total?: number | null) => any} */
+const page = (schedules, next_cursor, total = null) => ({ schedules: new Array(schedules), next_cursor, total });
+
+/**
+ * @param {(path: string, parameters: any) => any} answer
+ * @param {any} filters
+ */
+async function count(answer, filters) {
+  /** @type {any[]} */
+  const asked = [];
+  const found = await counted((path, parameters) => {
+    asked.push([path, parameters.cursor]);
+    return Promise.resolve(answer(path, parameters));
+  }, filters);
+  return { found, asked };
+}
+
+Deno.test("all of a tenant are counted by its counts", async () => {
+  const { found, asked } = await count(() => ({ pending: [{ count: 2 }, { count: 3 }] }), { sort: "due", label: "" });
+  assert.deepEqual([found, asked], [{ number: 5, isAll: true }, [["upcoming", undefined]]]);
+});
+
+Deno.test("others are counted page by page", async () => {
+  const answer = (/** @type {string} */ _, /** @type {any} */ { cursor }) => (cursor ? page(5, null) : page(7, "a"));
+  const { found, asked } = await count(answer, { id_prefix: "x" });
+  assert.deepEqual([found, asked], [{ number: 12, isAll: true }, [["schedules", null], ["schedules", "a"]]]);
+  assert.deepEqual((await count(() => page(3, null, 3), { label: "x=y" })).found, { number: 3, isAll: true });
+});
+
+Deno.test("where there are too many to count, the number is the least", async () => {
+  const { found, asked } = await count(() => page(1_000, "more"), { id_prefix: "x" });
+  assert.deepEqual([found, asked.length], [{ number: 10_000, isAll: false }, 10]);
+  assert.equal(howMany(found), "At least 10,000 schedules");
+});

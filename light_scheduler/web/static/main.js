@@ -15,6 +15,7 @@ import { partitions } from "./partitions.js";
 import { applyTheme, setTheme, setTimeMode, theme, THEMES, TIME_MODES, timeMode } from "./preferences.js";
 import { schedule } from "./schedule.js";
 import { schedules } from "./schedules.js";
+import { tenantList } from "./tenant_list.js";
 import { startTicker } from "./ticker.js";
 import { upcoming } from "./upcoming.js";
 import { address, choice, empty, failure, loading } from "./widgets.js";
@@ -29,6 +30,7 @@ const VIEWS = {
   schedules,
   schedule,
   upcoming,
+  tenants: tenantList,
   new: newSchedule,
   partitions,
   "dead-letters": deadLetters,
@@ -42,6 +44,7 @@ const NAVIGATION = [
   { view: "overview", name: "Overview", allTenants: true },
   { view: "schedules", name: "Schedules" },
   { view: "upcoming", name: "Upcoming" },
+  { view: "tenants", name: "Tenants", allTenants: true },
   { view: "partitions", name: "Partitions", allTenants: true },
   { view: "dead-letters", name: "Dead letters" },
   { view: "delays", name: "Delay rules", allTenants: true },

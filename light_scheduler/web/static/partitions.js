@@ -38,9 +38,15 @@ export function partitions({ signal }) {
 function draw(cluster) {
   const found = partitionsOf(cluster);
   if (!found.length) return [empty("No worker has a partition yet.")];
+  const isProbed = found.some(({ lane }) => lane?.probe);
+  const columns = isProbed ? [...COLUMNS, { name: "Last probe" }] : COLUMNS;
+  const rows = found.map((partition) => [
+    ...row(partition, cluster.time),
+    ...(isProbed ? [probe(partition.lane?.probe ?? null, cluster.time)] : []),
+  ]);
   return [
     troublesNotice(cluster),
-    table("Partitions", COLUMNS, found.map((partition) => row(partition, cluster.time))),
+    table("Partitions", columns, rows),
     h("p", { class: "note" }, "Lateness: upper bound for 99 % of the firings since the worker took the partition."),
   ];
 }
@@ -77,6 +83,20 @@ function lateness(lane) {
   const bound = lane ? percentile(lane.lateness.counts, 0.99) : null;
   if (bound === null) return MISSING;
   return bound === Infinity ? "> 10 min" : `≤ ${duration(bound)}`;
+}
+
+/**
+ * @param {import("./types.d.ts").Probe | null} probe
+ * @param {number} now
+ */
+function probe(probe, now) {
+  if (!probe) return MISSING;
+  const { last_success: success, last_failure: failure, latency_ms: latency, reason } = probe;
+  if (failure !== null && (success === null || failure > success)) {
+    return [badge("failed"), " ", instant(failure, now), reason && h("p", { class: "note" }, userText(reason, 300))];
+  }
+  if (success === null) return "under way";
+  return [latency === null ? null : `${duration(latency)}, `, instant(success, now)];
 }
 
 /** @param {Partition["standbys"][number]} standby */

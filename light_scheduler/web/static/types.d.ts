@@ -132,6 +132,15 @@ export interface Restore {
   seconds_left: number | null;
 }
 
+export interface Probe {
+  successes: number;
+  failures: number;
+  last_success: number | null;
+  latency_ms: number | null;
+  last_failure: number | null;
+  reason: string | null;
+}
+
 export interface Lane {
   topic: string;
   partition: number;
@@ -152,6 +161,7 @@ export interface Lane {
   expired_commands: number;
   lost_results: number;
   lateness: Lateness;
+  probe: Probe | null;
 }
 
 export interface Standby {
@@ -274,6 +284,28 @@ export interface Upcoming {
   due_to: number;
   counts: { due_from: number; target_topic: string; state: string; count: number }[];
   pending: { target_topic: string; state: string; count: number }[];
+}
+
+/** A rule that is null or missing restricts nothing. */
+export interface TenantRules {
+  targets?: string[] | null;
+  default_target?: string | null;
+  distribution?: string | null;
+  max_payload_bytes?: number | null;
+  max_pending?: number | null;
+  commands_per_second?: number | null;
+  over_rate?: "reject" | "delay" | null;
+  firings_per_second?: number | null;
+  weight?: number | null;
+}
+
+export interface Tenant {
+  name: string;
+  state: "active" | "paused" | "deleted";
+  rules: TenantRules;
+  changed_at: number;
+  changed_by: string;
+  is_readable: boolean;
 }
 
 export interface HourSample {

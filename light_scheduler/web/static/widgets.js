@@ -73,6 +73,7 @@ function marked(text, lines) {
 /** States with their colour: good, busy, bad or off. */
 const TONES = {
   running: "good",
+  active: "good",
   pending: "good",
   restoring: "busy",
   created: "busy",
@@ -83,6 +84,7 @@ const TONES = {
   closing: "off",
   closed: "off",
   failed: "bad",
+  deleted: "bad",
   unreachable: "bad",
   unowned: "bad",
 };

@@ -8,6 +8,9 @@ import { svg } from "./elements.js";
 const WIDTH = 240;
 const HEIGHT = 44;
 
+/** Lines keep their width when the chart is stretched. */
+const STEADY = { "vector-effect": "non-scaling-stroke" };
+
 /**
  * Return the corners of a line through values at instants, as SVG's `points`. Pure.
  * @param {{ at: number, value: number }[]} values
@@ -26,7 +29,7 @@ export function corners(values, from, to) {
 }
 
 /**
- * Return a line chart; `label` says in words what it shows.
+ * Return a line chart with lines at its top and half of it, and marks at quarters of its time; `label` says in words what it shows.
  * @param {string} label
  * @param {{ at: number, value: number }[]} values
  * @param {number} from
@@ -42,6 +45,11 @@ export function lineChart(label, values, from, to) {
       role: "img",
       "aria-label": label,
     },
-    svg("polyline", { points: corners(values, from, to), "vector-effect": "non-scaling-stroke" }),
+    ...[1, (HEIGHT - 1) / 2].map((y) => svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: y, y2: y, ...STEADY })),
+    ...[1, 2, 3].map((quarter) => {
+      const x = (quarter * WIDTH) / 4;
+      return svg("line", { class: "grid", x1: x, x2: x, y1: HEIGHT - 5, y2: HEIGHT, ...STEADY });
+    }),
+    svg("polyline", { points: corners(values, from, to), ...STEADY }),
   );
 }

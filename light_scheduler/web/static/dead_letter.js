@@ -21,8 +21,8 @@ export function deadLetter(context) {
   const body = h("div", {}, loading());
   const answers = h("div", {});
   void show(body, answers, context);
-  const back = h("p", {}, h("a", { href: address("dead-letters") }, "All dead letters"));
-  return { title: "Dead letter", node: h("div", {}, back, answers, body) };
+  const back = h("a", { href: address("dead-letters") }, "Dead letters");
+  return { title: "Dead letter", back, node: h("div", {}, answers, body) };
 }
 
 /**

@@ -7,7 +7,7 @@ import { queryString, request } from "./api.js";
 import { mayWrite } from "./definition.js";
 import { h, replace } from "./elements.js";
 import { redriveAll } from "./redrive.js";
-import { address, choice, empty, failure, field, instant, loading, table, userText } from "./widgets.js";
+import { address, choice, empty, failure, field, filterBox, instant, loading, table, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
 /** @typedef {{ dead_letters: import("./types.d.ts").DeadLetter[], searched_from: number, next_cursor: string | null }} Page */
@@ -40,7 +40,7 @@ export function deadLetters(context) {
 /** @param {Context} context */
 function filters({ query }) {
   const value = (/** @type {string} */ name) => query.get(name) ?? "";
-  return h(
+  const form = h(
     "form",
     { class: "filters", role: "search", onsubmit: search },
     field("Tenant", { name: "tenant", value: value("tenant") }),
@@ -49,6 +49,7 @@ function filters({ query }) {
     h("button", { class: "main" }, "Search"),
     h("a", { href: address("dead-letters") }, "Clear"),
   );
+  return filterBox(form, FILTERS.filter((name) => value(name)).length);
 }
 
 /** @param {SubmitEvent} event */

@@ -48,14 +48,14 @@ export function barsOf(counts, by, from, to) {
 }
 
 /**
- * Return the height of each bar: the highest has `most`, and no bar with schedules is too low to be seen.
+ * Return the height of each bar: one with `top` schedules has `most`, and none with schedules is too low to be seen.
  * @param {Bar[]} bars
  * @param {number} most
  * @param {number} least
+ * @param {number} top
  */
-export function heightsOf(bars, most, least) {
-  const highest = Math.max(1, ...bars.map(({ count }) => count));
-  return bars.map(({ count }) => (count ? Math.max(least, (count / highest) * most) : 0));
+export function heightsOf(bars, most, least, top) {
+  return bars.map(({ count }) => (count ? Math.max(least, (count / top) * most) : 0));
 }
 
 /**

@@ -51,6 +51,13 @@ const NAVIGATION = [
   { view: "health", name: "Health", allTenants: true },
 ];
 
+/** Pages that are not in the navigation, with those that they belong to. */
+const BELONGS = /** @type {Record<string, string>} */ ({
+  schedule: "schedules",
+  new: "schedules",
+  "dead-letter": "dead-letters",
+});
+
 /** The name of everyone while no token is needed. */
 const ANONYMOUS = "anonymous";
 
@@ -83,15 +90,26 @@ function show(identity) {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const first = navigation.querySelector("a")?.dataset.view ?? "";
   const name = path || first;
-  for (const link of navigation.querySelectorAll("a")) {
-    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
+  markCurrent(name);
   const context = { identity, query: new URLSearchParams(query ?? ""), signal: leaving.signal };
   const view = Object.hasOwn(VIEWS, name) ? VIEWS[name](context) : unknown();
   document.title = `${view.title} · light-scheduler`;
-  replace(main, h("h1", {}, view.heading ?? view.title), view.node);
+  replace(main, view.back && h("p", { class: "back" }, view.back), h("h1", {}, view.heading ?? view.title), view.node);
   scrollTo(0, 0);
+}
+
+/**
+ * Mark the page in the navigation, or the one that it belongs to.
+ * @param {string} name
+ */
+function markCurrent(name) {
+  for (const link of navigation.querySelectorAll("a")) {
+    const { view } = link.dataset;
+    link.removeAttribute("aria-current");
+    if (view === name) link.setAttribute("aria-current", "page");
+    else if (view === BELONGS[name]) link.setAttribute("aria-current", "true");
+    if (link.hasAttribute("aria-current")) link.scrollIntoView({ block: "nearest", inline: "center" });
+  }
 }
 
 /** @returns {View} */

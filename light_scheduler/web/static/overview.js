@@ -5,10 +5,11 @@
 
 import { lineChart } from "./chart.js";
 import { percentile, targetsOf, totals } from "./cluster.js";
-import { h } from "./elements.js";
+import { h, refresh } from "./elements.js";
 import { count, duration, MISSING, rate } from "./format.js";
 import { HOUR_MS, lineOf } from "./hour.js";
 import { rates, showOverview } from "./live.js";
+import { roadAhead } from "./road_ahead.js";
 import { troublesNotice } from "./troubles.js";
 import { address, empty, instant, loading, table, userText } from "./widgets.js";
 
@@ -21,28 +22,23 @@ import { address, empty, instant, loading, table, userText } from "./widgets.js"
  * @returns {import("./types.d.ts").View}
  */
 export function overview({ signal }) {
-  const node = h("div", {}, loading());
-  void showOverview(node, draw, signal);
-  return { title: "Overview", node };
+  const status = h("div", {}, loading());
+  const ahead = roadAhead(signal);
+  const rest = h("div", {});
+  void showOverview(
+    status,
+    (cluster, overview) => {
+      ahead.choose(overview.tenants.map(({ tenant }) => tenant));
+      refresh(rest, tiles(cluster, overview), h("h2", {}, "Tenants"), tenants(overview));
+      return [h("div", { class: "row state" }, troublesNotice(cluster, overview.missing), targets(cluster))];
+    },
+    signal,
+  );
+  return { title: "Overview", node: h("div", {}, status, ahead.node, rest) };
 }
 
 /** Tenants that are listed. */
 const LISTED = 10;
-
-/**
- * @param {Cluster} cluster
- * @param {Overview} overview
- */
-function draw(cluster, overview) {
-  return [
-    troublesNotice(cluster, overview.missing),
-    tiles(cluster, overview),
-    h("h2", {}, "Target topics"),
-    targets(cluster),
-    h("h2", {}, "Tenants"),
-    tenants(overview),
-  ];
-}
 
 /**
  * @param {Cluster} cluster
@@ -74,7 +70,8 @@ function tiles(cluster, overview) {
       ),
       chart("Lateness of 99 % of the firings", "p99", bound, overview),
     ]),
-    tile(
+    tileOfTrouble(
+      isOverdue,
       "Pending",
       count(overview.pending),
       "schedules",
@@ -84,9 +81,13 @@ function tiles(cluster, overview) {
         isOverdue ? "Overdue since " : "Next due ",
         instant(nextDue, cluster.time),
       ),
+      Object.entries(overview.states).map(([state, number]) =>
+        state !== "pending" && number > 0 && h("p", { class: "note" }, `${count(number)} ${state}`)
+      ),
     ),
     tile("Backlog", count(lag), "commands to be read", chart("Commands to be read", "backlog", count, overview)),
-    tile(
+    tileOfTrouble(
+      deadLetters > 0,
       "Dead letters",
       count(deadLetters),
       "since the workers took their partitions",
@@ -102,9 +103,32 @@ function tiles(cluster, overview) {
  * @param {...Child} more
  */
 function tile(name, value, unit, ...more) {
+  return section("tile", name, value, unit, more);
+}
+
+/**
+ * Return a tile that stands out if there is something to see to.
+ * @param {boolean} isTrouble
+ * @param {string} name
+ * @param {string} value
+ * @param {string} unit
+ * @param {...Child} more
+ */
+function tileOfTrouble(isTrouble, name, value, unit, ...more) {
+  return section(isTrouble ? "tile bad" : "tile", name, value, unit, more);
+}
+
+/**
+ * @param {string} style
+ * @param {string} name
+ * @param {string} value
+ * @param {string} unit
+ * @param {Child[]} more
+ */
+function section(style, name, value, unit, more) {
   return h(
     "section",
-    { class: "tile" },
+    { class: style },
     h("h2", {}, name),
     h("p", { class: "value" }, value),
     h("p", { class: "unit" }, unit),
@@ -121,7 +145,11 @@ function tile(name, value, unit, ...more) {
 function chart(label, what, text, { time, hour }) {
   const { values, highest } = lineOf(hour, what);
   const peak = highest === null ? "Nothing yet in the last hour" : `Highest in the last hour: ${text(highest)}`;
-  return [lineChart(`${label}, the last hour. ${peak}`, values, time - HOUR_MS, time), h("p", { class: "note" }, peak)];
+  return [
+    lineChart(`${label}, the last hour. ${peak}`, values, time - HOUR_MS, time),
+    h("p", { class: "ends", "aria-hidden": "true" }, h("span", {}, "1 h ago"), h("span", {}, "now")),
+    h("p", { class: "note" }, peak),
+  ];
 }
 
 /** @param {number | null} ms */
@@ -133,8 +161,8 @@ function bound(ms) {
 /** @param {Cluster} cluster */
 function targets(cluster) {
   const found = targetsOf(cluster);
-  if (!found.length) return empty("All target topics take messages.");
-  return table(
+  if (!found.length) return h("p", { class: "note" }, "All target topics take messages.");
+  const unavailable = table(
     "Target topics that are unavailable",
     [{ name: "Topic" }, { name: "Partitions" }, { name: "Unavailable since" }, { name: "Waiting", number: true }, {
       name: "Reason",
@@ -147,6 +175,7 @@ function targets(cluster) {
       userText(reason, 400),
     ]),
   );
+  return h("section", { class: "outage" }, h("h2", {}, "Target topics that are unavailable"), unavailable);
 }
 
 /** @param {Overview} overview */

@@ -39,7 +39,7 @@ export function schedule(context) {
   const answers = h("div", {});
   const body = h("div", {}, loading());
   const past = h("div", {});
-  const back = h("p", {}, h("a", { href: address("schedules", { tenant }) }, "All schedules of ", userText(tenant)));
+  const back = h("a", { href: address("schedules", { tenant }) }, "Schedules of ", userText(tenant));
 
   async function show() {
     if (FOLDERS.includes(id)) return showSummary(body, tenant, id, context.signal);
@@ -49,8 +49,8 @@ export function schedule(context) {
   }
 
   void show();
-  const node = h("div", {}, back, answers, body, h("h2", {}, "History"), past);
-  return { title: "Schedule", heading: userText(id, 1_000), node };
+  const node = h("div", {}, answers, body, h("h2", {}, "History"), past);
+  return { title: "Schedule", back, heading: userText(id, 1_000), node };
 }
 
 /**

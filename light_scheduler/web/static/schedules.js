@@ -11,7 +11,19 @@ import { mayWrite } from "./definition.js";
 import { parseInstant } from "./instants.js";
 import { timeMode } from "./preferences.js";
 import { tenantField } from "./tenants.js";
-import { address, badge, choice, empty, failure, field, instant, loading, table, userText } from "./widgets.js";
+import {
+  address,
+  badge,
+  choice,
+  empty,
+  failure,
+  field,
+  filterBox,
+  instant,
+  loading,
+  table,
+  userText,
+} from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
 /** @typedef {import("./types.d.ts").Schedule} Schedule */
@@ -69,7 +81,8 @@ function filters(context) {
   const { tenant, sort } = asked(context);
   const value = (/** @type {string} */ name) => query.get(name) ?? "";
   const when = { placeholder: "+2h or 2030-01-31" };
-  return h(
+  const active = FILTERS.filter((name) => name !== "sort" && value(name)).length;
+  const form = h(
     "form",
     { class: "filters", role: "search", onsubmit: search },
     tenantField(identity, tenant),
@@ -82,8 +95,9 @@ function filters(context) {
     choice("Order", ORDERS, sort, { name: "sort" }),
     h("button", { class: "main" }, "Search"),
     h("a", { href: address("schedules", { tenant }) }, "Clear"),
-    mayWrite(identity) && h("a", { class: "button", href: address("new", { tenant }) }, "New schedule"),
   );
+  const add = mayWrite(identity) && h("a", { class: "button", href: address("new", { tenant }) }, "New schedule");
+  return h("div", { class: "search" }, filterBox(form, active), add);
 }
 
 /** @param {SubmitEvent} event */

@@ -267,9 +267,10 @@ export interface Context {
   signal: AbortSignal;
 }
 
-/** `heading` is shown above the node in place of the title. */
+/** `heading` is shown above the node in place of the title, and `back` above that. */
 export interface View {
   title: string;
+  back?: Child;
   heading?: Child;
   node: Node;
 }

@@ -5,21 +5,18 @@
  */
 
 import { queryString, request } from "./api.js";
-import { h, replace, svg } from "./elements.js";
-import { count, local, plural, utc } from "./format.js";
-import { barsOf, byTopic, heightsOf, inside, rangeFrom } from "./intervals.js";
-import { timeMode } from "./preferences.js";
+import { barChart, moment } from "./bar_chart.js";
+import { h, replace } from "./elements.js";
+import { count, plural } from "./format.js";
+import { barsOf, byTopic, rangeFrom } from "./intervals.js";
 import { tenantField } from "./tenants.js";
 import { address, choice, empty, failure, loading, table, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
 /** @typedef {import("./types.d.ts").Upcoming} Upcoming */
 /** @typedef {import("./intervals.js").By} By */
-/** @typedef {import("./intervals.js").Bar} Bar */
 
-const WIDTH = 960;
-const HEIGHT = 220;
-const LEAST = 2;
+const HEIGHT = 260;
 const INTERVALS = { minute: "Minutes", hour: "Hours", day: "Days" };
 
 /**
@@ -95,11 +92,13 @@ async function fillIn(results, context) {
 function report({ by, due_from: from, due_to: to, counts, pending }, tenant) {
   const bars = barsOf(counts, by, from, to);
   const due = bars.reduce((sum, bar) => sum + bar.count, 0);
+  const chart = barChart(HEIGHT);
+  chart.show({ bars, by, tenant, now: Date.now() });
   const all = pending.reduce((sum, each) => sum + each.count, 0);
   const go = (/** @type {number} */ start) => address("upcoming", { tenant, by, from: start });
   return [
     h("p", {}, `${plural(due, "schedule")} due from ${moment(from)} to ${moment(to)}, of ${count(all)} pending.`),
-    due ? chart(bars, by, tenant) : empty("Nothing is due in this time."),
+    due ? chart.node : empty("Nothing is due in this time."),
     h(
       "div",
       { class: "pages" },
@@ -120,51 +119,4 @@ function report({ by, due_from: from, due_to: to, counts, pending }, tenant) {
       )
       : empty("No topic has anything due in this time."),
   ];
-}
-
-/**
- * @param {Bar[]} bars
- * @param {By} by
- * @param {string} tenant
- */
-function chart(bars, by, tenant) {
-  const step = WIDTH / bars.length;
-  const heights = heightsOf(bars, HEIGHT, LEAST);
-  const most = Math.max(...bars.map((bar) => bar.count));
-  return h(
-    "figure",
-    { class: "bars" },
-    h("figcaption", {}, `Schedules per ${by}, at most ${count(most)}. Select a bar to see what is in it.`),
-    svg(
-      "svg",
-      {
-        viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-        preserveAspectRatio: "none",
-        role: "group",
-        "aria-label": "Schedules ahead",
-      },
-      ...bars.map((bar, index) => {
-        if (!bar.count) return null;
-        const [view, parameters] = inside(bar, by, tenant);
-        const label = `${moment(bar.from)}: ${plural(bar.count, "schedule")}`;
-        const place = { x: (index * step).toFixed(1), width: Math.max(1, step - 2).toFixed(1) };
-        return svg(
-          "a",
-          { href: address(view, parameters), "aria-label": label },
-          svg("title", {}, label),
-          svg("rect", { ...place, y: 0, height: HEIGHT, class: "reach" }),
-          svg("rect", { ...place, y: (HEIGHT - heights[index]).toFixed(1), height: heights[index].toFixed(1) }),
-        );
-      }),
-    ),
-    h("div", { class: "ends" }, h("span", {}, moment(bars[0].from)), h("span", {}, moment(bars[bars.length - 1].to))),
-  );
-}
-
-/**
- * Return an instant without seconds. Intervals are counted in UTC; relative times would say less here.
- * @param {number} at UTC epoch ms
- */
-function moment(at) {
-  return (timeMode() === "utc" ? utc(at) : local(at)).replace(/:\d\d(?= )/, "");
 }

@@ -108,6 +108,21 @@ export function address(view, parameters = {}) {
 }
 
 /**
+ * Return a form of filters, which a phone shows on demand.
+ * @param {Element} form
+ * @param {number} active filters that are set
+ */
+export function filterBox(form, active) {
+  const isPhone = matchMedia("(max-width: 700px)").matches;
+  return h(
+    "details",
+    { class: "filter-box", open: !isPhone },
+    h("summary", {}, `Filters${active ? ` (${active})` : ""}`),
+    form,
+  );
+}
+
+/**
  * Return a list of names and values.
  * @param {...[string, Child]} rows
  */
@@ -130,7 +145,7 @@ export function table(caption, columns, rows) {
   const cell = (column) => (column.number ? "number" : null);
   return h(
     "div",
-    { class: "table", role: "region", "aria-label": caption, tabindex: 0 },
+    { class: columns.length > 2 ? "table" : "table narrow", role: "region", "aria-label": caption, tabindex: 0 },
     h(
       "table",
       {},

@@ -1,0 +1,68 @@
+/**
+ * Where the lines and labels of a chart's axes are. Pure.
+ * @module
+ */
+
+import { LENGTHS } from "./intervals.js";
+
+/** @typedef {import("./intervals.js").Bar} Bar */
+/** @typedef {import("./intervals.js").By} By */
+
+const MOST_LINES = 4;
+const MINUTE = 60_000;
+
+/** Every how many minutes, hours or days there can be a label. */
+const STEPS = /** @type {Record<By, number[]>} */ ({
+  minute: [5, 10, 15, 30],
+  hour: [1, 2, 3, 6, 12],
+  day: [1, 2, 5, 10],
+});
+
+/**
+ * Return the numbers at the lines of an axis for counts, from 0 to one that is not less than `most`: whole and round ones.
+ * @param {number} most
+ * @returns {number[]}
+ */
+export function linesTo(most) {
+  const rough = Math.max(1, most / MOST_LINES);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough) ?? 10 * power;
+  return Array.from({ length: Math.max(1, Math.ceil(most / step)) + 1 }, (_, line) => line * step);
+}
+
+/**
+ * Return a short form of a count for an axis: 950, 1.5k, 20M.
+ * @param {number} value
+ */
+export function brief(value) {
+  const [size, unit] = value >= 1e6 ? [1e6, "M"] : value >= 1e3 ? [1e3, "k"] : [1, ""];
+  return `${Number((value / size).toFixed(1))}${unit}`;
+}
+
+/**
+ * Return the bars that have a label, with it: round times, as many as have room. Days are in UTC, whatever the zone.
+ * @param {Bar[]} bars
+ * @param {By} by
+ * @param {number} room how many labels fit
+ * @param {(at: number) => number} offsetOf minutes that the clock of the user is ahead of UTC at an instant
+ * @returns {{ index: number, label: string }[]}
+ */
+export function labelsOf(bars, by, room, offsetOf) {
+  const steps = STEPS[by];
+  const step = steps.find((each) => bars.length / each <= room) ?? steps[steps.length - 1];
+  return bars.flatMap(({ from }, index) => {
+    const at = by === "day" ? from : from + offsetOf(from) * MINUTE;
+    const number = by === "day" ? index : Math.floor(at / LENGTHS[by]);
+    return number % step ? [] : [{ index, label: labelOf(at, by) }];
+  });
+}
+
+/**
+ * @param {number} at epoch ms of the clock that is shown
+ * @param {By} by
+ */
+function labelOf(at, by) {
+  const text = new Date(at).toISOString();
+  const time = text.slice(11, 16);
+  return by === "day" || time === "00:00" ? text.slice(5, 10) : time;
+}

@@ -1,0 +1,128 @@
+/**
+ * A chart of what is due in each interval. Each bar is a link to what is in it.
+ * @module
+ */
+
+import { brief, labelsOf, linesTo } from "./axis.js";
+import { h, replace, svg } from "./elements.js";
+import { count, local, plural, utc } from "./format.js";
+import { heightsOf, inside } from "./intervals.js";
+import { timeMode } from "./preferences.js";
+import { address } from "./widgets.js";
+
+/** @typedef {import("./intervals.js").Bar} Bar */
+/** @typedef {import("./intervals.js").By} By */
+/** @typedef {{ bars: Bar[], by: By, tenant: string, now: number }} Shown `now` is UTC epoch ms. */
+
+const EDGES = { left: 44, right: 10, top: 18, bottom: 24 };
+const LEAST = 2;
+const LABEL_WIDTH = 58;
+
+/**
+ * Return an element for a chart, and a function that shows bars in it. It is drawn in pixels, and anew when its width changes.
+ * @param {number} height
+ */
+export function barChart(height) {
+  const caption = h("figcaption", {});
+  const frame = h("div", { class: "frame" });
+  const node = h("figure", { class: "bars" }, caption, frame);
+  /** @type {Shown | null} */
+  let last = null;
+  let width = 0;
+
+  function draw() {
+    if (last === null || width < 1) return;
+    const focused = document.activeElement?.closest(".frame a")?.getAttribute("href");
+    const links = drawn(last, width, height);
+    replace(frame, links);
+    if (focused) /** @type {SVGElement | null} */ (links.querySelector(`a[href="${CSS.escape(focused)}"]`))?.focus();
+  }
+
+  new ResizeObserver(([{ contentRect }]) => {
+    if (Math.round(contentRect.width) === width) return;
+    width = Math.round(contentRect.width);
+    draw();
+  }).observe(frame);
+
+  /** @param {Shown} shown */
+  function show(shown) {
+    const { by, bars } = shown;
+    const most = Math.max(0, ...bars.map((bar) => bar.count));
+    const zone = by === "day" ? " Days are in UTC." : "";
+    caption.textContent = `Schedules due per ${by}, at most ${count(most)}.${zone} Select a bar to see what is in it.`;
+    last = shown;
+    draw();
+  }
+
+  return { node, show };
+}
+
+/**
+ * @param {Shown} shown
+ * @param {number} width
+ * @param {number} height
+ */
+function drawn({ bars, by, tenant, now }, width, height) {
+  const lines = linesTo(Math.max(0, ...bars.map((bar) => bar.count)));
+  const top = lines[lines.length - 1];
+  const [across, up] = [width - EDGES.left - EDGES.right, height - EDGES.top - EDGES.bottom];
+  const x = (/** @type {number} */ index) => EDGES.left + (index / bars.length) * across;
+  const y = (/** @type {number} */ number) => EDGES.top + up * (1 - number / top);
+  const heights = heightsOf(bars, up, LEAST, top);
+  const step = across / bars.length;
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Schedules ahead" },
+    ...lines.map((number) => [
+      svg("line", { class: "grid", x1: EDGES.left, x2: width - EDGES.right, y1: y(number), y2: y(number) }),
+      svg("text", { class: "tick end", x: EDGES.left - 6, y: y(number) + 4, "aria-hidden": "true" }, brief(number)),
+    ]),
+    ...labelsOf(bars, by, across / LABEL_WIDTH, offsetOf).map(({ index, label }) => [
+      svg("line", { class: "grid", x1: x(index), x2: x(index), y1: y(0), y2: y(0) + 5 }),
+      svg("text", { class: "tick", x: x(index), y: height - 6, "aria-hidden": "true" }, label),
+    ]),
+    ...bars.map((bar, index) => {
+      if (!bar.count) return null;
+      const [view, parameters] = inside(bar, by, tenant);
+      const label = `${moment(bar.from)}: ${plural(bar.count, "schedule")}`;
+      const place = { x: (x(index) + step / 10).toFixed(1), width: Math.max(1, step * 0.8).toFixed(1) };
+      return svg(
+        "a",
+        { href: address(view, parameters), "aria-label": label },
+        svg("title", {}, label),
+        svg("rect", { ...place, y: EDGES.top, height: up, class: "reach" }),
+        svg("rect", { ...place, y: (y(0) - heights[index]).toFixed(1), height: heights[index].toFixed(1) }),
+      );
+    }),
+    nowMark(bars, now, x, y(0)),
+  );
+}
+
+/**
+ * @param {Bar[]} bars
+ * @param {number} now
+ * @param {(index: number) => number} x
+ * @param {number} bottom
+ */
+function nowMark(bars, now, x, bottom) {
+  const [begin, end] = [bars[0].from, bars[bars.length - 1].to];
+  if (now < begin || now > end) return null;
+  const at = x(((now - begin) / (end - begin)) * bars.length);
+  return [
+    svg("line", { class: "now", x1: at, x2: at, y1: EDGES.top - 14, y2: bottom }),
+    svg("text", { class: "tick start", x: at + 4, y: EDGES.top - 6, "aria-hidden": "true" }, "now"),
+  ];
+}
+
+/** @param {number} at UTC epoch ms */
+function offsetOf(at) {
+  return timeMode() === "utc" ? 0 : -new Date(at).getTimezoneOffset();
+}
+
+/**
+ * Return an instant without seconds. Intervals are counted in UTC; relative times would say less here.
+ * @param {number} at UTC epoch ms
+ */
+export function moment(at) {
+  return (timeMode() === "utc" ? utc(at) : local(at)).replace(/:\d\d(?= )/, "");
+}

@@ -101,14 +101,15 @@ def _page(
     # Without an action, a form goes to the address of its page, with the fragment. Browsers keep that on redirects.
     text = f"""<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>light-scheduler: log in</title></head>
-<body>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>light-scheduler: log in</title></head>
+<body><main>
 <h1>light-scheduler</h1>
 {told}<form method="post">
 <p><label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
 <button>Log in</button></p>
 </form>
-{leave}</body>
+{leave}</main></body>
 </html>
 """
     more = {"Content-Security-Policy": _POLICY, **(headers or {})}

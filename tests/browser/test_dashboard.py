@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 from support.dashboard import Dashboard
+from support.pages import HOSTILE, SHOWN, answer_with, assert_accessible, confirm, refuse_streams, set_hidden
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
-
-HOSTILE = '<img src=x onerror="document.title=1">\u202egnp\u200b'
-SHOWN = '<img src=x onerror="document.title=1">U+202EgnpU+200B'
-
-
-async def assert_accessible(page: Page) -> None:
-    """Hold a page to axe's rules, in light and dark colours."""
-    for scheme in ("light", "dark"):
-        await page.get_by_label("Theme").select_option(scheme)
-        found = (await Axe().run(page)).response["violations"]
-        assert not [(each["id"], each["nodes"][0]["html"]) for each in found], scheme
-
-
-async def answer_with(page: Page, path: str, document: Any) -> None:
-    """Have a page get this document in place of the worker's."""
-
-    async def fulfill(route: Route) -> None:
-        await route.fulfill(json=document)
-
-    await page.route(f"**{path}", fulfill)
-
-
-async def refuse_streams(page: Page) -> None:
-    """Have a page ask for documents, as it does where it gets no stream of events."""
-    await page.route("**/api/v1/events?*", lambda route: route.abort())
-
-
-async def set_hidden(page: Page, hidden: bool) -> None:
-    """Have a page believe that it is hidden, or seen."""
-    await page.evaluate(
-        "hidden => {Object.defineProperty(document, 'hidden', {get: () => hidden, configurable: true});"
-        "document.dispatchEvent(new Event('visibilitychange'))}",
-        hidden,
-    )
 
 
 async def test_the_overview_and_the_partitions_say_how_the_cluster_is(dashboard: Dashboard, page: Page) -> None:
@@ -70,7 +35,21 @@ async def test_what_is_missing_or_restoring_is_named(dashboard: Dashboard, page:
     state["workers"].append(gone)
     state["unowned"] = [{"topic": topic, "partition": 5}]
     await refuse_streams(page)
+    uncounted, probed = worker["info"]["lanes"][1:3]
+    probed["probe"] = {
+        "successes": 3,
+        "failures": 1,
+        "last_success": 1_000,
+        "latency_ms": 12,
+        "last_failure": 2_000,
+        "reason": "no transaction stored the probe within 30 s",
+    }
+    overview = await dashboard.worker.get("/api/v1/overview")
+    lacking = {"topic": topic, "partition": uncounted["partition"], "worker": worker["url"]}
+    overview |= {"complete": False, "missing": [{**lacking, "reason": "is not running, or waits for a commit"}]}
+    overview["tenants"] = [{"tenant": "counted", "pending": 5}]
     await answer_with(page, "/api/v1/cluster", state)
+    await answer_with(page, "/api/v1/overview", overview)
     await page.goto("/")
     notice = page.get_by_role("status")
     missing = f"Worker http://gone:1 did not answer in time. Its partitions are not shown: {topic}[4]"
@@ -78,11 +57,15 @@ async def test_what_is_missing_or_restoring_is_named(dashboard: Dashboard, page:
     restoring = f"{topic}[{lane['partition']}] is restoring on {worker['url']} (45 % of 100, 6 s left)"
     await expect(notice).to_contain_text(restoring)
     await expect(notice).to_contain_text(f"{topic}[5] is unowned")
+    await expect(notice).to_contain_text(f"{topic}[{uncounted['partition']}] is not in the counts")
+    await expect(page.get_by_text("Too few: a partition has more tenants and topics")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="orders")).to_contain_text("it has no leader")
     await assert_accessible(page)
     await page.get_by_role("link", name="Partitions").click()
     await expect(page.get_by_role("row")).to_have_count(7)
     await expect(page.get_by_role("progressbar")).to_have_attribute("value", "45")
+    row = page.get_by_role("row").filter(has_text=f"{topic}[{probed['partition']}]")
+    await expect(row).to_contain_text("no transaction stored the probe within 30 s")
 
 
 async def test_a_hidden_page_asks_nothing_until_it_is_seen(dashboard: Dashboard, page: Page) -> None:
@@ -145,6 +128,17 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
     await expect(rows).to_have_count(6)
     await page.get_by_role("link", name="order-51").click()
     await expect(page.get_by_role("region", name="History")).to_contain_text("scheduled")
+    await page.get_by_role("button", name="Look further back").click()
+    await expect(page.get_by_text("Searched back to the beginning.")).to_be_visible()
+    await expect(page.get_by_role("region", name="History")).to_contain_text("scheduled")
+
+
+async def test_relative_times_go_on(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.put("shop", "aging")
+    await page.goto("/#/schedule?tenant=shop&id=aging")
+    accepted = page.get_by_role("definition").filter(has_text="ago").locator("time").first
+    before = await accepted.inner_text()
+    await expect(accepted).not_to_have_text(before)
 
 
 async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: Dashboard, page: Page) -> None:
@@ -156,6 +150,7 @@ async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: 
     await page.get_by_label("Times").select_option("utc")
     await expect(page.get_by_text("4 schedules due from 2033-05-17 00:00 UTC")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text=dashboard.application.target)).to_contain_text("4")
+    await expect(page.locator("svg .tick")).to_contain_text(["0", "4", "05-17"])
     await assert_accessible(page)
     await page.get_by_role("link", name="2033-05-18 00:00 UTC: 4 schedules").press("Enter")
     bars = page.get_by_role("group", name="Schedules ahead").get_by_role("link")
@@ -186,7 +181,7 @@ async def test_what_users_write_stays_text(dashboard: Dashboard, page: Page) -> 
     await page.goto("/#/schedules?tenant=shop&id_prefix=z%3C")
     await page.get_by_role("link", name=SHOWN).click()
     payload = page.locator("pre")
-    await expect(payload).to_contain_text(f"<script>document.title = 1</script>{SHOWN}U+0000xxx")
+    await expect(payload).to_contain_text(f"<script>document.title = 1</script>{SHOWN} U+0000xxx")
     await expect(page.get_by_text("Characters 1 to 20,000 of")).to_be_visible()
     await page.get_by_role("button", name="Show more").click()
     await page.get_by_role("button", name="Next part").click()
@@ -204,11 +199,6 @@ async def test_what_users_write_stays_text(dashboard: Dashboard, page: Page) -> 
     await expect(payload).to_contain_text("00000000  ff fe 3c 62 3e")
     await page.get_by_role("button", name="Text").click()
     await expect(payload).to_contain_text("\ufffd\ufffd<b>")
-
-
-async def confirm(page: Page, action: str, yes: str) -> None:
-    await page.get_by_role("group", name="Actions").get_by_role("button", name=action).click()
-    await page.get_by_role("dialog").get_by_role("button", name=yes).click()
 
 
 async def test_a_schedule_is_made_changed_cancelled_and_made_again(dashboard: Dashboard, page: Page) -> None:
@@ -315,27 +305,3 @@ async def test_a_phone_has_everything_within_its_width(dashboard: Dashboard, pag
         await page.goto(f"/#/{view}")
         await expect(page.locator(".loading")).to_have_count(0)
         assert await page.evaluate("document.documentElement.scrollWidth") <= 375, view
-
-
-async def test_a_writer_logs_in_changes_a_schedule_and_logs_out(dashboard: Dashboard, page: Page) -> None:
-    """Comes last: from the first token on, every request needs one."""
-    await dashboard.put("shop", "guarded")
-    token = await asyncio.to_thread(dashboard.new_token, "clerk", "--role", "write", "--tenant", "shop")
-
-    async def is_asked_for_a_token() -> bool:
-        await page.goto("/")
-        return page.url.endswith("/login")
-
-    await eventually(is_asked_for_a_token, within=20, what="the login page")
-    await page.goto("/#/schedule?tenant=shop&id=guarded")
-    await page.get_by_label("Token").fill(token)
-    await page.get_by_role("button", name="Log in").click()
-    await confirm(page, "Pause", "Pause")
-    await expect(page.locator(".notice")).to_contain_text("Paused: guarded")
-    await expect(page.get_by_role("region", name="History")).to_contain_text("clerk")
-    await expect(page.get_by_role("navigation").get_by_role("link")).to_have_text(
-        ["Schedules", "Upcoming", "Dead letters"]
-    )
-    await page.get_by_role("button", name="Log out").click()
-    await expect(page.get_by_label("Token")).to_be_visible()
-    assert await is_asked_for_a_token()

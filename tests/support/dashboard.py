@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -29,7 +30,10 @@ class Dashboard:
         """Schedule a message far in the future, unless the body says otherwise."""
         command = {"trigger": {"after": "1d"}, "target": {"topic": self.application.target}, **body}
         url = f"{self.worker.url}/api/v1/tenants/{tenant}/schedules"
-        async with self._session.post(url, json={"id": id, **command}) as response:
+        content = io.BytesIO(
+            json.dumps({"id": id, **command}, ensure_ascii=False).encode()
+        )  # a large one is sent in parts
+        async with self._session.post(url, data=content, headers={"Content-Type": "application/json"}) as response:
             assert response.status == 201, await response.text()
 
     async def reject(self, tenant: str, id: str, **body: object) -> None:
@@ -38,6 +42,11 @@ class Dashboard:
         command = {"id": id, **late, "target": {"topic": self.application.target}, **body}
         async with self._session.post(f"{self.worker.url}/api/v1/tenants/{tenant}/schedules", json=command) as response:
             assert response.status == 400, await response.text()
+
+    async def set_rules(self, tenant: str, **rules: object) -> None:
+        """Give a tenant rules in place of those that it has."""
+        async with self._session.put(f"{self.worker.url}/api/v1/tenants/{tenant}", json=rules) as response:
+            assert response.status == 200, await response.text()
 
     async def state(self, tenant: str, id: str) -> str | None:
         """Return the state of a schedule; None: nothing of this id is pending."""

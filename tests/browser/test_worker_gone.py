@@ -1,0 +1,51 @@
+"""A page that is open while a worker is killed, in a real Chromium."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+from support.application import Application
+
+from light_scheduler.testing import Kafka
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+
+NOTICED_MS, TAKEN_OVER_MS = 30_000, 120_000
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def two_workers(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application]:
+    """Return an application with two workers that share the partitions."""
+    application = await Application.create(kafka.bootstrap_servers, tmp_path)
+    with contextlib.closing(application):
+        for _ in range(2):
+            await application.start_worker()
+        for worker in application.workers:
+            await worker.shows(lambda info: [lane["state"] for lane in info["lanes"]] == ["running"] * 2)
+        yield application
+
+
+async def test_partitions_of_a_killed_worker_are_named_until_another_one_has_them(
+    two_workers: Application, page: Page
+) -> None:
+    serving, killed = two_workers.workers
+    topic = two_workers.settings.topics.commands
+    lost = [lane["partition"] for lane in (await killed.get("/info"))["lanes"]]
+    await page.goto(f"{serving.url}/")
+    await expect(page.get_by_text("2 workers, 4 partitions: all running.")).to_be_visible()
+    killed.kill()
+    trouble = page.locator(".notice.bad")
+    await expect(trouble).to_contain_text(f"Worker {killed.url}", timeout=NOTICED_MS)
+    for partition in lost:
+        await expect(trouble).to_contain_text(f"{topic}[{partition}]")
+    await expect(page.get_by_text("1 worker, 4 partitions: all running.")).to_be_visible(timeout=TAKEN_OVER_MS)
+    await expect(trouble).to_have_count(0)
+    await page.get_by_role("link", name="Partitions").click()
+    for partition in lost:
+        row = page.get_by_role("row").filter(has_text=f"{topic}[{partition}]")
+        await expect(row).to_contain_text(serving.url.removeprefix("http://"))

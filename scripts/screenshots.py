@@ -1,0 +1,174 @@
+"""Takes the pictures of the dashboard that are in the documentation, from an application with made-up schedules.
+
+    python scripts/screenshots.py docs
+
+It starts a Kafka and a worker, and needs a Chromium (see `scripts/browser.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.devkit.worker_process import WorkerProcess
+from light_scheduler.host.ports import free_port
+from light_scheduler.kafka.topic_admin import create_topic, create_topics
+from light_scheduler.settings import load_settings
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.chromium import find_chromium
+
+DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+LINE_TIMEOUT_MS = 120_000
+"""A line has two points once the workers have kept two half minutes."""
+
+TOPICS = ("reminders", "emails", "webhooks")
+DETAIL = "tenant=shop&id=daily-report"
+
+
+class Picture(NamedTuple):
+    """A page, and how it is looked at; `height` cuts it off."""
+
+    name: str
+    address: str
+    scheme: Literal["light", "dark"] = "light"
+    width: int = 1280
+    height: int = 800
+
+
+PICTURES = (
+    Picture("schedules", "schedules?tenant=shop&label=team%3Dsales", height=560),
+    Picture("schedule", f"schedule?{DETAIL}", "dark", height=1180),
+    Picture("upcoming", "upcoming?tenant=shop&by=hour", height=760),
+    Picture("tenants", "tenants", height=400),
+    Picture("overview", "overview"),
+    Picture("overview-dark", "overview", "dark"),
+    Picture("phone", "overview", width=390, height=844),
+)
+
+
+def schedules(now: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield tenants, each with a schedule of it: one a second at first, most of the others soon, some later."""
+    chance = random.Random(7)  # nosec B311
+    for tenant, number in (("shop", 600), ("billing", 150), ("newsletter", 60)):
+        for order in range(number):
+            evening = max(0, chance.gauss(15, 3)) * HOUR_MS
+            ahead = chance.choice([chance.expovariate(1 / (3 * HOUR_MS)), evening, chance.uniform(0, 9 * DAY_MS)])
+            yield (
+                tenant,
+                {
+                    "id": f"{tenant}-{1000 + order}-{chance.choice(['reminder', 'expiry', 'follow-up'])}",
+                    "trigger": {"at": now + 120_000 + int(ahead)},
+                    "target": {"topic": chance.choice(TOPICS)},
+                    "labels": {"team": chance.choice(["sales", "support"]), "kind": chance.choice(["mail", "push"])},
+                    "payload": {"text": json.dumps({"order": 1000 + order})},
+                },
+            )
+    for second in range(180):
+        target = {"topic": "reminders"}
+        yield "shop", {"id": f"cart-{second}", "trigger": {"at": now + 1_000 * second}, "target": target}
+    payload = {"customer": "acme", "total": 12.5, "items": [{"sku": "A-1", "count": 2}], "notify": True}
+    yield (
+        "shop",
+        {
+            "id": "daily-report",
+            "trigger": {"cron": "0 9 * * 1-5", "timezone": "Europe/Prague"},
+            "target": {"topic": "reminders", "key": "acme", "headers": {"kind": "report"}},
+            "labels": {"team": "sales"},
+            "payload": {"text": json.dumps(payload)},
+        },
+    )
+
+
+def send(url: str, method: str, body: str) -> None:
+    """Send a request that must succeed."""
+    request = urllib.request.Request(url, body.encode(), method=method)
+    with urllib.request.urlopen(request) as response:  # nosec B310
+        response.read()
+
+
+def seed(url: str) -> None:
+    """Give an application schedules and tenants with rules."""
+    lines: dict[str, list[str]] = {}
+    for tenant, schedule in schedules(SystemClock().now()):
+        lines.setdefault(tenant, []).append(json.dumps(schedule))
+    for tenant, each in lines.items():
+        send(f"{url}/api/v1/tenants/{tenant}/schedules:batch", "POST", "\n".join(each))
+    rules = {"max_pending": 5_000, "firings_per_second": 200, "weight": 2}
+    send(f"{url}/api/v1/tenants/newsletter", "PUT", json.dumps({"targets": [*TOPICS, "news-*"], **rules}))
+    send(f"{url}/api/v1/tenants/shop", "PUT", json.dumps({"max_pending": 820, "max_payload_bytes": 65_536}))
+    send(f"{url}/api/v1/tenants/shop/schedules/daily-report/trigger", "POST", "")
+
+
+def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
+    """Take one picture, once the page has what it asked for."""
+    context = browser.new_context(
+        base_url=url,
+        viewport={"width": picture.width, "height": picture.height},
+        color_scheme=picture.scheme,
+        timezone_id="Europe/Prague",
+    )
+    with closing(context):
+        page = context.new_page()
+        page.goto(f"/#/{picture.address}")
+        expect(page.locator(".loading")).to_have_count(0, timeout=20_000)
+        if picture.address == "overview":
+            expect(page.locator(".bars rect").first).to_be_attached(timeout=20_000)
+            line = page.locator(".chart polyline").first
+            expect(line).to_have_attribute("points", re.compile(" "), timeout=LINE_TIMEOUT_MS)
+            expect(page.locator(".tile .value", has_text="–")).to_have_count(0, timeout=20_000)
+        page.screenshot(path=folder / f"dashboard-{picture.name}.png", animations="disabled")
+
+
+@contextmanager
+def application(folder: Path) -> Iterator[str]:
+    """Run a Kafka and a worker, and yield the worker's address."""
+    with EmbeddedBroker(port=free_port(), data_dir=folder / "kafka") as broker:
+        options = {"broker": f"kafka://{broker.bootstrap_servers}", "web_port": str(free_port())}
+        options |= {"data_dir": str(folder / "worker"), "probe_interval": "5s"}
+        settings = load_settings(options, environment={})
+        create_topics(settings)
+        for topic in TOPICS:
+            create_topic(settings.bootstrap_servers, topic, settings.partitions)
+        worker = WorkerProcess(settings, folder / "worker.log")
+        worker.start()
+        try:
+            worker.wait_ready()
+            yield worker.url
+        finally:
+            worker.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Take the pictures of the dashboard for the documentation.")
+    parser.add_argument("folder", type=Path, help="Where the pictures are written.")
+    folder: Path = parser.parse_args().folder
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+        path = find_chromium(playwright.chromium.executable_path)
+        if path is None:
+            sys.exit("There is no Chromium: run scripts/browser.py first.")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        with application(Path(temporary)) as url:
+            seed(url)
+            for picture in PICTURES:
+                take(browser, url, picture, folder)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteBufferManager, WriteOptions
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
 
 from light_scheduler.errors import StateCorrupt, StateError, StateFull, StateLocked
 
@@ -73,6 +82,13 @@ def _not_logged() -> WriteOptions:
     return options
 
 
+def _until(end: bytes) -> ReadOptions:
+    """Return options for an iteration up to a key; whoever iterates keeps that very object until it is over."""
+    options = ReadOptions()
+    options.set_iterate_upper_bound(end)
+    return options
+
+
 def _batch(changes: Changes) -> WriteBatch:
     batch = WriteBatch(raw_mode=True)
     put, delete = batch.put, batch.delete
@@ -119,18 +135,20 @@ class RocksStore:
         return list(found)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        # The bound is checked here: one that is set in RocksDB's read options is read from memory it does not own.
+        # Without a bound, RocksDB walks over all that was deleted after `end`, up to the next key that is there. It
+        # reads the bound where the object `end` has it, so this frame keeps that for as long as it iterates.
+        bound = _until(end)
         key = start
-        for key, value in self._db.items(from_key=start):  # type: ignore[assignment]  # raw mode: bytes
+        for key, value in self._db.items(from_key=start, read_opt=bound):  # type: ignore[assignment]  # raw mode: bytes
             if key >= end:
                 return
             yield key, value
-        self._check_end(key)
+        self._check_end(key, end)
 
-    def _check_end(self, last: bytes) -> None:
+    def _check_end(self, last: bytes, end: bytes) -> None:
         """Raise if there is more after a key, which cannot be read: an iteration ends there as it does at the end."""
         try:
-            rest = self._db.iter()
+            rest = self._db.iter(_until(end))
             rest.seek(last)
             if rest.valid():
                 rest.next()

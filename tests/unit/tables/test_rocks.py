@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from rocksdict import Options
 
 from light_scheduler.errors import StateCorrupt, StateError, StateFull, StateLocked
 from light_scheduler.tables import rocks
@@ -48,6 +49,36 @@ def test_a_scan_ends_at_its_bound_whatever_memory_is_freed_meanwhile(tmp_path: P
             gc.collect()
     assert found == keys[10:1_990]
     store.close()
+
+
+def test_scans_that_run_together_end_at_their_own_bounds_which_nobody_else_holds(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path)
+    keys = [b"%06d" % number for number in range(2_000)]
+    store.write(dict.fromkeys(keys, b"x"))
+    scans = [store.scan(keys[first], bytes(bytearray(keys[first + 1_000]))) for first in range(500)]
+    found = [[key for key, _ in batch] for batch in zip(*scans, strict=True)]
+    assert [list(each) for each in zip(*found, strict=True)] == [keys[first : first + 1_000] for first in range(500)]
+    store.close()
+
+
+def test_a_scan_steps_over_nothing_that_was_deleted_behind_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = rocks._options()
+    options.enable_statistics()
+    monkeypatch.setattr(rocks, "_options", lambda: options)
+    store = RocksStore(tmp_path)
+    behind = [b"b%06d" % number for number in range(20_000)]
+    store.write(dict.fromkeys([b"a", *behind, b"c"], b"x"))
+    store.write(dict.fromkeys(behind))
+    assert list(store.scan(b"a", b"b")) == [(b"a", b"x")]
+    assert _ticker(options, "rocksdb.number.iter.skip") < 10
+    store.close()
+
+
+def _ticker(options: Options, name: str) -> int:
+    line = next(line for line in (options.get_statistics() or "").splitlines() if line.startswith(name + " "))
+    return int(line.rpartition(" ")[2])
 
 
 def test_a_store_that_is_open_already_is_locked(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class Commands:
     def take_delayed(self, limit: int, max_bytes: int, fair: FairQueue) -> list[Work]:
         """Carry out at most `limit` delayed commands, or `max_bytes` of them, as far as rates allow; return them.
 
-        Raises WorkFailedError as `take_all` does.
+        One that turns out to wait on is among them. Raises WorkFailedError as `take_all` does.
         """
         delaying = self._delaying
         works: list[Work] = []
@@ -131,9 +131,9 @@ class Commands:
             done = 0
             while done < most and delaying.taken_bytes <= max_bytes and (record := delaying.first(tenant)) is not None:
                 works.append(self._take_waiting(record))
+                done += 1
                 if not delaying.drop_first(tenant):
                     break
-                done += 1
             return done
 
         fair.share({tenant: partial(serve, tenant) for tenant in delaying.tenants}, limit)

@@ -228,9 +228,9 @@ class LaneWork:
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
         self._follow_rules(cycle)
         is_behind = not self._intake.backlog_taken
+        room = most
         if Kind.COMMAND in kinds and not is_behind:
-            self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
-        room = most - cycle.delaying.taken if self._caution.is_active else most
+            room = self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
         commands = self._take_commands(room) if Kind.COMMAND in kinds else []  # 1.
         if is_behind and self._intake.backlog_taken:
             self._wake.set()  # what is delayed goes on
@@ -275,10 +275,13 @@ class LaneWork:
             if moving.is_settled():
                 placements.tell(topic, partition, moving.placement.partitions, Stage.SETTLED)
 
-    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> None:
+    def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
+        """Carry out delayed commands; return how many others the cycle may hold."""
         works = cycle.take_delayed(most, max_bytes, self._delayed_turns)
-        if self._caution.is_active:
-            self._attempt.works += works
+        if not self._caution.is_active:
+            return most
+        self._attempt.works += works
+        return most - len(works)
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
         commands = self._intake.take(self._readable.count(self._intake.waiting(), most))

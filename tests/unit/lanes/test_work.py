@@ -1,0 +1,86 @@
+"""What a cycle of a lane holds after failures."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.outages import Topics
+from support.partition import AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
+from support.producing import FakeProducer
+
+from light_scheduler.kafka.target_outages import Outages
+from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.input_position import InputPosition
+from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.readable import Readable
+from light_scheduler.lanes.work import LaneWork
+from light_scheduler.model.lending import RoomAsk, RoomGrant
+from light_scheduler.model.placement import Placement
+from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
+from light_scheduler.wire import partition_for
+from light_scheduler.wire.lending import room_headers, room_in
+
+OTHER = ("schedule-tenant", b"other")
+KEYS = [key for key in (b"%d" % number for number in range(40)) if partition_for(key, 2) == 0]
+
+
+@pytest.fixture
+async def partition() -> Partition:
+    """Partition 0 of 2 of a tenant that may have two pending schedules, so one here."""
+    partition = Partition(FakeProducer(), of=2)
+    partition.topics = Topics(partition.topics, Outages(lambda: 0.0))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))])
+    partition.placements = SimpleNamespace(of=lambda topic: Placement(2, secret=SECRET))
+    return partition
+
+
+def schedule(offset: int, *headers: tuple[str, bytes]) -> Any:
+    return command(due_at(AT + HOUR), *TO_REMINDERS, *headers, key=KEYS[offset], offset=offset)
+
+
+def work_on(partition: Partition, waiting: list[Any]) -> LaneWork:
+    """Return the work of a lane at a partition for which commands wait in the log."""
+
+    def ignore() -> None:
+        pass
+
+    intake = Intake(ignore, ignore)
+    intake.open(first := waiting[0].offset, 0)
+    intake.offer(intake.epoch, first, waiting)
+    services: Any = SimpleNamespace(clock=SimpleNamespace(now=lambda: AT), max_clock_skew=1_000)
+    place: Any = SimpleNamespace(topic=NAMES.commands, partition=0)
+    timer: Any = None
+    return LaneWork(
+        partition.context,
+        services,
+        intake=intake,
+        readable=Readable(partition.dialect, None, ignore),
+        input=InputPosition(place, "app", "changelog", lambda: 0.0),
+        timer=timer,
+        wake=asyncio.Event(),
+        is_closing=lambda: False,
+        reason=lambda: None,
+    )
+
+
+async def test_a_delayed_command_that_turns_out_to_wait_for_room_is_all_that_a_cycle_of_one_holds(
+    partition: Partition,
+) -> None:
+    await partition.run(*map(schedule, range(3)))
+    asks = [room_in(*each.headers[0]) for each in partition.sent(NAMES.commands)]
+    ask = asks[-1]
+    assert isinstance(ask, RoomAsk)
+    grant = room_headers(RoomGrant("default", 1, ask.number, ask.version, 1, False), NAMES.commands, 0, SECRET)
+    await partition.run(command(*grant, key=None, value=None, offset=3))
+    await partition.run(limit=1)
+    assert partition.table.pending == 2, "there is room for the second and not for the third"
+
+    work = work_on(partition, [schedule(offset, OTHER) for offset in (5, 6)])
+    work._caution.failed(4, [])
+    while Kind.COMMAND not in work._caution.share(1).kinds:
+        work._caution.rested(is_caught_up=True)
+    made = await work._make(partition.table)
+    assert (work._attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)

@@ -91,11 +91,11 @@ async def decided_end(reader: StateConsumer, changelog: TopicPartition, at: int,
         await asyncio.sleep(POLL_S)
 
 
-async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
+async def nothing_counts(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
     """Tell whether nothing between two offsets counts, or may come to count: only markers, and what was aborted.
 
-    To be asked by an owner whose open transaction begins at `end`: nothing after it can be read. False if there is no
-    answer in time.
+    To be asked by an owner whose open transaction begins at `end`, or who has waited until all can be read that is
+    before it. Raises BrokerError if there is no answer in time.
     """
     try:
         async with asyncio.timeout(LOOK_S), reading(clients) as reader:
@@ -106,9 +106,20 @@ async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: i
             while await reader.position(changelog) < end:
                 if (await reader.getmany(timeout_ms=50)).get(changelog):
                     return False
-    except (TimeoutError, BrokerError, KafkaError):
-        return False
+    except (TimeoutError, KafkaError) as error:
+        raise BrokerError(
+            f"{changelog.topic}-{changelog.partition}: cannot read from offset {start} to {end} whether a transaction "
+            f"counts: {error!r}"
+        ) from error
     return True
+
+
+async def is_untouched(clients: LaneClients, changelog: TopicPartition, start: int, end: int) -> bool:
+    """Tell whether it is known that nothing between two offsets counts; see `nothing_counts`."""
+    try:
+        return await nothing_counts(clients, changelog, start, end)
+    except BrokerError:
+        return False
 
 
 def _ahead(changelog: TopicPartition, at: int, end: int) -> BrokerError:

@@ -48,7 +48,7 @@ from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.kafka.supervision import FIRST_RETRY_S, Supervision
 from light_scheduler.model.placement import Placement
 from light_scheduler.tables import ScheduleTable
-from light_scheduler.tables.changelog import PartitionLogs, is_untouched
+from light_scheduler.tables.changelog import PartitionLogs, is_untouched, nothing_counts
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.services import LaneServices
 
@@ -259,9 +259,9 @@ class Lane:
         if self.is_closing():
             return
         changelog = self.context.changelog
-        untouched = partial(is_untouched, self._services.clients, TopicPartition(*changelog))
-        await self._work.decide(untouched)
-        producer.continuity = Continuity(changelog, restored.end, untouched)
+        place = self._services.clients, TopicPartition(*changelog)
+        await self._work.decide(partial(nothing_counts, *place))
+        producer.continuity = Continuity(changelog, restored.end, partial(is_untouched, *place))
         table.checkpoint = self.input.place(table.checkpoint, commands_id, restored.backlog_begin, restored.backlog_end)
         position = table.checkpoint.position
         log.info(

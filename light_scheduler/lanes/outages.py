@@ -124,6 +124,7 @@ class Holding:
         """Learn what became of a transaction whose commit was not answered, if there is one.
 
         `untouched` tells of the changelog, to which each transaction writes, and where this one has its marker by now.
+        What it raises leaves that open: it is to be asked again before anything is settled.
         """
         if (attempt := self._undecided) is None:
             return

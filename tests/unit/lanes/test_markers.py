@@ -16,7 +16,7 @@ from aiokafka.errors import (
 from support.outages import NO_LEADER, A, B, HoldingLane, entry
 from support.partition import AT, NAMES
 
-from light_scheduler.errors import CycleTimeout, LaneError
+from light_scheduler.errors import BrokerError, CycleTimeout, LaneError
 from light_scheduler.kafka.batches import Written
 from light_scheduler.lanes.attempt import Attempt
 from light_scheduler.lanes.markers import MOST_REMEMBERED, RECENT_S
@@ -264,6 +264,27 @@ async def test_a_transaction_whose_commit_was_not_answered_is_ended_as_the_chang
     await lane.holding.decide(untouched)
     assert asked == [(38, 40)], "once"
     assert await lane.release() == settled
+
+
+async def test_a_transaction_stays_undecided_until_the_changelog_has_been_read(lane: HoldingLane) -> None:
+    answers: list[bool | BrokerError] = [BrokerError("no answer"), True]
+
+    async def untouched(start: int, end: int) -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, BrokerError):
+            raise answer
+        return answer
+
+    changelog = lane.context.changelog
+    written = {changelog: Written(2, 40), A: Written(1, 5)}
+    lane.holding.failed(Attempt("id", places=[changelog, A], written=written), may_count=True)
+    with pytest.raises(BrokerError):
+        await lane.holding.decide(untouched)
+    await lane.holding.decide(untouched)
+    lane.lose_leader(0)
+    lane.come_back()
+    lane.ends = {A: 3}
+    assert await lane.release() == [([A], False)]
 
 
 async def test_a_transaction_that_may_count_but_never_reached_the_changelog_does_not(lane: HoldingLane) -> None:

@@ -14,6 +14,8 @@ they say what has happened to a firing, and change no schedule but the one that 
 
 from __future__ import annotations
 
+from math import inf
+
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkCommand, Command, CompleteCommand, ExtendCommand
@@ -38,6 +40,9 @@ from .transaction import Transaction
 MOST_DELAYED = 100_000
 MOST_DELAYED_BYTES = 256 << 20
 """Of a tenant in a partition: commands that wait, and what they take. Those above are rejected."""
+
+FOR_COPIES = 2
+"""How many times as much may wait before copies of bulk commands are rejected too: other partitions carry those out."""
 
 
 class Delaying:
@@ -85,13 +90,15 @@ class Delaying:
         if isinstance(command, CompleteCommand | ExtendCommand):
             return False
         tenant = self._transaction.tenants.get(command.tenant)
-        is_of_lanes = origin is not None and (origin.asks or bool(origin.token))  # another lane waits for it
+        asks = origin is not None and origin.asks  # as a worker has signed: another lane waits for it
+        is_bulk = isinstance(command, BulkCommand) and command.selection is not None
+        is_copy = origin is not None and bool(origin.token) and is_bulk  # as anyone may claim
         if command.tenant in self._queues:
             if tenant is not None and origin is None and self._rejects(tenant):
                 raise self._quotas.over_rate(f"commands of tenant {tenant.name} wait: send it again later")
-        elif tenant is None or is_of_lanes or not self._quotas.delays(command, tenant):
+        elif tenant is None or asks or is_copy or not self._quotas.delays(command, tenant):
             return False
-        self._add(record, command.tenant, is_bounded=not is_of_lanes)
+        self._add(record, command.tenant, inf if asks else FOR_COPIES if is_copy else 1)
         return True
 
     def wait_for_room(self, record: CommandRecord | None, name: str) -> None:
@@ -102,7 +109,7 @@ class Delaying:
         if record is None:
             self._held.add(name)
         else:
-            self._add(record, name, is_bounded=True)
+            self._add(record, name)
 
     def first(self, name: str) -> DelayedCommand | None:
         """2. Return the first command of a tenant's queue; None: none waits, or it has to wait on."""
@@ -166,10 +173,10 @@ class Delaying:
         """Tell whether the rules have changed: what came before waits, and what comes is rejected."""
         return tenant.rules.over_rate is not OverRate.DELAY and self._quotas.goes_on_at(tenant) is not None
 
-    def _add(self, record: CommandRecord, name: str, *, is_bounded: bool) -> None:
+    def _add(self, record: CommandRecord, name: str, times: float = 1) -> None:
+        """Keep a command behind all others of a tenant, if there is room when the bounds are so many times as large."""
         queue, kept = self._queues.get(name, DelayedQueue()), encode_delayed(record)
-        is_full = queue.waiting >= MOST_DELAYED or queue.size + len(kept) > MOST_DELAYED_BYTES
-        if is_bounded and is_full:
+        if queue.waiting >= times * MOST_DELAYED or queue.size + len(kept) > times * MOST_DELAYED_BYTES:
             raise self._quotas.over_rate(
                 f"{queue.waiting} commands of tenant {name} wait in this partition already: send it again later"
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from aiokafka.structs import ConsumerRecord
 from support.partition import ANSWER, AT, HOUR, TO_REMINDERS, Partition, command, due_at
@@ -13,6 +15,7 @@ from light_scheduler.lanes.caution import Kind, Work, WorkFailedError
 from light_scheduler.lanes.quotas import Quotas
 from light_scheduler.model import Command
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
+from light_scheduler.wire import partition_for
 from light_scheduler.wire.relay import FORWARDED_FROM
 
 LATER = due_at(AT + HOUR)
@@ -178,6 +181,30 @@ async def test_more_than_may_wait_is_rejected(partition: Partition, monkeypatch:
     monkeypatch.setattr(delayed_commands, "MOST_DELAYED_BYTES", 100)
     cycle = await partition.run(cancel(6), now=AT + 1_000)
     assert answers(partition) == [(2, "not_found"), (3, "not_found"), (6, "rejected")]
+
+
+async def test_a_mark_of_bulk_commands_makes_no_room_for_another_command(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 3)
+    marked = Partition(FakeProducer(), number=1, of=2)
+    marked.tenants = partition.tenants
+    forged = (FORWARDED_FROM, b"0:77:%d:%s" % (AT, b"0" * 32))
+    cycle = await marked.run(*(cancel(offset, forged) for offset in range(6)))
+    assert Counter(result.field for result in marked.results) == {None: 1, OVER_RATE: 2}
+    assert cycle.delaying.waiting == 3
+
+
+async def test_copies_of_bulk_commands_wait_too_and_not_without_bound(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delayed_commands, "MOST_DELAYED", 3)
+    marked = Partition(FakeProducer(), number=1, of=2)
+    marked.tenants = partition.tenants
+    copy = cancel(9, (FORWARDED_FROM, b"0:77:%d:%s" % (AT, b"0" * 32)), ("schedule-id", b"*"))
+    key = next(key for key in (b"%d" % number for number in range(9)) if partition_for(key, 2) == 1)
+    cycle = await marked.run(*(cancel(offset, key=key) for offset in range(4)), *[copy] * 6)
+    assert (cycle.delaying.waiting, [letter.field for letter in marked.dead_letters]) == (6, [OVER_RATE] * 3)
 
 
 async def test_one_that_is_too_large_to_be_kept_is_rejected_for_its_payload(partition: Partition) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from light_scheduler.engine import event_of, result_of
+from light_scheduler.engine import Decision, event_of, result_of
 from light_scheduler.kafka.batches import RecordTooLargeError
-from light_scheduler.model import BulkTotal, ReplyTo, Result
-from light_scheduler.wire import encode_result, history_key, partition_for, result_headers
+from light_scheduler.model import BulkTotal, Command, Outcome, ReplyTo, Result
+from light_scheduler.wire import CommandRecord, encode_result, history_key, partition_for, result_headers
+from light_scheduler.wire.relay import Origin
 
 from .context import Refusals, origin_key
 from .outages import Holding
@@ -38,6 +39,28 @@ class Answers:
         if aim is not None:
             self._aims[len(self._replies)] = aim
         self._replies.append((reply_to, key, result))
+
+    def add_decision(
+        self, record: CommandRecord, command: Command, decision: Decision, sent: Origin | CommandRecord
+    ) -> None:
+        """Answer a command, if that was asked for; `sent` says where its sender has put it."""
+        if command.reply_to is None:
+            return
+        subject, entry = decision.subject, decision.entry
+        result = Result(
+            command.name,
+            command.tenant,
+            command.id,
+            decision.outcome,
+            version=subject.schedule.version if subject is not None else None,
+            next_due=entry.progress.next_due if entry is not None else None,
+            reason=decision.reason,
+            partition=sent.partition,
+            offset=sent.offset,
+        )
+        aims = entry is not None and decision.outcome in (Outcome.SCHEDULED, Outcome.UPDATED)
+        aim = entry.schedule.target.topic if entry is not None and aims else None
+        self.add(command.reply_to, record.key, result, aim)
 
     def add_bulk(self, total: BulkTotal) -> None:
         """Record and answer a bulk command that all partitions have carried out."""

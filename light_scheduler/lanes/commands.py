@@ -11,15 +11,7 @@ import msgspec
 from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, distributed, with_default_target
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
-from light_scheduler.model import (
-    BulkCommand,
-    Command,
-    Entry,
-    EventType,
-    Outcome,
-    Result,
-    ScheduleCommand,
-)
+from light_scheduler.model import BulkCommand, Command, Entry, EventType, ScheduleCommand
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.model.tenant_rules import Tenant
@@ -193,15 +185,21 @@ class Commands:
             if origin is not None and origin.asks:  # who asks rejects it
                 self._moving.send_back(record, origin)
                 return
-            if command is not None:  # else it is the dialect's own, which names fields as the sender does
-                error = InvalidCommand(self._dialect.spelled(record, error.field), error.reason)
-            elif origin is not None:
+            if command is None and origin is not None:
                 self._moving.returned_for_nothing(record, origin)
-            reject(self._transaction, self._answers, record, origin, error)
-            if origin is not None:
-                self._bulk.report_none(origin)
+            self._reject(record, command, origin, error)
         finally:
             self._history.requester = None
+
+    def _reject(
+        self, record: CommandRecord, command: Command | None, origin: Origin | None, error: InvalidCommand
+    ) -> None:
+        """Reject a command; one that could not be read is rejected by its dialect, which names fields as the sender."""
+        if command is not None:
+            error = InvalidCommand(self._dialect.spelled(record, error.field), error.reason)
+        reject(self._transaction, self._answers, record, origin, error)
+        if origin is not None:
+            self._bulk.report_none(origin)
 
     def _delays(self, read: CommandRecord, command: Command, origin: Origin | None) -> bool:
         """Delay a command if it has to wait; tell whether it was. Others may go on first. Raises InvalidCommand."""
@@ -267,6 +265,23 @@ class Commands:
             command = msgspec.structs.replace(command, key=record.key)  # that is what it was sent by
         if origin is not None and self._moving.pass_on(record, command, name, current, origin):
             return
+        try:
+            self._carry_out_here(record, command, name, current, origin, read)
+        except InvalidCommand as error:
+            if origin is None or not origin.asks:
+                raise
+            self._reject(record, command, origin, error)  # who asked may not have it: the schedule is here
+            self._moving.tell_who_asked(record, command, origin)
+
+    def _carry_out_here(
+        self,
+        record: CommandRecord,
+        command: Command,
+        name: bytes,
+        current: Entry | None,
+        origin: Origin | None,
+        read: CommandRecord | None,
+    ) -> None:
         decision = decide(command, current, self._now, self._limits)
         if origin is None and self._moving.is_active:
             if self._moving.pass_on(record, command, name, current, None):
@@ -289,22 +304,7 @@ class Commands:
         self._transaction.outcomes[decision.outcome] += 1
         if origin is not None:
             self._moving.tell_who_asked(record, command, origin)
-        if command.reply_to is not None:
-            subject, entry, sent = decision.subject, decision.entry, origin or record
-            result = Result(
-                command.name,
-                command.tenant,
-                command.id,
-                decision.outcome,
-                version=subject.schedule.version if subject is not None else None,
-                next_due=entry.progress.next_due if entry is not None else None,
-                reason=decision.reason,
-                partition=sent.partition,
-                offset=sent.offset,
-            )
-            aims = entry is not None and decision.outcome in (Outcome.SCHEDULED, Outcome.UPDATED)
-            aim = entry.schedule.target.topic if entry is not None and aims else None
-            self._answers.add(command.reply_to, record.key, result, aim)
+        self._answers.add_decision(record, command, decision, origin or record)
 
     def _pass_on(self, record: CommandRecord, command: Command) -> bool:
         """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""

@@ -318,6 +318,29 @@ async def test_what_is_too_large_to_be_moved_stays_and_who_asked_for_it_waits_no
     assert not Overlay(home.table).any_lent
 
 
+async def test_a_command_that_is_rejected_for_what_is_too_large_to_be_moved_makes_no_second_schedule(
+    former: Partition, home: Partition
+) -> None:
+    former.topics[NAMES.commands] = supported.topic(AFTER, 600)
+    await former.run(record(1, *ONCE, value=bytes(550)))
+    grown(former)
+    rules = TenantRules(commands_per_second=0.001)
+    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    former.rates.take("default", 0.001 / AFTER, AT, AT)
+    former.rates.commit()
+    await home.run(record(5, *ONCE, *ANSWER))
+
+    await former.run(*passed(home, 1))
+    assert [(result.outcome, result.offset, result.field) for result in former.results] == [
+        (Outcome.REJECTED, 42, "quota.commands_per_second")
+    ]
+    assert [letter.field for letter in former.dead_letters] == ["quota.commands_per_second"]
+    await home.run(*passed(former, 5))
+
+    assert (former.table.pending, home.table.pending, home.results) == (1, 0, [])
+    assert not Overlay(home.table).any_lent
+
+
 @pytest.mark.parametrize("belongs_to", [1, 9])
 async def test_a_command_under_another_key_than_its_schedule_is_carried_out_where_that_is_and_awaited_no_longer(
     former: Partition, home: Partition, belongs_to: int

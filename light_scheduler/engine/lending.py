@@ -35,7 +35,11 @@ CLOSED_MS = 1_000
 
 REPEAT_MS = 60_000
 MOST_UNANSWERED = 5
-"""How long one that has not answered is left alone, and after how many asks it is for good."""
+FORGET_MS = 3_600_000
+"""How long one that has not answered is left alone; and after how many asks it is until the first is so long ago."""
+
+ANSWER_MS = 3_000_000
+"""How long room is given for an ask: who asked may know nothing of an older one any more."""
 
 FIRST_ASKED = 3
 ASKED_AHEAD = 2
@@ -167,9 +171,9 @@ def _awaited(lending: Lending, now: int) -> dict[int, int]:
 def _silent(lending: Lending, now: int) -> set[int]:
     """Return who was asked lately, or often, and has not answered: its worker may be down, or may not have understood.
 
-    Every answer counts, however late, so nobody is asked again and again whose room would come all at once.
+    Every answer counts, even if it is late, so nobody is asked again and again whose room would come all at once.
     """
-    asks = Counter(each.partition for each in lending.asked)
+    asks = Counter(each.partition for each in lending.asked if each.at + FORGET_MS > now)
     return {each.partition for each in lending.asked if each.at + REPEAT_MS > now} | {
         partition for partition, number in asks.items() if number >= MOST_UNANSWERED
     }
@@ -178,7 +182,8 @@ def _silent(lending: Lending, now: int) -> set[int]:
 def _asking(lending: Lending, partitions: tuple[int, ...] | list[int], now: int, *, is_ahead: bool = False) -> Search:
     number = max(lending.number + 1, now)  # one that was never used, even if what was kept of it is gone
     asked = tuple(Asked(each, number, now, is_ahead) for each in partitions)
-    lending = replace(lending, number=number, asked=(*lending.asked, *asked))
+    known = tuple(each for each in lending.asked if each.at + FORGET_MS > now)
+    lending = replace(lending, number=number, asked=(*known, *asked))
     return Search(lending, tuple(partitions), min(now + ROUND_MS, lending.search_until or now + ROUND_MS))
 
 

@@ -12,6 +12,7 @@ Balances are state, so a crash neither loses nor doubles room, and one shares ou
 from __future__ import annotations
 
 from light_scheduler.engine.lending import (
+    ANSWER_MS,
     Search,
     ahead,
     all_others,
@@ -44,7 +45,7 @@ class RoomLending:
         self._now = transaction.now
         self._topic = context.commands_topic
         self._partition = context.partition
-        self._may_be_asked = may_be_asked
+        self.may_be_asked = may_be_asked
         self._forwards = context.dialect.forwards
         self._known: dict[str, Lending] = {}
 
@@ -84,12 +85,12 @@ class RoomLending:
         self._require_genuine(record)
         if ask.version.partitions > self._transaction.context.placement.partitions:
             raise LaneError(f"another partition knows of {ask.version.partitions}, and this one of fewer")
-        if not self._may_be_asked:
+        if not self.may_be_asked:
             return
         lending, amount, may_have_more = self._of(ask.tenant), 0, True
         if lending is not None and lending.version == ask.version:
             spare = self._spare(ask.tenant)
-            amount = given(ask, spare - waiting)
+            amount = given(ask, spare - waiting) if record.timestamp + ANSWER_MS > self._now else 0
             may_have_more = not amount and (spare > 0 or is_waiting(lending, self._now))
             if amount:
                 lending = self._keep(ask.tenant, less(lending, amount))
@@ -123,7 +124,7 @@ class RoomLending:
     @property
     def _lends(self) -> bool:
         placement = self._transaction.context.placement
-        return self._may_be_asked and self._forwards and placement.partitions > 1 and bool(placement.secret)
+        return self.may_be_asked and self._forwards and placement.partitions > 1 and bool(placement.secret)
 
     def _search(self, name: str, waiting: int) -> int | None:
         lending = self._of(name)

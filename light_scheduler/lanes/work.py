@@ -264,7 +264,8 @@ class LaneWork:
 
     def _settle(self, made: _Made) -> None:
         """Learn which rules are followed and how far schedules have been moved, and tell when nothing is left."""
-        self._followed = made.cycle.transaction.tenants, made.cycle.moving.placement.partitions
+        if made.cycle.lending.may_be_asked:  # else room is still to be asked for
+            self._followed = made.cycle.transaction.tenants, made.cycle.moving.placement.partitions
         if made.slice is not None:
             self._sweep.learn(made.slice, made.now)
         moving, placements = made.cycle.moving, self._context.placements

@@ -14,6 +14,7 @@ from light_scheduler.engine.lending import (
     AGAIN_MS,
     CLOSED_MS,
     FIRST_ASKED,
+    FORGET_MS,
     MOST_UNANSWERED,
     REPEAT_MS,
     ROUND_MS,
@@ -153,7 +154,7 @@ def test_answers_that_do_not_come_hold_a_round_up_for_a_second_and_a_search_for_
     assert search(topic.all[0], 0, now).goes_on_at is None, "the next one waits for nobody who has not answered yet"
 
 
-def test_one_that_never_answers_is_asked_again_after_a_minute_and_five_times_at_most() -> None:
+def test_one_that_never_answers_is_asked_again_after_a_minute_and_five_times_an_hour_at_most() -> None:
     lending, now = Lending(QuotaVersion(5, 0, 2)), AT
     asked: list[int] = []
     while now < AT + 20 * REPEAT_MS:
@@ -167,6 +168,19 @@ def test_one_that_never_answers_is_asked_again_after_a_minute_and_five_times_at_
         assert following is not None
         lending = following
     assert lending.balance == 10
+
+
+def test_one_that_has_not_answered_for_an_hour_is_asked_again_and_no_more_than_five_asks_are_kept() -> None:
+    lending, now = Lending(QuotaVersion(5, 0, 2)), AT
+    asked: list[int] = []
+    while now < AT + 3 * FORGET_MS:
+        step = search(lending, 0, now)
+        asked += [now] * len(step.ask)
+        lending, now = step.lending, step.goes_on_at or now + CLOSED_MS
+        assert len(lending.asked) <= MOST_UNANSWERED
+        assert all(step.ask == () or each.at + FORGET_MS > now for each in lending.asked)
+    assert len(asked) == 3 * MOST_UNANSWERED
+    assert all(later - earlier >= FORGET_MS for earlier, later in zip(asked, asked[MOST_UNANSWERED:], strict=False))
 
 
 def test_who_waits_for_room_itself_is_asked_once_more() -> None:

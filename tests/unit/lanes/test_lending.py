@@ -12,6 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
+from light_scheduler.engine.lending import ANSWER_MS
 from light_scheduler.errors import LaneError
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import Headers
@@ -274,6 +275,17 @@ async def test_what_was_lent_is_kept_while_rules_cannot_be_read() -> None:
         lanes.send(next(islice(homes(3, number), 6, None)))
     await lanes.settle(Random(1))
     assert (rooms(lanes), lanes.pending) == (3, 6)
+
+
+async def test_for_an_ask_that_its_sender_may_have_forgotten_no_room_is_given() -> None:
+    lanes = Lanes(2, max_pending=4)
+    lanes.down = {1}
+    for key in islice(homes(2, 0), 3):
+        lanes.send(key)
+    await lanes.settle(Random(1))
+    lanes.down, lanes.now = set(), lanes.now + ANSWER_MS
+    await lanes.settle(Random(1))
+    assert [room.balance for each in lanes.all for room in Overlay(each.table).rooms().values()] == [0]
 
 
 @pytest.mark.parametrize("damage", ["signature", "another partition", "another topic"])

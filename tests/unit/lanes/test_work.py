@@ -15,6 +15,7 @@ from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes.caution import Kind, Work
 from light_scheduler.lanes.input_position import InputPosition
 from light_scheduler.lanes.intake import Intake
+from light_scheduler.lanes.neighbours import FIRST_PAUSE_MS
 from light_scheduler.lanes.readable import Readable
 from light_scheduler.lanes.work import LaneWork
 from light_scheduler.model.lending import RoomAsk, RoomGrant
@@ -41,16 +42,27 @@ def schedule(offset: int, *headers: tuple[str, bytes]) -> Any:
     return command(due_at(AT + HOUR), *TO_REMINDERS, *headers, key=KEYS[offset], offset=offset)
 
 
-def work_on(partition: Partition, waiting: list[Any]) -> LaneWork:
+class Clock:
+    """Stands still."""
+
+    at = AT
+
+    def now(self) -> int:
+        return self.at
+
+
+def work_on(partition: Partition, waiting: list[Any], clock: Clock) -> LaneWork:
     """Return the work of a lane at a partition for which commands wait in the log."""
 
     def ignore() -> None:
         pass
 
     intake = Intake(ignore, ignore)
-    intake.open(first := waiting[0].offset, 0)
-    intake.offer(intake.epoch, first, waiting)
-    services: Any = SimpleNamespace(clock=SimpleNamespace(now=lambda: AT), max_clock_skew=1_000)
+    first = waiting[0].offset if waiting else 0
+    intake.open(first, 0)
+    if waiting:
+        intake.offer(intake.epoch, first, waiting)
+    services: Any = SimpleNamespace(clock=clock, max_clock_skew=1_000)
     place: Any = SimpleNamespace(topic=NAMES.commands, partition=0)
     timer: Any = None
     return LaneWork(
@@ -78,9 +90,26 @@ async def test_a_delayed_command_that_turns_out_to_wait_for_room_is_all_that_a_c
     await partition.run(limit=1)
     assert partition.table.pending == 2, "there is room for the second and not for the third"
 
-    work = work_on(partition, [schedule(offset, OTHER) for offset in (5, 6)])
+    work = work_on(partition, [schedule(offset, OTHER) for offset in (5, 6)], Clock())
     work._caution.failed(4, [])
     while Kind.COMMAND not in work._caution.share(1).kinds:
         work._caution.rested(is_caught_up=True)
     made = await work._make(partition.table)
     assert (work._attempt.works, made.position) == ([Work(Kind.COMMAND, 2)], None)
+
+
+async def test_room_is_asked_for_when_that_is_possible_again_though_the_rules_changed_before(
+    partition: Partition,
+) -> None:
+    partition.tenants.book = TenantBook()
+    await partition.run(*map(schedule, range(3)))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
+    work = work_on(partition, [], clock := Clock())
+    work._neighbours.failed([(NAMES.commands, 1)], AT)
+    asked = []
+    for _ in range(2):
+        made = await work._make(partition.table)
+        work._settle(made)
+        asked.append([place for place in made.batches.places if place[0] == NAMES.commands])
+        clock.at += FIRST_PAUSE_MS
+    assert asked == [[], [(NAMES.commands, 1)]]

@@ -57,12 +57,22 @@ class Search(NamedTuple):
 
 
 def under(lending: Lending | None, version: QuotaVersion) -> Lending:
-    """Return what is left of lending under a version of the quota: nothing, if it is new."""
+    """Return what is left of lending under a version of the quota: nothing, if it is new.
+
+    A version from before is that of a worker that has not read the rules so far yet: the quota stays what it was.
+    """
     if lending is None:
         return Lending(version)
+    if is_newer(lending, version.since):
+        version = lending.version._replace(partitions=version.partitions)
     if lending.version == version:
         return lending
     return Lending(version, number=lending.number)
+
+
+def is_newer(lending: Lending, since: int) -> bool:
+    """Tell whether lending is under a later version of the quota than that which holds since an instant."""
+    return lending.version.since > since
 
 
 def share_with(lending: Lending, partition: int) -> int:

@@ -19,6 +19,7 @@ from light_scheduler.engine.lending import (
     answered,
     found,
     given,
+    is_newer,
     is_waiting,
     less,
     search,
@@ -113,13 +114,15 @@ class RoomLending:
         """
         tenants = self._transaction.tenants
         counted = tenants.counted
-        for name in self._overlay.rooms().keys() - counted:
+        for name, lending in self._overlay.rooms().items():
+            if name in counted or is_newer(lending, tenants.pending_since.get(name, 0)):
+                continue
             if (tenant := tenants.get(name)) is None or tenant.is_readable:  # else the quota may be what it was
                 self._transaction.store_record(room_key(name), None)
         for name in counted if self._lends else ():
-            lending, spare = self._of(name), self._spare(name)
-            if lending is not None and spare < 0 and not lending.search_until:
-                self._ask(name, lending, all_others(lending, self._partition, self._now), -spare)
+            limited, spare = self._of(name), self._spare(name)
+            if limited is not None and spare < 0 and not limited.search_until:
+                self._ask(name, limited, all_others(limited, self._partition, self._now), -spare)
 
     @property
     def _lends(self) -> bool:

@@ -232,6 +232,12 @@ def test_another_version_of_the_quota_leaves_nothing_and_takes_nothing() -> None
     assert told.balance == 0
 
 
+def test_lending_never_goes_back_to_an_older_version_of_the_quota() -> None:
+    lending = less(Lending(QuotaVersion(6, 10, 2)), 3)
+    assert under(lending, QuotaVersion(5, 99, 2)) is lending
+    assert under(lending, QuotaVersion(5, 99, 4)) == Lending(QuotaVersion(6, 10, 4)), "a growth is not forgotten"
+
+
 def test_an_answer_counts_once() -> None:
     version = QuotaVersion(5, 10, 2)
     lending = search(Lending(version), 0, AT).lending

@@ -277,6 +277,31 @@ async def test_what_was_lent_is_kept_while_rules_cannot_be_read() -> None:
     assert (rooms(lanes), lanes.pending) == (3, 6)
 
 
+@pytest.mark.parametrize("older", [{"max_pending": 2}, {}], ids=["another quota", "no quota"])
+async def test_a_worker_that_has_not_read_the_latest_rules_keeps_what_was_lent_under_them(
+    older: dict[str, object],
+) -> None:
+    lanes = Lanes(2)
+    lanes.rule(5, max_pending=20)
+    for key in islice(homes(2, 0), 15):
+        lanes.send(key)
+    await lanes.settle(Random(1))
+    lender = lanes.all[1]
+    for tenants in (FixedTenancy(), lanes.tenants):
+        if tenants is not lanes.tenants:
+            old = Tenant(name="default", rules=TenantRules(**older))  # type: ignore[arg-type]
+            tenants.book = TenantBook([old], {"default": 1})
+            for key in islice(homes(2, 1), 2):
+                lanes.send(key)
+        lender.tenants, lender.follows_rules = tenants, True
+        await lanes.settle(Random(1))
+    for number in range(2):
+        for key in islice(homes(2, number), 20, 40):
+            lanes.send(key)
+    await lanes.settle(Random(1))
+    assert lanes.pending == 20
+
+
 async def test_for_an_ask_that_its_sender_may_have_forgotten_no_room_is_given() -> None:
     lanes = Lanes(2, max_pending=4)
     lanes.down = {1}

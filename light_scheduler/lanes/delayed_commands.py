@@ -14,6 +14,7 @@ they say what has happened to a firing, and change no schedule but the one that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 from light_scheduler.errors import InvalidCommand
@@ -79,6 +80,18 @@ class Delaying:
     def waiting(self) -> int:
         """How many commands wait."""
         return sum(queue.waiting for queue in self._queues.values())
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """The number behind the last command of each queue."""
+        return {name: queue.end for name, queue in self._queues.items()}
+
+    def waits_before(self, ends: Mapping[str, int]) -> bool:
+        """Tell whether a command waits that did so when queues ended there; one that began anew counts from 0."""
+        return any(
+            (queue := self._queues.get(name)) is not None and queue.first < end <= queue.end
+            for name, end in ends.items()
+        )
 
     def waiting_of(self, name: str) -> int:
         """Return how many commands of a tenant wait."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from light_scheduler.tables import Overlay
@@ -17,32 +18,41 @@ MOST_BYTES = 2 << 20
 """Per cycle, so that firings do not wait for long: schedules looked at, schedules moved, and payloads looked at."""
 
 AGAIN_MS, SOON_MS = 60_000, 10_000
-"""How long it is at least until those that could not be moved are looked at again; or all, once more, when no delayed
-command waits, if only those did."""
+"""How long it is at least until those that could not be moved are looked at again; or all, once more, since there were
+delayed commands."""
 
 
 class Slice(NamedTuple):
     """How far a cycle has come: all up to the identity `after` were looked at, and `stayed` of them cannot be moved.
 
-    `is_last` if there were no more.
+    Commands are delayed of the tenants of `waiting` more. If it `is_last`, there are no more, and `ends` are where the
+    queues of delayed commands end, by tenant.
     """
 
     after: bytes
     stayed: int
-    is_last: bool
+    waiting: int
+    is_last: bool = False
+    ends: Mapping[str, int] = {}
 
 
 class Sweep:
     """Goes through the schedules of a partition by identity, for a number of partitions. Forgets nothing in between
     but when the worker ends: then what was moved is not there any more, and the rest is gone through again.
+
+    At first, schedules stay of which commands are delayed, since a bulk command may be among those. Once all have been
+    gone through and what waited by then is carried out, they are moved too, though other commands wait: a tenant that
+    always sends more than its rate must not keep the partition from having handed over everything.
     """
 
     def __init__(self) -> None:
         self._partitions = 0
+        self._begin()
+
+    def _begin(self) -> None:
         self._after = b""
-        self._stayed = 0
-        self._again_at = 0
-        self._is_for_delayed = False
+        self._stayed = self._waiting = self._again_at = 0
+        self._ends: Mapping[str, int] | None = None  # where queues ended when all had been gone through once
 
     def is_due(self, moving: Moving, now: int) -> bool:
         """Tell whether there may be something to hand over at an instant (UTC epoch ms)."""
@@ -50,17 +60,22 @@ class Sweep:
         if not moving.is_active or not placement.all_run or moving.is_swept():
             return False
         if placement.partitions != self._partitions:
-            self._partitions, self._after, self._stayed, self._again_at = placement.partitions, b"", 0, 0
-            self._is_for_delayed = False
-        return now >= self._again_at and (not self._is_for_delayed or moving.may_finish())
+            self._partitions = placement.partitions
+            self._begin()
+        return now >= self._again_at and (self._ends is None or not moving.waits_before(self._ends))
 
     def advance(self, moving: Moving, overlay: Overlay, most: int) -> Slice:
         """Hand over the next schedules; nothing is kept of that before `learn`."""
-        after, stayed, moved, size = self._after, self._stayed, 0, 0
+        after, stayed, waiting, moved, size = self._after, self._stayed, self._waiting, 0, 0
+        ends = moving.delayed_ends()
+        held = {tenant.encode() for tenant in ends} if self._ends is None else set()
         for seen, name in enumerate(overlay.stored(b"", after)):
             if seen >= MOST_SEEN or moved >= min(most, MOST_MOVED) or size > MOST_BYTES:
-                return Slice(after, stayed, is_last=False)
+                return Slice(after, stayed, waiting)
             after = name
+            if held and name.partition(b"\0")[0] in held:
+                waiting += 1
+                continue
             entry = moving.caught_up(name)
             if entry is None:
                 continue
@@ -71,12 +86,16 @@ class Sweep:
             elif moving.belongs_elsewhere(key):
                 is_moved = moving.move(name, entry, key)
                 moved, stayed = moved + is_moved, stayed + (not is_moved)
-        if not stayed and moving.may_finish():
+        if not stayed and not waiting and (self._ends is not None or not ends):
             moving.finish()
-        return Slice(after, stayed, is_last=True)
+        return Slice(after, stayed, waiting, is_last=True, ends=ends)
 
     def learn(self, done: Slice, now: int) -> None:
         """Go on behind a slice; its transaction was committed at an instant (UTC epoch ms), or had nothing to say."""
-        self._after, self._stayed = (b"", 0) if done.is_last else (done.after, done.stayed)
-        self._again_at = now + (AGAIN_MS if done.stayed else SOON_MS) if done.is_last else 0
-        self._is_for_delayed = done.is_last and not done.stayed
+        if not done.is_last:
+            self._after, self._stayed, self._waiting = done.after, done.stayed, done.waiting
+            return
+        self._after, self._stayed, self._waiting = b"", 0, 0
+        self._again_at = now + (AGAIN_MS if done.stayed else SOON_MS)
+        if self._ends is None:
+            self._ends = done.ends

@@ -10,8 +10,8 @@ Commands of the key arrive in both, so all of them go by way of the former parti
        now. Then it passes the command on (`=`), behind the schedule and in the same log.
     3. What comes with `=` is carried out where it arrives. If that is not the partition that has asked, since the
        schedule has another key or is too large to be moved, that one is told (`.`).
-    4. Meanwhile the former one moves all others, slice by slice (`handover`). When none is left, and no delayed command
-       that it may have to pass on, it says so in the logs of all partitions, behind the last schedule (`Emptied`).
+    4. Meanwhile the former one moves all others, slice by slice (`handover`). When none is left, and what was delayed
+       has been passed on, it says so in the logs of all partitions, behind the last schedule (`Emptied`).
     5. From there on the partition that a key belongs to asks no more, but for schedules of which commands are not back.
 
 A lane that does not know yet that the topic has grown asks nobody, and passes on what it believes to belong elsewhere
@@ -19,6 +19,8 @@ without `=`: who knows more takes that for a question.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 
@@ -193,9 +195,13 @@ class Moving:
         """Tell whether this partition has handed over everything."""
         return self._is_emptied(self._partition)
 
-    def may_finish(self) -> bool:
-        """4. Tell whether no command waits here that may be for a partition that has its schedule by now."""
-        return not self._delaying.tenants
+    def delayed_ends(self) -> dict[str, int]:
+        """4. Return where the queues of delayed commands end, by tenant; some of those may be to be passed on."""
+        return self._delaying.ends
+
+    def waits_before(self, ends: Mapping[str, int]) -> bool:
+        """4. Tell whether a command waits that did so when queues ended there."""
+        return self._delaying.waits_before(ends)
 
     def finish(self) -> None:
         """4. Note, and tell all others, that this partition has handed over everything."""

@@ -517,18 +517,16 @@ async def test_a_delayed_command_is_passed_on_before_its_partition_says_that_it_
     delay_above(former, AFTER)  # so the part of a partition stays
     former.sweep = Sweep()
 
-    await former.run()
-    (adoption,) = passed(former, 5)
-    await home.run(adoption)
     await home.run(record(5, CANCEL, *ANSWER, offset=101))
     (question,) = passed(home, 1)
     await former.run(question)
     assert passed(former, 5) == []
 
     await former.run(now=AT + 1_000)
-    update, first, second = passed(former, 5, offset=102)
+    adoption, update, first, second = passed(former, 5, offset=102)
+    assert mark(adoption, ADOPTED_FROM) is not None
     assert [mark(each) for each in (update, first)] == [b"1:2:%d:=12" % AT, b"1:3:%d:=12" % AT]
-    await home.run(update, first, second)
+    await home.run(adoption, update, first, second)
     assert [(result.offset, result.outcome) for result in home.results] == [(101, Outcome.NOT_FOUND)]
     await former.run(now=AT + SOON_MS)
     assert [mark(each, EMPTIED) is not None for each in passed(former, 5)] == [True]
@@ -565,3 +563,44 @@ async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(
     assert former.sent(NAMES.commands) == []
     await former.run(now=AT + 120_000)
     assert {mark(each, EMPTIED) for each in former.sent(NAMES.commands)} == {b"1:12"}
+
+
+async def test_schedules_wait_with_a_bulk_command_that_is_delayed_and_do_not_escape_it(former: Partition) -> None:
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
+    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    bulk = (FORWARDED_FROM, b"0:77:%d:%s" % (AT, b"0" * 32))
+    await former.run(
+        *(
+            record(1, *ONCE, ("schedule-tenant", tenant), offset=offset)
+            for offset, tenant in enumerate((b"default", b"b"))
+        ),
+        *(record(1, *ONCE, key=STAYS, offset=offset) for offset in (2, 3)),
+        record(1, CANCEL, ("schedule-id", b"*"), bulk, offset=4),
+    )
+    grown(former)
+    former.sweep = Sweep()
+    await former.run()
+    assert [mark(each, ADOPTED_FROM) is not None for each in passed(former, 5)] == [True], "that of another tenant"
+    for second in range(1, 5):
+        await former.run(now=AT + 1_000 * second)
+        assert passed(former, 5) == []
+    assert former.table.pending == 0
+
+
+async def test_a_tenant_that_always_sends_more_than_its_rate_does_not_keep_a_topic_unsettled(former: Partition) -> None:
+    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
+    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    await former.run(*(record(1, *ONCE, key=key, offset=offset) for offset, key in enumerate((MOVES, STAYS, STAYS))))
+    grown(former)
+    former.sweep = Sweep()
+    told = []
+    for second in range(30):
+        now = AT + 1_000 * second
+        more = [record(1, *ONCE, key=STAYS, offset=10 + 2 * second + each, timestamp=now) for each in range(2)]
+        cycle = await former.run(*more, now=now)
+        assert cycle.delaying.waiting > second
+        told += passed(former, 5)
+    assert [(mark(each, ADOPTED_FROM) is not None, mark(each, EMPTIED) is not None) for each in told] == [
+        (True, False),
+        (False, True),
+    ]

@@ -10,19 +10,22 @@ in a group that is not counted.
     changes  'c' | book u32 | level u8 | slot u8        -> MessagePack {cell u64: change}
 
 A write adds one row of changes to the book `RECENT`. When it has `FANOUT` rows, they are added up and entered in the
-book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In any book, as many
-rows of a level are added up to one of the next level. So a write is small, and there are few rows to read. The book of
-a day in which nothing wakes any more has no rows.
+book of each day, cell by cell, and in the book `DAYS`, which has (group, day) in place of cells. In any book, about as
+many rows of a level are added up to one of the next level. So a write is small, and there are few rows to read. The
+book of a day in which nothing wakes any more has no rows.
+
+Many books have as many rows at the same time. A write that enters nothing adds up those of some of them, so that no
+write takes long: an allowance of cells that is larger than what it needs on average.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,20 +34,24 @@ from light_scheduler.model import Entry, State
 from light_scheduler.model.probe import PROBE_TENANT
 
 from . import layout
+from .cells import added_up, but_for_zeros, by_group, decoded
 from .store import Store
 
 GROUPS = b"g"
 CHANGES = b"c"
 FANOUT = 16
+MOST_ROWS = 4 * FANOUT
+"""Of a level, before they are added up whatever that takes. A row's place is one byte."""
+
+ALLOWANCE, LEAST_ALLOWANCE = 4, 1_000
+"""Cells that a write reads to add up rows: so many times those that it changes, and at least so many."""
+
 MINUTES_A_DAY = 1_440
 RECENT, DAYS = 0xFFFFFFFF, 0xFFFFFFFE
 """Books that are not those of a day: no instant is that late."""
 
 UNCOUNTED = b"\xff" * 4
 """The group of what is not counted, above all others."""
-
-T = TypeVar("T")
-C = TypeVar("C", bytes, int)
 
 _LOW = 0xFFFFFFFF
 _GROUP = struct.Struct(">I")
@@ -120,7 +127,7 @@ class Tally:
                 changes[cell] = changes_of(cell, 0) - count
         if changes and max(changes) >= UNCOUNTED:
             return {cell: change for cell, change in changes.items() if change and cell < UNCOUNTED}
-        return _but_for_zeros(changes)
+        return but_for_zeros(changes)
 
 
 @dataclass(frozen=True)
@@ -146,15 +153,18 @@ class Counts:
     _tenants: Counter[str] = field(default_factory=Counter)
     _levels: dict[int, list[int]] = field(default_factory=dict)  # book -> how many rows each level has
     _entered: Counter[int] = field(default_factory=Counter)  # day -> how many schedules its book has
+    _full: dict[int, None] = field(default_factory=dict)  # books of which rows are to be added up, in order
 
     def __post_init__(self) -> None:
         for key, value in self.store.scan(GROUPS, GROUPS + b"\xff"):
-            self._name(_read(_decode_group, value), key[1:])
+            self._name(decoded(_decode_group, value), key[1:])
         for key, _ in self.store.scan(CHANGES, CHANGES + b"\xff" * 7):
             book, level, slot = _ROW.unpack(key[1:])
             levels = self._levels.setdefault(book, [])
             levels += [0] * (level + 1 - len(levels))
             levels[level] = max(levels[level], slot + 1)
+        for book, levels in self._levels.items():
+            self._note_full(book, levels)
         for cell, count in self.by_day().items():
             self._add(cell >> 32, count)
         for cell, count in self._sum(DAYS).items():
@@ -209,10 +219,12 @@ class Counts:
         if not changes:
             return None
         cells = dict(zip(struct.unpack(f">{len(changes)}Q", b"".join(changes)), changes.values(), strict=True))
-        groups = _by_group(cells)
+        groups = by_group(cells)
         rows: dict[bytes, bytes | None] = {}
         levels: dict[int, list[int]] = {}
         entered = self._enter(rows, levels, cells)
+        if levels[RECENT][0]:  # nothing was entered
+            self._add_up_some(rows, levels, max(LEAST_ALLOWANCE, ALLOWANCE * len(cells)))
         born = {group: key for group, key in tally.new.items() if groups.get(_GROUP.unpack(key)[0])}
         for group, key in born.items():
             rows[GROUPS + key] = _encode(group)
@@ -224,6 +236,7 @@ class Counts:
     def take(self, step: Step) -> None:
         """Take in what was stored."""
         for book, levels in step.levels.items():
+            self._note_full(book, levels)
             if levels:
                 self._levels[book] = levels
             else:
@@ -268,7 +281,7 @@ class Counts:
             return {}
         full = [_row_key(RECENT, 0, slot) for slot in range(FANOUT - 1)]
         books: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        for cell, change in _added_up([cells, *self._read(full)]).items():
+        for cell, change in added_up([cells, *self._read(full)]).items():
             books[(cell & _LOW) // MINUTES_A_DAY][cell] = change
         rows.update(dict.fromkeys(full))
         levels[RECENT] = [0]
@@ -276,7 +289,7 @@ class Counts:
         books[DAYS] = {
             number << 32 | day: change
             for day, changes in books.items()
-            for number, change in _by_group(changes).items()
+            for number, change in by_group(changes).items()
             if change
         }
         for book, changes in books.items():
@@ -291,20 +304,40 @@ class Counts:
         """Add a row to a book; return how many rows each of its levels has then."""
         levels = list(self._levels.get(book, ()))
         level = 0
-        while changes and level < len(levels) and levels[level] == FANOUT - 1:
-            full = [_row_key(book, level, slot) for slot in range(FANOUT - 1)]
-            changes = _added_up([changes, *self._read(full)])
+        while changes and level < len(levels) and levels[level] >= MOST_ROWS:
+            full = [_row_key(book, level, slot) for slot in range(levels[level])]
+            changes = added_up([changes, *self._read(full)])
             rows.update(dict.fromkeys(full))
             levels[level] = 0
             level += 1
-        if changes:
-            levels += [0] * (level + 1 - len(levels))
-            rows[_row_key(book, level, levels[level])] = _encode(changes)
-            levels[level] += 1
+        _put(rows, book, levels, level, changes)
         return levels
 
+    def _add_up_some(self, rows: dict[bytes, bytes | None], levels: dict[int, list[int]], allowance: int) -> None:
+        """Add up rows of books that have many, until that many cells have been read."""
+        for book in self._full:
+            if allowance <= 0:
+                return
+            left = list(self._levels[book])
+            level = max(range(len(left)), key=left.__getitem__)
+            taken: list[dict[int, int]] = []
+            while left[level] and (allowance > 0 or len(taken) < 2):  # one alone would only be copied
+                left[level] -= 1
+                key = _row_key(book, level, left[level])
+                taken += self._read([key])
+                rows[key] = None
+                allowance -= len(taken[-1])
+            _put(rows, book, left, level + 1, added_up(taken))
+            levels[book] = left
+
+    def _note_full(self, book: int, levels: list[int]) -> None:
+        if book != RECENT and max(levels, default=0) >= FANOUT:
+            self._full[book] = None
+        else:
+            self._full.pop(book, None)
+
     def _sum(self, book: int) -> Counter[int]:
-        return _added_up(self._read(self._rows_of(book)))
+        return added_up(self._read(self._rows_of(book)))
 
     def _rows_of(self, book: int) -> list[bytes]:
         return [
@@ -325,42 +358,16 @@ class Counts:
 def _changes_in(row: bytes | None) -> dict[int, int]:
     if row is None:
         raise FormatError("the table's counts lack a row")
-    return _read(_decode_changes, row)
+    return decoded(_decode_changes, row)
+
+
+def _put(rows: dict[bytes, bytes | None], book: int, levels: list[int], level: int, changes: Mapping[int, int]) -> None:
+    """Add a row to a level of a book, if it says anything, and count it."""
+    if changes:
+        levels += [0] * (level + 1 - len(levels))
+        rows[_row_key(book, level, levels[level])] = _encode(changes)
+        levels[level] += 1
 
 
 def _row_key(book: int, level: int, slot: int) -> bytes:
     return CHANGES + _ROW.pack(book, level, slot)
-
-
-def _added_up(changes: Iterable[Mapping[int, int]]) -> Counter[int]:
-    total: dict[int, int] = {}
-    known = total.get
-    for each in changes:
-        if total:
-            for cell, change in each.items():
-                total[cell] = known(cell, 0) + change
-        else:
-            total.update(each)
-    return Counter(_but_for_zeros(total))
-
-
-def _by_group(cells: dict[int, int]) -> dict[int, int]:
-    """Return by how much each group changes, if these cells do."""
-    first = min(cells) >> 32
-    if first == max(cells) >> 32:  # nearly always
-        return {first: sum(cells.values())}
-    groups: defaultdict[int, int] = defaultdict(int)
-    for cell, change in cells.items():
-        groups[cell >> 32] += change
-    return groups
-
-
-def _but_for_zeros(changes: dict[C, int]) -> dict[C, int]:
-    return {cell: change for cell, change in changes.items() if change} if 0 in changes.values() else changes
-
-
-def _read(decode: Callable[[bytes], T], value: bytes) -> T:
-    try:
-        return decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FormatError(f"the table's counts cannot be read: {error}") from error

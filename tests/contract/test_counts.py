@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -265,6 +266,42 @@ def test_a_large_table_of_a_version_that_did_not_count_is_built_anew() -> None:
     with patch.object(table_module, "MOST_COUNTED", 1), pytest.raises(FormatTooOld, match="format 6"):
         ScheduleTable(store)
     assert list(store.scan(b"", b"\xff")) == before
+
+
+class CountingStore(MemoryStore):
+    """Notes how many cells of counts are read."""
+
+    cells = 0
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        found = super().get_many(keys)
+        self.cells += sum(len(msgspec.msgpack.decode(value, type=dict[int, int])) for value in found if value)
+        return found
+
+
+@pytest.mark.parametrize("days", [1, 40])
+def test_no_write_adds_up_the_rows_of_all_books_at_once(days: int) -> None:
+    store, per_write = CountingStore(), 200
+    found, most, expected = Counts(store), 0, Counter[int]()
+    for write in range(1_000):
+        tally = Tally(found)
+        group = tally.pending_number("a", "t")
+        for each in range(per_write):
+            minute = each % days * counts.MINUTES_A_DAY + (write * 7 + each // days) % counts.MINUTES_A_DAY
+            tally.added.append(group + minute.to_bytes(4))
+            expected[minute // counts.MINUTES_A_DAY] += 1
+        store.cells = 0
+        step = found.step(tally)
+        assert step is not None
+        most = max(most, store.cells)
+        store.write(step.rows)
+        found.take(step)
+    entering = counts.FANOUT * per_write
+    assert most <= entering + counts.LEAST_ALLOWANCE
+    for known in (found, Counts(store)):
+        assert {cell & 0xFFFFFFFF: count for cell, count in known.by_day().items()} == expected
+    slots = [key[6] for key, _ in store.scan(CHANGES, CHANGES + b"\xff" * 7)]
+    assert max(slots) < 2 * counts.FANOUT
 
 
 def test_a_group_that_was_never_stored_takes_no_number_from_another() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.clock import Clock
+from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.lanes.lane import Lane
@@ -26,11 +28,16 @@ from light_scheduler.wire.dialects.karafka_state import (
 )
 
 LOOK_S = 1.0
+SEND_TIMEOUT_S, LAST_SENDS_TIMEOUT_S = 10.0, 5.0
+"""An idempotent producer tries for ever: how long one state may take, and all of those that are told at the end."""
+
 INTERVAL_MS, SOON_MS = 15_000, 3_000
 """How things stand is told every interval, a change of state at the next look and again soon: then what the lane took
 when it changed is in its table."""
 
 STATES: dict[LaneState, State] = {LaneState.RESTORING: "loading", LaneState.FAILED: "loading"}
+
+_FAILURES = (BrokerError, KafkaError, TimeoutError, OSError)
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +60,14 @@ class KarafkaStates(Service):
         self,
         lanes: Callable[[], Iterable[Lane]],
         topics: Collection[str],
-        bootstrap_servers: str,
+        connection: Address,
         clock: Clock,
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self._lanes = lanes
         self._topics = topics
-        self._bootstrap_servers = bootstrap_servers
+        self._connection = connection_to(connection)
         self._clock = clock
         self._producer: AIOKafkaProducer | None = None
         self._told: dict[tuple[str, int], _Told] = {}
@@ -72,18 +79,19 @@ class KarafkaStates(Service):
                 for lane in self._lanes():
                     if lane.tp.topic in self._topics:
                         await self._tell_of(lane)
-            except (BrokerError, KafkaError) as error:
-                log.warning("cannot write states: %s", error or type(error).__name__)
+            except _FAILURES as error:
+                log.warning("cannot write states: %s", str(error) or type(error).__name__)
+                await self._disconnect()  # an idempotent producer may be of no use after an error
             await self.sleep(LOOK_S)
 
     async def on_stop(self) -> None:
         try:
-            for told in self._told.values():
-                await self._send(told._replace(state="stopped", at=self._clock.now()), {})
-        except (BrokerError, KafkaError) as error:
-            log.warning("cannot write the last states: %s", error or type(error).__name__)
-        if self._producer is not None:
-            await stop_producer(self._producer)
+            async with asyncio.timeout(LAST_SENDS_TIMEOUT_S):
+                for told in self._told.values():
+                    await self._send(told._replace(state="stopped", at=self._clock.now()), {})
+        except _FAILURES as error:
+            log.warning("cannot write the last states: %s", str(error) or type(error).__name__)
+        await self._disconnect()
 
     async def _tell_of(self, lane: Lane) -> None:
         now, state = self._clock.now(), _state_of(lane)
@@ -108,20 +116,26 @@ class KarafkaStates(Service):
         self._told[lane.tp] = told
 
     async def _send(self, told: _Told, daily: dict[int, int]) -> None:
-        if self._producer is None:
-            self._producer = await started_producer({"bootstrap_servers": self._bootstrap_servers})
         lane, table = told.lane, told.lane.copy.table
         high = -1 if table is None else table.checkpoint.position - 1
         low = told.low if high >= told.low else -1
         reloads = lane.counters.restarts
         partition = PartitionState(told.state, told.at, told.started_at, low, high, daily, reloads)
-        await self._producer.send_and_wait(
-            states_topic(lane.tp.topic),
-            encode_state(partition),
-            STATE_KEY,
-            partition=lane.tp.partition,
-            headers=STATE_HEADERS,
-        )
+        async with asyncio.timeout(SEND_TIMEOUT_S):
+            if self._producer is None:
+                self._producer = await started_producer(self._connection.aiokafka())
+            await self._producer.send_and_wait(
+                states_topic(lane.tp.topic),
+                encode_state(partition),
+                STATE_KEY,
+                partition=lane.tp.partition,
+                headers=STATE_HEADERS,
+            )
+
+    async def _disconnect(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await stop_producer(producer)
 
 
 def _state_of(lane: Lane) -> State:

@@ -52,7 +52,7 @@ def build(
     app.add_dependency(delays)
     karafka = [source.name for source in settings.inputs if source.dialect == "karafka"]
     if karafka:
-        app.add_dependency(KarafkaStates(lambda: app.lanes, karafka, settings.bootstrap_servers, app.clock))
+        app.add_dependency(KarafkaStates(lambda: app.lanes, karafka, settings.connection, app.clock))
     app.add_dependency(Forecast(lambda: app.lanes, settings.topics.forecast, settings.connection, app.clock))
     if settings.probe_interval:
         app.add_dependency(Probes(lambda: app.lanes, settings.connection, settings.probe_interval, app.clock, secret))

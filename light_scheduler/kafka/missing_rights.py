@@ -12,6 +12,7 @@ from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.settings import Settings
+from light_scheduler.wire.dialects.karafka_state import states_topic
 
 from .fencing import ids_of
 from .id_rights import denied_ids
@@ -60,6 +61,8 @@ def needed_rights(settings: Settings) -> dict[str, list[Operation]]:
     for source in settings.inputs:  # written too: what belongs to another partition, or came over HTTP
         needed[source.name] = ["Read", "Write"]
         needed[names.changelog(source.name)] = ["Read", "Write", "DescribeConfigs"]
+        if source.dialect == "karafka":
+            needed[states_topic(source.name)] = ["Write"]
     for rule in settings.delays:
         needed.setdefault(rule.source, ["Read", "DescribeConfigs"])
         needed.setdefault(rule.target, ["Write"])

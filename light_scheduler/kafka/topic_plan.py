@@ -8,6 +8,7 @@ from typing import Literal
 
 from light_scheduler.setting_values import COMPATIBLE_DIALECTS
 from light_scheduler.settings import Settings
+from light_scheduler.wire.dialects.karafka_state import states_topic
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -70,6 +71,8 @@ def topic_plan(settings: Settings, existing: Mapping[str, int] | None = None) ->
         commands = _commands(settings, source.name, partitions, command_bytes)
         specs.append(replace(commands, any_policy=source.dialect in COMPATIBLE_DIALECTS))
         specs.append(_changelog(settings, names.changelog(source.name), source.name, partitions, command_bytes))
+        if source.dialect == "karafka":
+            specs.append(_karafka_states(settings, source.name, partitions))
     history = "What happened to schedules: for watching and audit."
     results = "Answers to commands, unless their senders name a topic of their own."
     specs += [
@@ -112,6 +115,11 @@ def _changelog(settings: Settings, name: str, commands: str, partitions: int, co
         TopicConfig("min.cleanable.dirty.ratio", "0.2", "A rebuild reads about a quarter more than the live records."),
         _largest(command_bytes + MIB, "The content of a command, and the state of its schedule."),
     )
+
+
+def _karafka_states(settings: Settings, commands: str, partitions: int) -> TopicSpec:
+    purpose = f"How far {commands} is dispatched, for Karafka's Web UI."
+    return replace(_compacted(settings, states_topic(commands), purpose, partitions), any_policy=True)
 
 
 def _kept_for(settings: Settings, name: str, purpose: str, retention_ms: int, reason: str) -> TopicSpec:

@@ -223,7 +223,6 @@ async def test_the_states_topic_of_karafka_tells_how_far_a_partition_is(
     application: Application, topics: Topics, producer: AIOKafkaProducer
 ) -> None:
     states = f"{topics.karafka}_states"
-    await application.create_topic(states, 4, **{"cleanup.policy": "compact"})
     due = now() // 1_000 * 1_000 + 3 * DAY
     sent = await producer.send_and_wait(
         topics.karafka, b"x", b"a", headers=karafka_headers(due, topic=application.target)

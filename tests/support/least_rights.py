@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from light_scheduler.kafka.rights import Right
 from light_scheduler.settings import Settings
+from light_scheduler.wire.dialects.karafka_state import states_topic
 
 
 def worker_rights(settings: Settings, targets: Iterable[str] = ()) -> list[Right]:
@@ -20,6 +21,11 @@ def worker_rights(settings: Settings, targets: Iterable[str] = ()) -> list[Right
         Right("topic", source.name, ("Read", "Write"))
         for source in settings.inputs
         if not source.name.startswith(prefix)
+    ]
+    rights += [
+        Right("topic", states_topic(source.name), ("Write",))
+        for source in settings.inputs
+        if source.dialect == "karafka" and not source.name.startswith(prefix)
     ]
     rights += [Right("topic", rule.source, ("Read", "DescribeConfigs")) for rule in settings.delays]
     delivered = dict.fromkeys([*targets, *(rule.target for rule in settings.delays)])

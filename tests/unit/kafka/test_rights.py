@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support.least_rights import worker_rights
 
+from light_scheduler.kafka.missing_rights import needed_rights
 from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.settings import load_settings
 
@@ -36,3 +37,9 @@ def test_a_worker_needs_what_begins_with_its_name_and_what_it_is_configured_to_t
         Right("topic", "reminders", ("Write", "DescribeConfigs")),
         Right("topic", "out", ("Write", "DescribeConfigs")),
     ]
+
+
+def test_a_worker_only_writes_to_the_states_topic_of_karafka() -> None:
+    settings = load_settings({"app_id": "app", "commands_topics": "later:karafka"}, environment={})
+    assert needed_rights(settings)["later_states"] == ["Write"]
+    assert Right("topic", "later_states", ("Write",)) in worker_rights(settings)

@@ -48,6 +48,12 @@ def test_every_commands_topic_has_a_changelog_of_its_own() -> None:
     assert {"app-commands", "app-schedules-changelog", "orders", "app-orders-schedules-changelog-3"} <= names
 
 
+def test_a_topic_of_karafka_has_a_states_topic_with_as_many_partitions() -> None:
+    states = plan({"later": 7}, commands_topics="later:karafka,other:etf1")["later_states"]
+    assert (states.partitions, states.cleanup_policy, states.any_policy) == (7, "compact", True)
+    assert "other_states" not in plan(commands_topics="later:karafka,other:etf1")
+
+
 def test_a_changelog_has_as_many_partitions_as_the_commands_topic_that_is_there() -> None:
     specs = plan({"orders": 7}, commands_topics="app-commands,orders:json", partitions=3)
     assert specs["app-orders-schedules-changelog-3"].partitions == 7

@@ -402,10 +402,12 @@ class BlockingSchedulerClient:
 
         The message goes to `topic` with its key, payload and headers, and with headers that tell the attempt and when
         the first was due (`attempt_of`, `original_due`). Reporting the same failure twice makes one schedule. Raises
-        RetriesExhausted at the last of `attempts`, InvalidCommand and BrokerError.
+        RetriesExhausted after it has been delivered again `attempts` times, InvalidCommand and BrokerError.
         """
-        if factor < 1 or attempts < 1:
-            raise InvalidCommand("factor" if factor < 1 else "attempts", "must be at least 1")
+        if factor < 1:
+            raise InvalidCommand("factor", f"is {factor:g}; it must be at least 1")
+        if attempts < 0:
+            raise InvalidCommand("attempts", f"is {attempts}; it must be at least 0, which means never again")
         next_try = again(firing, span_ms("initial", initial), factor, span_ms("longest", longest), attempts)
         request = later_request(firing.key, firing.payload, topic, f"{next_try.delay}ms", next_try.headers, next_try.id)
         request["on_conflict"] = "keep"

@@ -42,11 +42,11 @@ def parse_firing(record: Any) -> Firing:
 
 
 class RetriesExhausted(ClientError):
-    """A message has been tried as often as its backoff allows. `firing` is the last attempt."""
+    """A message has been sent again as often as its backoff allows. `firing` is the last attempt."""
 
-    def __init__(self, firing: Delivered, attempts: int) -> None:
+    def __init__(self, firing: Delivered, failures: int) -> None:
         super().__init__(
-            f"{firing.tenant}/{firing.id} failed {attempts} times and has no attempt left: store it, or allow more"
+            f"{firing.tenant}/{firing.id} failed {failures} times and has no attempt left: store it, or allow more"
         )
         self.firing = firing
 
@@ -62,12 +62,13 @@ class Again(NamedTuple):
 def again(firing: Delivered, initial: int, factor: float, longest: int, attempts: int) -> Again:
     """Return the next attempt of a message that failed. Durations are ms; the first retry comes after `initial`.
 
+    There are `attempts` of them after the first delivery.
     The id is made of the first firing and the attempt, so that a failure that is reported twice makes one schedule.
     Raises RetriesExhausted, and InvalidCommand for headers that are not those of a retry.
     """
     given = {name: value for name, value in firing.headers if name in (ATTEMPT, ORIGINAL_DUE, ORIGIN)}
     attempt = _number(given, ATTEMPT, 1)
-    if attempt >= attempts:
+    if attempt > attempts:
         raise RetriesExhausted(firing, attempt)
     first_due = _number(given, ORIGINAL_DUE, firing.due if firing.original_due is None else firing.original_due)
     origin = (given.get(ORIGIN) or firing.firing_id.encode()).decode(errors="replace")

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from light_scheduler.errors import InvalidCommand, SchedulerError
+from light_scheduler.model import Outcome
 
 from .commands import span_ms
 from .firings import Firing, RetriesExhausted
 from .options import Span
 from .scheduler_client import SchedulerClient
 
-Handler = Callable[[Firing], Awaitable[object]]
-GiveUp = Callable[[Firing, Exception], Awaitable[object]]
+Handler = Callable[[Firing], object]
+GiveUp = Callable[[Firing, Exception], object]
+"""Functions of the user's: those that are no `async def` run in a thread."""
+
+ASK_TIMEOUT_S = 10.0
+"""How long a firing waits for the answer that it may be processed; without one, it is."""
 
 log = logging.getLogger(__name__)
 
@@ -27,11 +35,12 @@ class HandlingRules:
 
     - `completes`: report it to the scheduler as completed or failed, for schedules with `ack_timeout`, fixed delays and
       backoff series. The scheduler then decides when it comes again.
-    - `heartbeat`: with `completes`, the firing is extended this often while it is processed, so that it does not come
-      again meanwhile. A third of `ack_timeout` leaves room for a heartbeat that is late.
-    - `initial`, `factor`, `longest`, `attempts`: otherwise, when a message that failed is delivered again; see
-      `SchedulerClient.retry`.
-    - `give_up`: is awaited with a message and its error after the last attempt. None: the error is raised.
+    - `heartbeat`: with `completes`, the firing is extended before it is processed and then this often, so that it does
+      not come again meanwhile. One whose time-out was over before its turn came is passed over: it comes again. A
+      third of `ack_timeout` leaves room for a heartbeat that is late.
+    - `initial`, `factor`, `longest`, `attempts`: otherwise, when and how often a message that failed is delivered
+      again; see `SchedulerClient.retry`.
+    - `give_up`: is called with a message and its error once no attempt is left. None: the error is raised.
     """
 
     completes: bool = False
@@ -55,17 +64,53 @@ class HandlingRules:
 async def handle(client: SchedulerClient, firing: Firing, topic: str, rules: HandlingRules, process: Handler) -> None:
     """Process a firing that came from `topic`, and have Kafka acknowledge what follows from the outcome.
 
-    An error of `process` is logged. Raises BrokerError, and the error after the last attempt unless `give_up` is given.
+    A `process` that is no `async def` runs in a thread. Its error is logged. Raises BrokerError, and the error after
+    the last attempt unless `give_up` is given.
     """
+    if rules.heartbeat is not None and not await _is_awaited(client, firing):
+        return
     try:
         async with _extended(client, firing, rules):
-            await process(firing)
+            await _called(process, firing)
     except Exception as error:  # noqa: BLE001 - the handler is the user's; every failure of it is tried again
         log.warning("%s/%s failed: %r", firing.tenant, firing.firing_id, error)
         await _failed(client, firing, topic, rules, error)
     else:
         if rules.completes:
             await client.complete(firing, wait=False)
+
+
+async def _called(function: Callable[..., object], *arguments: Any) -> None:
+    if _is_async(function):
+        result = function(*arguments)
+    else:
+        result = await asyncio.to_thread(function, *arguments)
+    if inspect.isawaitable(result):
+        await result
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+async def _is_awaited(client: SchedulerClient, firing: Firing) -> bool:
+    """Extend a firing whose turn has come; tell whether the scheduler still waits for its completion.
+
+    Attempts of a backoff series, which have an original due time, cannot be extended.
+    """
+    if firing.original_due is not None:
+        return True
+    try:
+        result = await client.extend(firing, timeout=ASK_TIMEOUT_S, raise_on_refusal=False)
+    except SchedulerError as error:
+        log.warning("%s/%s could not be extended: %s", firing.tenant, firing.firing_id, error)
+        return True
+    if result.outcome is not Outcome.CONFLICT:
+        return True
+    log.warning("%s/%s is passed over: %s", firing.tenant, firing.firing_id, result.reason)
+    return False
 
 
 @asynccontextmanager
@@ -107,4 +152,4 @@ async def _failed(client: SchedulerClient, firing: Firing, topic: str, rules: Ha
     except RetriesExhausted:
         if rules.give_up is None:
             raise error from None
-        await rules.give_up(firing, error)
+        await _called(rules.give_up, firing, error)

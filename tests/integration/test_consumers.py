@@ -94,7 +94,7 @@ async def test_a_message_that_is_given_up_stops_its_consumer_and_comes_again(ser
         for _ in range(2):
             consumer = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic)
 
-            @consumer.on_firing(topic, attempts=1)
+            @consumer.on_firing(topic, attempts=0)
             async def fail(firing: Firing) -> None:
                 raise ZeroDivisionError(firing.id)
 

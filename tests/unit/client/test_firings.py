@@ -54,14 +54,14 @@ def test_a_record_of_somebody_else_is_refused() -> None:
 async def test_a_failed_message_comes_again_later_each_time_and_at_last_is_an_error() -> None:
     scheduler, record = await delivered()
     first = firing = Firing.parse(record)
-    for attempt in range(2, 51):
+    for attempt in range(2, 52):
         await scheduler.retry(firing, "jobs")
         await scheduler.advance(hours=2)
         firing = scheduler.firings[-1]
         assert (attempt_of(firing), original_due(firing)) == (attempt, first.due)
         assert (firing.key, firing.payload, firing.headers[0]) == (b"k", b"\xff", ("h", b"1"))
-    assert len(scheduler.delivered) == 50
-    with pytest.raises(RetriesExhausted, match="failed 50 times"):
+    assert len(scheduler.delivered) == 51
+    with pytest.raises(RetriesExhausted, match="failed 51 times"):
         await scheduler.retry(firing, "jobs")
 
 
@@ -104,13 +104,19 @@ async def test_a_message_of_a_long_id_is_retried_under_an_id_that_is_no_longer(i
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"initial": "soon"}, {"longest": "-1s"}, {"factor": 0.5}, {"attempts": 0}],
+    [{"initial": "soon"}, {"longest": "-1s"}, {"factor": 0.5}, {"attempts": -1}],
     ids=lambda each: next(iter(each)),
 )
 async def test_a_backoff_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
     scheduler, record = await delivered()
     with pytest.raises(InvalidCommand, match=next(iter(wrong))):
         await scheduler.retry(Firing.parse(record), "jobs", **wrong)
+
+
+async def test_no_attempts_are_no_retry_at_all() -> None:
+    scheduler, record = await delivered()
+    with pytest.raises(RetriesExhausted, match="failed 1 times"):
+        await scheduler.retry(Firing.parse(record), "jobs", attempts=0)
 
 
 async def test_forged_headers_of_a_retry_are_refused() -> None:

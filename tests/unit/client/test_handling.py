@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -74,6 +76,75 @@ async def test_a_firing_is_extended_while_it_is_processed_and_not_after_it(
     assert beats.empty()
 
 
+async def test_what_waited_longer_than_its_time_out_is_left_to_its_next_attempt(
+    scheduler: InMemoryScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=90)
+    rules, processed = HandlingRules(completes=True, heartbeat="20s"), []
+
+    async def note(firing: Firing) -> None:
+        processed.append(firing.attempt)
+
+    assert [firing.attempt for firing in scheduler.firings] == [1, 2]
+    for firing in scheduler.firings:
+        await handle(scheduler, firing, "t", rules, note)
+    assert processed == [2]
+    assert "is passed over: attempt 1 was extended; the latest one is 2" in caplog.text
+
+
+@pytest.mark.parametrize("rule", [{"backoff": ["1m"]}, {"after": 0}])
+async def test_what_cannot_be_extended_is_processed(scheduler: InMemoryScheduler, rule: Any) -> None:
+    await scheduler.schedule("a", topic="t", **rule)
+    await scheduler.advance(seconds=90)
+    processed: list[Firing] = []
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True, heartbeat="20s"), processed.append)
+    assert processed == [scheduler.firings[0]]
+
+
+async def test_the_time_out_begins_anew_when_processing_begins(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=50)
+
+    async def takes_long(_: Firing) -> None:
+        await scheduler.advance(seconds=50)
+
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True, heartbeat="1h"), takes_long)
+    assert len(scheduler.firings) == 1
+
+
+async def test_a_function_that_is_not_async_runs_in_a_thread(scheduler: InMemoryScheduler) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=1)
+    threads: list[int] = []
+
+    def note(_: Firing) -> None:
+        threads.append(threading.get_ident())
+
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True), note)
+    assert threads != [threading.get_ident()]
+    assert EventType.COMPLETED in [event.event for event in scheduler.history]
+
+
+class Worker:
+    """An object whose call is `async`."""
+
+    async def __call__(self, _: Firing) -> None:
+        asyncio.get_running_loop()
+
+
+def begins(firing: Firing) -> object:
+    return works(firing)
+
+
+@pytest.mark.parametrize("process", [Worker(), functools.partial(works), begins])
+async def test_whatever_is_async_in_the_end_is_awaited(scheduler: InMemoryScheduler, process: Handler) -> None:
+    await scheduler.schedule("a", topic="t", ack_timeout="1m")
+    await scheduler.advance(seconds=1)
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(completes=True), process)
+    assert EventType.COMPLETED in [event.event for event in scheduler.history]
+
+
 async def test_a_heartbeat_that_cannot_be_sent_does_not_end_the_work(
     scheduler: InMemoryScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,7 +184,7 @@ async def test_a_firing_that_failed_comes_again_from_the_scheduler(scheduler: In
 async def test_other_messages_that_failed_come_again_later(scheduler: InMemoryScheduler) -> None:
     await scheduler.schedule("a", b"x", topic="t")
     await scheduler.advance(seconds=1)
-    rules = HandlingRules(initial="10s", attempts=2)
+    rules = HandlingRules(initial="10s", attempts=1)
     await handle(scheduler, scheduler.firings[0], "t", rules, fails)
     await scheduler.advance(seconds=9)
     assert len(scheduler.firings) == 1
@@ -132,7 +203,7 @@ async def test_the_last_attempt_can_be_given_up(scheduler: InMemoryScheduler) ->
     async def give_up(firing: Firing, error: Exception) -> None:
         given_up.append((firing.id, error))
 
-    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(attempts=1, give_up=give_up), fails)
+    await handle(scheduler, scheduler.firings[0], "t", HandlingRules(attempts=0, give_up=give_up), fails)
     ((id, error),) = given_up
     assert id == "a"
     assert isinstance(error, Refusal)

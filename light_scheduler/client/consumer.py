@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import CommitFailedError, IllegalStateError
 
 from light_scheduler.connection import KafkaSecurity
 from light_scheduler.connection.security import PLAINTEXT
@@ -19,10 +17,8 @@ from light_scheduler.kafka.connection import broker_errors, connection_of, stop_
 from .firings import parse_firing
 from .handling import GiveUp, Handler, HandlingRules, handle
 from .options import Span
+from .partitions import Partitions
 from .scheduler_client import SchedulerClient
-
-MOST_RECORDS = 500
-POLL_MS = 200
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +36,8 @@ class FiringConsumer:
 
     Messages of one partition are processed one after the other, partitions at the same time. A message counts as
     consumed when its function has returned, or its next delivery is scheduled. A consumer that is killed before that
-    processes it again: deduplicate by `firing.delivery_id`.
+    processes it again, and so does another one after a rebalance that came while its function ran for longer than
+    10 s: deduplicate by `firing.delivery_id`.
     """
 
     def __init__(
@@ -102,50 +99,26 @@ class FiringConsumer:
         """
         if not self._handlers:
             raise ClientError("the consumer has no function: register one with @consumer.on_firing(TOPIC)")
-        consumer = AIOKafkaConsumer(*self._handlers, **self._options)
+        consumer = AIOKafkaConsumer(**self._options)
+        partitions = Partitions(consumer, self._process)
         try:
-            with broker_errors(self._consuming):
+            with broker_errors(f"cannot consume {', '.join(sorted(self._handlers))}"):
+                consumer.subscribe([*self._handlers], listener=partitions)
                 await consumer.start()
             while not self._stopping.is_set():
-                await self._consume(consumer)
+                await partitions.poll()
+            await partitions.finish()
         finally:
-            await stop_consumer(consumer)
-
-    async def _consume(self, consumer: AIOKafkaConsumer) -> None:
-        """Process what has been fetched, a partition beside the other, and commit how far each has come."""
-        with broker_errors(self._consuming):
-            fetched = await consumer.getmany(timeout_ms=POLL_MS, max_records=MOST_RECORDS)
-        done: dict[TopicPartition, int] = {}
-        try:
-            async with asyncio.TaskGroup() as partitions:
-                for place, records in fetched.items():
-                    partitions.create_task(self._process(place, records, done))
-        except ExceptionGroup as group:
-            raise group.exceptions[0] from None
-        finally:
-            if done:
-                # After a rebalance another member has the partition, and processes these again.
-                with (
-                    broker_errors(
-                        f"cannot commit what was consumed from {', '.join(sorted({place.topic for place in done}))}"
-                    ),
-                    suppress(CommitFailedError, IllegalStateError),
-                ):
-                    await consumer.commit(done)
-
-    @property
-    def _consuming(self) -> str:
-        return f"cannot consume {', '.join(sorted(self._handlers))}"
-
-    async def _process(self, place: TopicPartition, records: list[Any], done: dict[TopicPartition, int]) -> None:
-        handler, rules = self._handlers[place.topic]
-        for record in records:
-            if self._stopping.is_set():
-                return
             try:
-                firing = parse_firing(record)
-            except FormatError as error:
-                log.warning("%s-%d at offset %d is passed over: %s", place.topic, place.partition, record.offset, error)
-            else:
-                await handle(self._client, firing, place.topic, rules, handler)
-            done[place] = record.offset + 1
+                await partitions.close()
+            finally:
+                await stop_consumer(consumer)
+
+    async def _process(self, place: TopicPartition, record: Any) -> None:
+        handler, rules = self._handlers[place.topic]
+        try:
+            firing = parse_firing(record)
+        except FormatError as error:
+            log.warning("%s-%d at offset %d is passed over: %s", place.topic, place.partition, record.offset, error)
+        else:
+            await handle(self._client, firing, place.topic, rules, handler)

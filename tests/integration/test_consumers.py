@@ -87,6 +87,31 @@ async def test_a_firing_is_extended_while_its_function_runs(served: Application)
         assert (event.event, seen) == (EventType.COMPLETED, [1])
 
 
+async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served: Application) -> None:
+    await served.create_topic(topic := f"{served.target}-slow", 1)
+    seen: list[str] = []
+    async with served.client() as scheduler, aclosing(scheduler.watch(id_prefix=topic, from_beginning=True)) as events:
+
+        async def work(firing: Firing) -> None:
+            seen.append(firing.id)
+            if seen == [f"{topic}-first"]:
+                await scheduler.schedule(f"{topic}-later", topic=topic, after="3s")
+                async for event in events:
+                    if event.id == f"{topic}-later" and event.event is EventType.FIRED:
+                        return
+
+        def member() -> FiringConsumer:
+            impatient = {"max_poll_interval_ms": 1_000, "heartbeat_interval_ms": 100}
+            made = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic, kafka_options=impatient)
+            made.on_firing(topic)(work)
+            return made
+
+        await scheduler.schedule(f"{topic}-first", topic=topic)
+        await scheduler.schedule(f"{topic}-second", topic=topic)
+        await asyncio.gather(*(_consumed(member(), lambda: f"{topic}-later" in seen) for _ in range(2)))
+        assert seen == [f"{topic}-first", f"{topic}-second", f"{topic}-later"]
+
+
 async def test_a_message_that_is_given_up_stops_its_consumer_and_comes_again(served: Application) -> None:
     await served.create_topic(topic := f"{served.target}-given-up")
     async with served.client() as scheduler:

@@ -29,7 +29,11 @@ SYNC_TRIES = 5
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SHOWN = ("cron_dialect", "timezone", "topic")
-_BOUNDS = ("max_firings", "end", "expected_version", "on_conflict", "paused")
+_GOES_ON = "is not for periodic jobs, which go on until they are removed"
+_REFUSED = {
+    **dict.fromkeys(("max_firings", "end", "expected_version", "on_conflict", "paused"), _GOES_ON),
+    "key": "is not for periodic jobs: `sync` finds them by their names. `target_key` is the key of their messages",
+}
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,9 @@ class Jobs:
 
         It raises InvalidCommand for a name that is declared already, and for options that a job cannot have.
         """
-        for option in _BOUNDS:
+        for option, reason in _REFUSED.items():
             if option in options:
-                raise InvalidCommand(option, "is not for periodic jobs, which go on until they are removed")
+                raise InvalidCommand(option, reason)
         request: ScheduleRequest = {**options, **rule, "payload": payload}  # type: ignore[typeddict-item]
         shown = {**rule, **{option: options.get(option) for option in _SHOWN}}
         text = " ".join(f"{option}={value}" for option, value in shown.items() if value is not None)

@@ -109,3 +109,9 @@ def test_a_name_is_declared_once_and_a_job_has_no_end(scheduler: InMemorySchedul
         declare(scheduler)
     with pytest.raises(InvalidCommand, match="max_firings"):
         scheduler.every("1m", topic="jobs", max_firings=3)(nothing)
+
+
+def test_a_job_has_no_entity_key_and_its_messages_may_have_one(scheduler: InMemoryScheduler) -> None:
+    with pytest.raises(InvalidCommand, match="`target_key` is the key of their messages"):
+        scheduler.every("1m", topic="jobs", key="shop")(nothing)
+    scheduler.every("1m", topic="jobs", target_key="shop")(nothing)

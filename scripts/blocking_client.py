@@ -30,12 +30,6 @@ _RULES = (
     ),
     (r"every aiokafka client", "every confluent-kafka client"),
     (
-        r'"""Send pending commands and disconnect\. (Calls that still wait for an answer raise BrokerError\.)"""',
-        r'"""Send pending commands and disconnect. \1'
-        "\n\n        Raises NotDelivered, with what the broker has not acknowledged within 30 s.\n"
-        '        """',
-    ),
-    (
         r"(Schedules messages and controls schedules)\. Waits for the answer of the scheduler unless",
         r"\1, from any number of threads. Waits for answers unless",
     ),

@@ -22,7 +22,8 @@ from light_scheduler.model import Result
 from .blocking_answers import BlockingAnswers
 from .blocking_producer import BlockingProducer
 from .blocking_reading import BlockingReader
-from .channel import CONNECT_TIMEOUT_S, MakeCommand, no_answer, unanswered
+from .bulk import Failed
+from .channel import CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, MakeCommand, no_answer, unanswered
 from .commands import CommandToSend
 from .deadline import Deadline
 from .errors import NotDelivered
@@ -34,8 +35,6 @@ from .worker_api import WorkerApi, required
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-CLOSE_TIMEOUT_S = 30.0
 
 
 class BlockingChannel:
@@ -143,7 +142,10 @@ class BlockingChannel:
         return [_receipt(command, receipt, deadline) for command, receipt in sent]
 
     def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result | Unanswered]:
-        """Send commands in whole batches and wait for their results; those that do not come in time are marked."""
+        """Send commands in whole batches and wait for their results; those that do not come in time are marked.
+
+        Raises BrokerError if none of the commands is acknowledged in time.
+        """
         answers = self._running_answers()
         with ExitStack() as waiting:
             results: list[Future[Result]] = []
@@ -154,11 +156,15 @@ class BlockingChannel:
                     results.append(result)
                     yield make(reply_to)
 
-            receipts = self.send_many(commands(), timeout)
+            queued = [(command, self._sent(command, Deadline(timeout))) for command in commands()]
+            deadline = Deadline(timeout)
+            sent = [_receipt_or_failure(command, receipt, deadline) for command, receipt in queued]
+            if sent and all(isinstance(outcome, Failed) for outcome in sent):
+                raise sent[0].error  # type: ignore[union-attr]
             deadline = Deadline(timeout)
             return [
-                _result(result, deadline) or unanswered(receipt)
-                for result, receipt in zip(results, receipts, strict=True)
+                _result(result, deadline if isinstance(outcome, Receipt) else Deadline(0)) or unanswered(outcome)
+                for result, outcome in zip(results, sent, strict=True)
             ]
 
     def asked(self, question: Question[T]) -> T | None:
@@ -244,6 +250,13 @@ def _receipt(command: CommandToSend, sent: Future[Receipt], deadline: Deadline) 
         raise BrokerError(
             f"cannot send the command for {command.tenant}/{command.id}: the broker did not answer in time"
         ) from None
+
+
+def _receipt_or_failure(command: CommandToSend, sent: Future[Receipt], deadline: Deadline) -> Receipt | Failed:
+    try:
+        return _receipt(command, sent, deadline)
+    except BrokerError as error:
+        return Failed(command, error)
 
 
 def _result(awaited: Future[Result], deadline: Deadline) -> Result | None:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
-from light_scheduler.errors import InvalidCommand
+from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.kafka.connection import broker_errors
 from light_scheduler.wire import partition_for
 
 from .commands import CommandToSend
 from .receipt import Receipt
+from .unacknowledged import Unacknowledged
 
 log = logging.getLogger(__name__)
+
+
+class Failed(NamedTuple):
+    """A command that the broker has not acknowledged, and why."""
+
+    command: CommandToSend
+    error: BrokerError
 
 
 @dataclass
@@ -33,8 +43,9 @@ class BulkSender:
     Back-pressure is the producer's: a partition takes a batch when its last one is on its way.
     """
 
-    def __init__(self, producer: AIOKafkaProducer, topic: str, partitions: int) -> None:
+    def __init__(self, producer: AIOKafkaProducer, topic: str, partitions: int, unacknowledged: Unacknowledged) -> None:
         self._producer = producer
+        self._unacknowledged = unacknowledged
         self._topic = topic
         self._doing = f"cannot send commands to {topic}"
         self._partitions = partitions
@@ -54,30 +65,38 @@ class BulkSender:
         batch.places.append(len(self._commands))
         self._commands.append(command)
 
-    async def finish(self) -> list[Receipt]:
-        """Send what is left and wait for every acknowledgement. Raises BrokerError.
+    async def finish(self, timeout: float) -> list[Receipt | Failed]:
+        """Send what is left and wait for acknowledgements, at most `timeout` seconds.
 
-        Returns the receipts in the order in which commands were added.
+        Returns a receipt of each command, or why there is none, in the order in which they were added.
         """
-        for partition in list(self._open):
-            await self._send(partition)
+        with suppress(TimeoutError):  # what was not acknowledged in time has no receipt
+            async with asyncio.timeout(timeout):
+                for partition in list(self._open):
+                    await self._send(partition)
+                if self._sent:
+                    await asyncio.wait([batch.acknowledged for _, batch in self._sent if batch.acknowledged])
         log.debug("%d commands sent to %s", len(self._commands), self._topic)
-        receipts: list[Receipt | None] = [None] * len(self._commands)
+        late = BrokerError(f"{self._doing}: the broker did not answer in time")
+        outcomes: list[Receipt | Failed] = [Failed(command, late) for command in self._commands]
         for partition, batch in self._sent:
-            assert batch.acknowledged is not None
-            with broker_errors(self._doing):
-                first = (await batch.acknowledged).offset
+            try:
+                first = self._first_offset(batch)
+            except BrokerError as error:
+                for place in batch.places:
+                    outcomes[place] = Failed(self._commands[place], error)
+                continue
             for position, place in enumerate(batch.places):
                 command = self._commands[place]
-                receipts[place] = Receipt(command.tenant, command.id, partition, first + position)
-        return [receipt for receipt in receipts if receipt is not None]
+                outcomes[place] = Receipt(command.tenant, command.id, partition, first + position)
+        return outcomes
 
-    def abandon(self) -> None:
-        """Let go of what has not been acknowledged: it may or may not be in the log."""
-        for _, batch in self._sent:
-            if batch.acknowledged is not None:
-                # Its failure, if it has one, is not news: the caller has had the first.
-                batch.acknowledged.add_done_callback(lambda done: done.cancelled() or done.exception())
+    def _first_offset(self, batch: _Batch) -> int:
+        assert batch.acknowledged is not None
+        with broker_errors(self._doing):
+            if not batch.acknowledged.done():
+                raise TimeoutError
+            return batch.acknowledged.result().offset
 
     def _begin(self, partition: int) -> _Batch:
         batch = self._open[partition] = _Batch(self._producer.create_batch())
@@ -87,6 +106,7 @@ class BulkSender:
         batch = self._open.pop(partition)
         with broker_errors(self._doing):
             batch.acknowledged = await self._producer.send_batch(batch.records, self._topic, partition=partition)
+        self._unacknowledged.add(batch.acknowledged, [self._commands[place] for place in batch.places])
         self._sent.append((partition, batch))
 
 

@@ -19,17 +19,20 @@ from light_scheduler.kafka.connection import MAX_REQUEST_BYTES, broker_errors, s
 from light_scheduler.model import ReplyTo, Result
 
 from .answers import Answers, Expected
-from .bulk import BulkSender
+from .bulk import BulkSender, Failed
 from .commands import CommandToSend
-from .errors import ResultTimeout
+from .errors import NotDelivered, ResultTimeout
 from .questions import Question
 from .reading import Reader
 from .receipt import Receipt, Unanswered
+from .unacknowledged import Unacknowledged
 from .worker_api import WorkerApi, required
+from .worker_threads import WorkerThreads
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 CONNECT_TIMEOUT_S = 10.0
+CLOSE_TIMEOUT_S = 30.0
 
 MakeCommand = Callable[[ReplyTo | None], CommandToSend]
 """Makes a command that asks for its result there, or for none."""
@@ -40,7 +43,8 @@ log = logging.getLogger(__name__)
 class Channel:
     """Sends commands and waits for their results. Nothing is connected before `start`.
 
-    `options` are those of the connection, as aiokafka takes them; `connect_timeout` is in seconds.
+    `options` are those of the connection, as aiokafka takes them. `connect_timeout` is in seconds, and so is
+    `close_timeout`, how long `close` waits for acknowledgements.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Channel:
         commands_topic: str,
         results_topic: str,
         connect_timeout: float = CONNECT_TIMEOUT_S,
+        close_timeout: float = CLOSE_TIMEOUT_S,
         max_request_bytes: int = MAX_REQUEST_BYTES,
         api: WorkerApi | None = None,
     ) -> None:
@@ -57,10 +62,12 @@ class Channel:
         self._results_topic = results_topic
         self._options = options
         self._connect_timeout = connect_timeout
+        self._close_timeout = close_timeout
         self._max_request_bytes = max_request_bytes
-        self._api = api
+        self._api = None if api is None else WorkerThreads(api)
         self._open_producer: AIOKafkaProducer | None = None
         self._known_topics: set[str] = set()
+        self._unacknowledged = Unacknowledged()
         self._answers: Answers | None = None
         self._answers_lock = asyncio.Lock()
         self._asking = 0
@@ -70,7 +77,12 @@ class Channel:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        await self.close()
+        try:
+            await self.close()
+        except NotDelivered as error:
+            if failure[0] is None:
+                raise
+            log.warning("%s", error)  # what ended the block is the news
 
     async def start(self) -> None:
         """Connect. Raises BrokerError if the broker cannot be reached."""
@@ -88,13 +100,23 @@ class Channel:
             raise
 
     async def close(self) -> None:
-        """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError."""
+        """Send what is pending and disconnect. Calls that still wait for an answer get a BrokerError.
+
+        Raises NotDelivered if the broker has not acknowledged all commands in time.
+        """
         answers, self._answers = self._answers, None
         producer, self._open_producer = self._open_producer, None
+        if self._api is not None:
+            self._api.close()
         if answers is not None:
             await answers.close()
-        if producer is not None:
-            await stop_producer(producer)
+        if producer is None:
+            return
+        unacknowledged, self._unacknowledged = self._unacknowledged, Unacknowledged()
+        left = await unacknowledged.left_after(self._close_timeout)
+        await stop_producer(producer)
+        if left:
+            raise NotDelivered([(command.tenant, command.id) for command in left], self._close_timeout)
 
     async def send(self, command: CommandToSend, timeout: float) -> Receipt:
         """Send a command; return once the broker has it. Raises BrokerError, InvalidCommand if it is too large."""
@@ -109,21 +131,18 @@ class Channel:
                 return await self._answer(expected, receipt, deadline, timeout)
 
     async def send_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt]:
-        """Send commands in whole batches. `timeout` begins when the last one has been taken."""
-        partitions = await self._partitions(self.commands_topic)
-        sender = BulkSender(self._producer, self.commands_topic, len(partitions))
-        try:
-            for command in commands:
-                await sender.add(command)
-            with broker_errors(f"cannot send commands to {self.commands_topic}"):
-                async with asyncio.timeout(timeout):
-                    return await sender.finish()
-        except BaseException:
-            sender.abandon()
-            raise
+        """Send commands in whole batches. `timeout` begins when the last one has been taken. Raises BrokerError."""
+        sent = await self._sent_many(commands, timeout)
+        for outcome in sent:
+            if isinstance(outcome, Failed):
+                raise outcome.error
+        return [outcome for outcome in sent if isinstance(outcome, Receipt)]
 
     async def ask_many(self, makers: Iterable[MakeCommand], timeout: float) -> list[Result | Unanswered]:
-        """Send commands in whole batches and wait for their results; those that do not come in time are marked."""
+        """Send commands in whole batches and wait for their results; those that do not come in time are marked.
+
+        Raises BrokerError if none of the commands is acknowledged in time.
+        """
         async with self._results() as answers:
             with ExitStack() as waiting:
                 expected: list[Expected] = []
@@ -134,16 +153,19 @@ class Channel:
                         expected.append(one)
                         yield make(self._reply_to(answers, one))
 
-                receipts = await self.send_many(commands(), timeout)
+                sent = await self._sent_many(commands(), timeout)
+                if sent and all(isinstance(outcome, Failed) for outcome in sent):
+                    raise sent[0].error  # type: ignore[union-attr]
                 deadline = self._deadline(timeout)
                 return [
-                    await self._answer_or_none(one, deadline) or unanswered(receipt)
-                    for one, receipt in zip(expected, receipts, strict=True)
+                    await self._answer_or_none(one, deadline if isinstance(outcome, Receipt) else 0.0)
+                    or unanswered(outcome)
+                    for one, outcome in zip(expected, sent, strict=True)
                 ]
 
     async def asked(self, question: Question[T]) -> T | None:
         """Ask a worker over HTTP. Raises ClientError, also if there is no address of one."""
-        return await asyncio.to_thread(required(self._api).asked, question)
+        return await required(self._api).asked(question)
 
     async def rest(self) -> None:
         """Read no more results until one is waited for again: all of an application's come by here.
@@ -165,6 +187,13 @@ class Channel:
             async with asyncio.timeout(self._connect_timeout):
                 return await Reader.open(self._options, topic, partitions, from_beginning=from_beginning)
 
+    async def _sent_many(self, commands: Iterable[CommandToSend], timeout: float) -> list[Receipt | Failed]:
+        partitions = await self._partitions(self.commands_topic)
+        sender = BulkSender(self._producer, self.commands_topic, len(partitions), self._unacknowledged)
+        for command in commands:
+            await sender.add(command)
+        return await sender.finish(timeout)
+
     def _reply_to(self, answers: Answers, expected: Expected) -> ReplyTo:
         return ReplyTo(self._results_topic, expected.correlation_id, answers.partition)
 
@@ -181,7 +210,8 @@ class Channel:
                 acknowledged = await self._producer.send(
                     topic, command.value, command.key, partition=command.partition, headers=command.headers
                 )
-                record = await acknowledged
+                self._unacknowledged.add(acknowledged, [command])
+                record = await asyncio.shield(acknowledged)
         log.debug(
             "command for %s/%s sent to %s, partition %d, offset %d",
             *(command.tenant, command.id, topic, record.partition, record.offset),
@@ -269,6 +299,8 @@ def no_answer(receipt: Receipt, timeout: float) -> ResultTimeout:
     )
 
 
-def unanswered(receipt: Receipt) -> Unanswered:
+def unanswered(sent: Receipt | Failed) -> Unanswered:
     """Mark a command that was not answered in time."""
-    return Unanswered(receipt.tenant, receipt.id, receipt.partition, receipt.offset)
+    if isinstance(sent, Failed):
+        return Unanswered(sent.command.tenant, sent.command.id, partition=-1, offset=-1)
+    return Unanswered(sent.tenant, sent.id, sent.partition, sent.offset)

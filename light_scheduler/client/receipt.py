@@ -17,7 +17,8 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 class Unanswered(msgspec.Struct, frozen=True, gc=False):
     """In place of a result that did not come in time: the command is in the log and will be carried out.
 
-    `outcome` is None, which no result has.
+    `outcome` is None, which no result has. With the offset -1, the broker has not acknowledged the command either: it
+    may or may not be in the log.
     """
 
     tenant: str

@@ -160,7 +160,10 @@ class SchedulerClient:
         await self._channel.start()
 
     async def close(self) -> None:
-        """Send pending commands and disconnect. Calls that still wait for an answer raise BrokerError."""
+        """Send pending commands and disconnect. Calls that still wait for an answer raise BrokerError.
+
+        Raises NotDelivered, with what the broker has not acknowledged within 30 s.
+        """
         await self._channel.close()
 
     @overload

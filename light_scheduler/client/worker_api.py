@@ -16,11 +16,18 @@ from light_scheduler.errors import ClientError, InvalidCommand
 
 from .questions import Question
 
+A = TypeVar("A")
 T = TypeVar("T", bound=msgspec.Struct)
 
 MOST_RETRIES = 10
 RETRY_AFTER_S = 1.0
 """How often, and how long after, a request is sent again that a worker had too many others for."""
+
+
+class TooManyRequests(ClientError):
+    """A worker has too many other requests at the moment."""
+
+    retriable = True
 
 
 class _Problem(msgspec.Struct):
@@ -47,13 +54,17 @@ class WorkerApi:
         Raises WorkerUnreachable, InvalidCommand for a parameter that the worker refuses, ClientError if it refuses
         for another reason.
         """
-        url, exchange = self._address.url, self._address.exchange
-        status, body = exchange(question.method, question.path, question.body)
         for _ in range(MOST_RETRIES):
-            if status != HTTPStatus.TOO_MANY_REQUESTS:
-                break
-            time.sleep(RETRY_AFTER_S)
-            status, body = exchange(question.method, question.path, question.body)
+            try:
+                return self.asked_once(question)
+            except TooManyRequests:
+                time.sleep(RETRY_AFTER_S)
+        return self.asked_once(question)
+
+    def asked_once(self, question: Question[T]) -> T | None:
+        """Do as `asked`, but raise TooManyRequests if the worker has too many others."""
+        url = self._address.url
+        status, body = self._address.exchange(question.method, question.path, question.body)
         if status == HTTPStatus.OK:
             return question.read(body)
         try:
@@ -62,6 +73,8 @@ class WorkerApi:
             raise ClientError(f"{url} answered {status}, and is not a worker: check the address") from None
         if status == HTTPStatus.NOT_FOUND:
             return None
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise TooManyRequests(f"{url}: {problem.detail}")
         if problem.parameter is not None:
             raise InvalidCommand(problem.parameter, problem.detail.removeprefix(f"{problem.parameter}: "))
         raise ClientError(f"{url}: {problem.detail}")
@@ -72,7 +85,7 @@ def api_of(url: str | None, token: str | Secret | None, security: HttpSecurity) 
     return None if url is None else WorkerApi(url, token, security)
 
 
-def required(api: WorkerApi | None) -> WorkerApi:
+def required(api: A | None) -> A:
     """Return the API. Raises ClientError if the client was given none."""
     if api is None:
         raise ClientError("this call asks a worker over HTTP: give the client url='http://HOST:PORT'")

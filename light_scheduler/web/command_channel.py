@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Protocol
 
-from light_scheduler.client import Receipt
+from light_scheduler.client import NotDelivered, Receipt
 from light_scheduler.client.channel import Channel, MakeCommand
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Result
@@ -26,8 +27,13 @@ OWN_DIALECTS = ("native", "json")
 REST_AFTER_S = 30.0
 """How long results are read on after the last one that was waited for: nobody pays for them all day."""
 
+CLOSE_TIMEOUT_S = 5.0
+"""How long the end of a worker waits for the broker to acknowledge commands."""
+
 _RECORD_EXTRA_BYTES = 1 << 20
 """Room in a request to the broker for what is not the payload."""
+
+log = logging.getLogger(__name__)
 
 
 class TooManyWaitingError(Exception):
@@ -100,7 +106,10 @@ class CommandChannel:
         if self._rest is not None:
             self._rest.cancel()
             await asyncio.wait([self._rest])
-        await self._exit.aclose()
+        try:
+            await self._exit.aclose()
+        except NotDelivered as error:
+            log.warning("%s", error)  # the requests that sent them have failed
         self._opened = None
 
     def _place(self) -> AbstractContextManager[None]:
@@ -135,6 +144,7 @@ class CommandChannel:
                     self._settings.connection.aiokafka(),
                     commands_topic=self._topic(),
                     results_topic=self._settings.topics.results,
+                    close_timeout=CLOSE_TIMEOUT_S,
                     max_request_bytes=largest_record(self._settings),
                 )
                 self._opened = await self._exit.enter_async_context(channel)

@@ -6,16 +6,20 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from light_scheduler.client import BlockingSchedulerClient, NotDelivered
+from light_scheduler.client import BlockingSchedulerClient, NotDelivered, Receipt, Unanswered
 from light_scheduler.client.blocking_producer import BlockingProducer
 from light_scheduler.client.commands import CommandToSend, schedule_command
 from light_scheduler.client.deadline import Deadline
 from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
+from light_scheduler.model import ReplyTo, Result
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -75,6 +79,30 @@ def test_closing_names_what_was_not_delivered(unused_tcp_port: int, monkeypatch:
     assert caught.value.commands == [("default", "order-1")]
     assert not producer._thread.is_alive()
     client.close()
+
+
+def test_one_command_that_is_not_acknowledged_does_not_lose_the_answers_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    channel = BlockingSchedulerClient()._channel
+
+    class Answers:
+        @contextmanager
+        def expected(self) -> Iterator[tuple[ReplyTo, Future[Result]]]:
+            yield ReplyTo("results", b"1"), Future()
+
+    def sent(given: CommandToSend, _: Deadline) -> Future[Receipt]:
+        future: Future[Receipt] = Future()
+        if given.id == "good":
+            future.set_result(Receipt(given.tenant, given.id, 0, 7))
+        return future
+
+    monkeypatch.setattr(channel, "_running_answers", Answers)
+    monkeypatch.setattr(channel, "_sent", sent)
+    answers = channel.ask_many([lambda _, id=id: command(id) for id in ("bad", "good")], 0.01)  # type: ignore[misc]
+    assert answers == [Unanswered("default", "bad", -1, -1), Unanswered("default", "good", 0, 7)]
+    with pytest.raises(BrokerError, match="default/bad: the broker did not answer in time"):
+        channel.ask_many([lambda _: command("bad")], 0.01)
 
 
 def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_delivered(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -105,3 +107,28 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 def test_a_token_shows_nowhere() -> None:
     assert "secret" not in repr(vars(WorkerApi("http://a:1", "secret")))
+
+
+async def test_questions_to_a_busy_worker_leave_the_threads_of_the_application_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("light_scheduler.client.worker_api.RETRY_AFTER_S", 0.0)
+    taken = ThreadPoolExecutor(1)
+    release = Event()
+    taken.submit(release.wait)
+    asyncio.get_running_loop().set_default_executor(taken)
+    try:
+        with worker((429, {"detail": "busy"}), (404, {"detail": "nothing"})) as there:
+            client = SchedulerClient(url=there.url)
+            assert await asyncio.wait_for(client.get("a"), 60) is None
+            await client.close()
+    finally:
+        release.set()
+
+
+async def test_a_worker_that_stays_busy_is_an_error_that_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("light_scheduler.client.worker_api.RETRY_AFTER_S", 0.0)
+    busy = [(429, {"detail": "too many requests"})] * 11
+    with worker(*busy) as there, pytest.raises(ClientError, match="too many requests") as caught:
+        await SchedulerClient(url=there.url).get("a")
+    assert caught.value.retriable

@@ -1,0 +1,45 @@
+"""Asks a worker over HTTP from asyncio code: in threads of its own, which the application's cannot use up."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+
+from . import worker_api
+from .questions import Question
+from .worker_api import TooManyRequests, WorkerApi
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+MOST_THREADS = 8
+
+
+class WorkerThreads:
+    """Threads that ask a worker. There are none before the first question, nor after `close`."""
+
+    def __init__(self, api: WorkerApi) -> None:
+        self._api = api
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def asked(self, question: Question[T]) -> T | None:
+        """Return and raise what `WorkerApi.asked` does."""
+        for _ in range(worker_api.MOST_RETRIES):
+            try:
+                return await self._asked_once(question)
+            except TooManyRequests:
+                await asyncio.sleep(worker_api.RETRY_AFTER_S)
+        return await self._asked_once(question)
+
+    def close(self) -> None:
+        """Let the threads end, each after the question that it is asking."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _asked_once(self, question: Question[T]) -> T | None:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="light-scheduler http")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._api.asked_once, question)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .errors import CommandRefused, NotDelivered, ResultTimeout
     from .firings import Firing, RetriesExhausted, attempt_of, original_due, parse_firing
     from .handling import HandlingRules
-    from .later import Record, record_for
+    from .later import CommandRecords, Record, record_for
     from .options import (
         FROM_CONTENT,
         SAME_AS_KEY,
@@ -50,6 +50,7 @@ __all__ = [
     "Backoff",
     "BlockingSchedulerClient",
     "CommandOptions",
+    "CommandRecords",
     "CommandRefused",
     "Cron",
     "DeadLetterDetail",
@@ -99,7 +100,7 @@ __getattr__ = lazy_names(
         "errors": ("CommandRefused", "NotDelivered", "ResultTimeout"),
         "firings": ("Firing", "RetriesExhausted", "attempt_of", "original_due", "parse_firing"),
         "handling": ("HandlingRules",),
-        "later": ("Record", "record_for"),
+        "later": ("CommandRecords", "Record", "record_for"),
         "options": (
             "FROM_CONTENT",
             "SAME_AS_KEY",

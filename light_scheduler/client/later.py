@@ -1,18 +1,20 @@
-"""A record for later: key, value, topic and when, as a request for this client or a record for any producer."""
+"""Commands as records for any producer; and a record for later: key, value, topic and when."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import DEFAULT_TENANT, Headers, TopicNames
 from light_scheduler.wire import partition_for
 
-from .commands import new_id, schedule_command
-from .options import Key, ScheduleRequest, UserHeaders, When
+from .commands import CommandToSend, control_command, new_id, schedule_command
+from .options import Id, Key, Payload, ScheduleOptions, ScheduleRequest, UserHeaders, When
+from .serializers import Serializer, payload_of
 
 _CALENDAR_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -74,6 +76,55 @@ def later_request(
     return request
 
 
+@dataclass(frozen=True)
+class CommandRecords:
+    """Makes the command records that a client would send, for a producer of your own, such as a transactional one.
+
+        records = CommandRecords(app_id="shop", partitions=12)
+        record = records.schedule("order-1", b"pay!", topic="reminders", cron="0 9 * * 1-5")
+        await producer.send(**record.aiokafka())
+
+    `commands_topic` has to have the dialect native; default: `{app_id}-commands`. With `partitions`, its number of
+    partitions, a record has the partition of its key; else the producer chooses it. With a `serializer`, payloads can
+    be values that it takes. All methods raise InvalidCommand, naming the argument at fault.
+    """
+
+    app_id: str = "light-scheduler"
+    tenant: str = DEFAULT_TENANT
+    commands_topic: str | None = None
+    partitions: int | None = None
+    serializer: Serializer | None = None
+
+    def schedule(self, id: Id = None, payload: Payload = b"", **options: Unpack[ScheduleOptions]) -> Record:
+        """Return the record of `SchedulerClient.schedule`; without id and key, the id is a new time-ordered one."""
+        request: ScheduleRequest = {**options, "id": id, "payload": payload_of(self.serializer, payload)}
+        return self._record(schedule_command(self.tenant, request, generated_id=new_id(SystemClock())))
+
+    def cancel(self, id: str, *, key: Key | None = None, expected_version: int | None = None) -> Record:
+        """Return the record of `SchedulerClient.cancel`; `key` is that of the schedule, by default its id."""
+        return self._record(control_command("cancel", self.tenant, id, key=key, expected_version=expected_version))
+
+    def send_later(
+        self,
+        key: Key | None,
+        value: Payload,
+        topic: str,
+        when: When,
+        *,
+        headers: UserHeaders | None = None,
+        id: str | None = None,
+    ) -> Record:
+        """Return the record of `SchedulerClient.send_later`. The default of `id` is a new time-ordered one."""
+        payload = payload_of(self.serializer, value)
+        request = later_request(key, payload, topic, when, headers, id or new_id(SystemClock()))
+        return self._record(schedule_command(self.tenant, request))
+
+    def _record(self, command: CommandToSend) -> Record:
+        topic = self.commands_topic or TopicNames(self.app_id).commands
+        partition = None if self.partitions is None else partition_for(command.key, self.partitions)
+        return Record(command.tenant, command.id, topic, command.key, command.value, command.headers, partition)
+
+
 def record_for(
     key: Key | None,
     value: bytes | None,
@@ -82,27 +133,13 @@ def record_for(
     *,
     headers: UserHeaders | None = None,
     id: str | None = None,
-    tenant: str = DEFAULT_TENANT,
-    app_id: str = "light-scheduler",
-    commands_topic: str | None = None,
-    partitions: int | None = None,
+    records: CommandRecords | None = None,
 ) -> Record:
-    """Make the command record that `send_later` would send, for a producer of your own, such as a transactional one.
+    """Make the record of `send_later` for a producer of your own; `records` says for which application and tenant.
 
-    The default of `id` is a new time-ordered id. With `partitions`, the number of partitions of the commands topic, the
-    record has the partition of its key; else the producer chooses it. Raises InvalidCommand.
+    Raises InvalidCommand.
     """
-    request = later_request(key, value, topic, when, headers, id or new_id(SystemClock()))
-    command = schedule_command(tenant, request)
-    return Record(
-        command.tenant,
-        command.id,
-        commands_topic or TopicNames(app_id).commands,
-        command.key,
-        command.value,
-        command.headers,
-        None if partitions is None else partition_for(command.key, partitions),
-    )
+    return (records or CommandRecords()).send_later(key, value, topic, when, headers=headers, id=id)
 
 
 def _is_delay(when: When) -> bool:

@@ -10,17 +10,22 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.structs import ConsumerRecord
 from confluent_kafka import Producer
 
-from light_scheduler.client import Record, record_for
+from light_scheduler.client import CommandRecords, JsonSerializer, Record, ScheduleRequest, record_for
+from light_scheduler.client.commands import schedule_command
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.model import After, Once, ScheduleCommand
+from light_scheduler.model import After, Command, ControlCommand, Once, ScheduleCommand
 from light_scheduler.wire import dialect_named, partition_for
 
 AT = 4_102_444_800_000
 
 
-def received(record: Record) -> ScheduleCommand:
+def decoded(record: Record) -> Command:
     sent = ConsumerRecord("commands", 0, 0, AT, 0, record.key, record.value, None, -1, -1, record.headers)
-    command = dialect_named("native").decode(sent)
+    return dialect_named("native").decode(sent)
+
+
+def received(record: Record) -> ScheduleCommand:
+    command = decoded(record)
     assert isinstance(command, ScheduleCommand)
     return command
 
@@ -62,12 +67,13 @@ def test_a_time_that_is_none_is_refused_before_anything_is_sent(when: Any, reaso
 
 
 def test_it_is_the_command_of_the_application_and_tenant() -> None:
-    record = record_for("k", b"\xff", "t", AT, headers={"trace": b"\x00"}, id="a", tenant="acme", app_id="shop")
+    records = CommandRecords(app_id="shop", tenant="acme")
+    record = record_for("k", b"\xff", "t", AT, headers={"trace": b"\x00"}, id="a", records=records)
     assert (record.topic, record.key, record.value, record.partition) == ("shop-commands", b"k", b"\xff", None)
     command = received(record)
     assert (command.tenant, command.id, command.headers) == ("acme", "a", [("trace", b"\x00")])
     assert (command.target.topic, command.target.key) == ("t", b"k")
-    assert record_for("k", b"v", "t", AT, commands_topic="own").topic == "own"
+    assert record_for("k", b"v", "t", AT, records=CommandRecords(commands_topic="own")).topic == "own"
 
 
 def test_a_record_without_a_key_stays_without_one() -> None:
@@ -78,7 +84,8 @@ def test_a_record_without_a_key_stays_without_one() -> None:
 
 def test_its_partition_is_that_of_the_key_if_their_number_is_known() -> None:
     for key in ("a", "b", "c", "d"):
-        assert record_for(key, b"v", "t", AT, partitions=7).partition == partition_for(key.encode(), 7)
+        record = record_for(key, b"v", "t", AT, records=CommandRecords(partitions=7))
+        assert record.partition == partition_for(key.encode(), 7)
 
 
 def test_each_producer_gets_arguments_that_it_takes(unused_tcp_port: int) -> None:
@@ -101,3 +108,41 @@ def test_kafka_python_is_told_that_it_sends_no_null_header() -> None:
         record_for(None, b"v", "t", AT).kafka_python()
     with pytest.raises(InvalidCommand, match="header h is None"):
         record_for("k", b"v", "t", AT, headers={"h": None}).kafka_python()
+
+
+def test_a_record_has_all_that_a_schedule_may_have() -> None:
+    request: ScheduleRequest = {
+        "topic": "t",
+        "cron": "0 9 * * 1-5",
+        "timezone": "Europe/Prague",
+        "labels": {"team": "billing"},
+        "ack_timeout": "1m",
+        "max_attempts": 3,
+        "on_conflict": "keep",
+        "key": "k",
+    }
+    record = CommandRecords(tenant="acme").schedule("a", b"v", **request)
+    sent = schedule_command("acme", {**request, "id": "a", "payload": b"v"})
+    assert record == ("acme", "a", "light-scheduler-commands", sent.key, sent.value, sent.headers, None)
+    assert received(record).labels == {"team": "billing"}
+
+
+def test_a_record_without_id_and_key_has_a_new_id_and_payloads_are_serialised() -> None:
+    records = CommandRecords(serializer=JsonSerializer())
+    made = [records.schedule(payload={"n": 1}, topic="t", after="1h") for _ in range(2)]
+    assert made[0].id != made[1].id
+    assert received(made[0]).payload == b'{"n":1}'
+
+
+def test_a_record_cancels_a_schedule_of_a_key_and_version() -> None:
+    command = decoded(CommandRecords(tenant="acme").cancel("a", key="k", expected_version=3))
+    assert isinstance(command, ControlCommand)
+    assert (command.name, command.tenant, command.id, command.key, command.expected_version) == (
+        *("cancel", "acme", "a"),
+        *(b"k", 3),
+    )
+
+
+def test_an_unknown_argument_is_refused() -> None:
+    with pytest.raises(InvalidCommand, match="wenn"):
+        CommandRecords().schedule("a", topic="t", wenn="1h")  # type: ignore[call-arg]

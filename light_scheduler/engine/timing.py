@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
+    FIRE_BACKLOG,
     FIRE_PAST,
     LATEST_INSTANT,
     NO_BOUNDS,
@@ -20,6 +21,10 @@ from light_scheduler.model import (
 
 from .cron import CronError
 from .recurrence import anchored, first_planned
+
+SECOND_MS = 1_000
+"""Of `FIRE_BACKLOG`: what is due in the second in which it is recorded is in time, and a command that is read later
+than this after it was recorded has waited in the log."""
 
 MAX_CRON_CHARACTERS = 1_000
 MAX_CRON_ALTERNATIVES = 32
@@ -47,7 +52,7 @@ def begin(command: ScheduleCommand | RescheduleCommand, now: int) -> Begun:
     if isinstance(timing, Once):
         if command.on_past is not None:
             late = recorded_at - timing.at
-            _check_past(late, command.on_past)
+            _check_past(late, now - recorded_at, command.on_past)
             if late > 0 and command.on_past == FIRE_PAST:
                 return Begun(Once(timing.at, late=True), timing.at)
         return Begun(timing, timing.at)
@@ -83,7 +88,9 @@ def _check_size(cron: Cron) -> None:
         raise InvalidCommand("schedule-cron", reason)
 
 
-def _check_past(late: int, on_past: int) -> None:
+def _check_past(late: int, waited: int, on_past: int) -> None:
+    if on_past == FIRE_BACKLOG and late >= SECOND_MS and waited <= SECOND_MS:
+        raise InvalidCommand("schedule-at", f"was {late} ms in the past when it arrived")
     if on_past == REJECT_PAST and late > 0:
         raise InvalidCommand("schedule-at", f"was {late} ms in the past when it arrived")
     if late > on_past >= 0:

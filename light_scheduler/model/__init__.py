@@ -2,6 +2,7 @@
 
 from .bulk import BulkCommand, BulkPart, BulkTotal
 from .command import (
+    FIRE_BACKLOG,
     FIRE_PAST,
     REJECT_PAST,
     Command,
@@ -59,6 +60,7 @@ __all__ = [
     "DEFAULT_PRIORITY",
     "DEFAULT_TENANT",
     "EQUAL_SHARES",
+    "FIRE_BACKLOG",
     "FIRE_PAST",
     "LATEST_INSTANT",
     "MAX_WEIGHT",

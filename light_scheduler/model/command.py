@@ -20,6 +20,9 @@ REJECT_PAST = -1
 FIRE_PAST = -2
 """`on_past` of a schedule whose sender says that it fires, however long ago it was due."""
 
+FIRE_BACKLOG = -3
+"""`on_past` of a schedule that must not be in the past when it arrives, unless its command waited in the log."""
+
 
 class ReplyTo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, omit_defaults=True):
     """Where a command's result goes: to `partition` if given, else to that of the command's key."""
@@ -40,7 +43,7 @@ class ScheduleCommand(msgspec.Struct, frozen=True, gc=False):
     """Store a schedule, or replace the one of the same id.
 
     `recorded_at` is the command record's timestamp. `on_past` is None (fire at once, unless it lies
-    before the lookback), `FIRE_PAST`, `REJECT_PAST`, or a grace in ms.
+    before the lookback), `FIRE_PAST`, `REJECT_PAST`, `FIRE_BACKLOG`, or a grace in ms.
     """
 
     tenant: str

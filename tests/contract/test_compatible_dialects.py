@@ -184,7 +184,7 @@ async def test_bulk_commands_are_refused(foreign: Foreign, producer: FakeProduce
     ("name", "late", "field"),
     [
         ("etf1", 999, None),
-        ("etf1", 1_000, "scheduler-epoch"),
+        ("etf1", 1_000, None),  # it waited in the topic
         ("karafka", 10_000, None),
         ("karafka", 11_000, "schedule_target_epoch"),
         ("skyuk, JSON", 1, None),
@@ -203,6 +203,16 @@ async def test_a_time_that_has_passed_is_taken_or_refused_as_its_senders_expect(
     await partition.run(sent, now=AT + 5_000)
     assert [letter.field for letter in partition.dead_letters] == ([] if field is None else [field])
     assert len(messages(partition)) == (field is None)
+
+
+@pytest.mark.parametrize(("waited", "is_refused"), [(0, True), (1_000, True), (1_001, False)])
+async def test_etf1_fires_what_was_past_when_it_was_written_only_if_it_waited_in_the_topic(
+    waited: int, is_refused: bool, producer: FakeProducer
+) -> None:
+    partition = of(FOREIGN["etf1"], producer)
+    await partition.run(FOREIGN["etf1"].schedule(AT - 60_000, b"payload", 42, AT), now=AT + waited)
+    assert [letter.field for letter in partition.dead_letters] == ["scheduler-epoch"] * is_refused
+    assert len(messages(partition)) == (not is_refused)
 
 
 async def test_a_task_whose_start_has_passed_goes_on_in_its_own_steps(producer: FakeProducer) -> None:

@@ -10,15 +10,15 @@
                                                    scheduler-key        id of the schedule
                                                    scheduler-topic      topic of the record
 
-A schedule whose second had passed when it was recorded is refused, as there; one that became due while no worker ran is
-delivered, as there.
+As there, a schedule whose second had passed when it was recorded is refused, unless its record waited in the topic for
+more than a second; and one that became due while no worker ran is delivered.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from light_scheduler.model import DEFAULT_TENANT, Command, Entry, Headers, Once, ScheduleCommand, Target
+from light_scheduler.model import DEFAULT_TENANT, FIRE_BACKLOG, Command, Entry, Headers, Once, ScheduleCommand, Target
 from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.record import CommandRecord
 
@@ -44,9 +44,6 @@ SOURCE_TIMESTAMP = "scheduler-timestamp"
 SOURCE_KEY = "scheduler-key"
 SOURCE_TOPIC = "scheduler-topic"
 
-GRACE_MS = SECOND_MS - 1
-"""What is due in the second in which it is recorded is on time: senders cannot be more exact."""
-
 
 class Etf1Dialect(CompatibleDialect):
     """Schedules in headers that begin with `scheduler-`."""
@@ -59,7 +56,7 @@ class Etf1Dialect(CompatibleDialect):
         if headers is None or record.value is None or sent_at <= 0 or not is_plain_key(record.key):
             return None
         at, topic = plain_seconds(headers.get(EPOCH)), plain_topic(headers.get(TARGET_TOPIC))
-        if at is None or topic is None or sent_at - at > GRACE_MS:
+        if at is None or topic is None or sent_at - at >= SECOND_MS:
             return None
         given = [*record.headers, (SOURCE_TIMESTAMP, b"%d" % (sent_at // SECOND_MS))]
         return at, Target(topic, headers.get(TARGET_KEY)), record.value, given
@@ -80,7 +77,7 @@ class Etf1Dialect(CompatibleDialect):
             record.partition,
             record.offset,
             record.timestamp,
-            on_past=GRACE_MS,
+            on_past=FIRE_BACKLOG,
         )
 
     def trace(self, entry: Entry, source_topic: bytes) -> Headers:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from light_scheduler.engine import Decision, Limits, decide
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
+    FIRE_BACKLOG,
     NOW,
     REJECT_PAST,
     After,
@@ -255,6 +256,20 @@ def test_the_past_is_judged_by_when_the_command_was_recorded(
         assert f"{late} ms in the past" in error.reason
 
 
+@pytest.mark.parametrize(
+    ("late", "waited", "is_accepted"),
+    [(999, 0, True), (1_000, 0, False), (HOUR, 1_000, False), (HOUR, 1_001, True), (100 * HOUR, HOUR, True)],
+)
+def test_a_backlog_is_fired_although_it_was_past_when_it_was_recorded(
+    late: int, waited: int, is_accepted: bool
+) -> None:
+    command = schedule(timing=Once(AT - late), recorded_at=AT, on_past=FIRE_BACKLOG)
+    if is_accepted:
+        assert due_of(command, AT + waited) == AT - late
+    else:
+        assert refusal(command, AT + waited).reason == f"was {late} ms in the past when it arrived"
+
+
 def test_a_senders_clock_that_is_ahead_does_not_make_the_future_past() -> None:
     command = schedule(timing=Once(AT + 1_000), recorded_at=AT + HOUR, on_past=REJECT_PAST)
     assert due_of(command, AT) == AT + 1_000
@@ -327,7 +342,7 @@ schedules = st.builds(
     timing=timings,
     recorded_at=st.integers(-1, AT + HOUR),
     on_conflict=st.sampled_from(["replace", "keep", "fail"]),
-    on_past=st.none() | st.integers(-1, HOUR),
+    on_past=st.none() | st.integers(FIRE_BACKLOG, HOUR),
     expected_version=st.none() | st.integers(1, 4),
     payload=st.none() | st.binary(max_size=110),
 )

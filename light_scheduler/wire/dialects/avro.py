@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from io import BytesIO
+from itertools import product
 from typing import Any
 
 from light_scheduler.errors import ConfigurationError, InvalidCommand
@@ -17,43 +18,75 @@ except ImportError as error:
     ) from error
 
 
+_FIRST_OF_THREE_BYTES = 0xFFFFFF
+"""The last id whose frame begins with two zeros. A plain record may begin with one, such as one whose time is 0."""
+
+
 class AvroForm:
     """Reads one kind of record, which errors call `field`.
 
     `published` are the schemas that its senders use, newest first. They are tried on what is plain, and on what is
-    framed if there is no registry; else a frame's own schema, from `schemas`, counts.
+    framed if there is no registry; else a frame's own schema, from `schemas`, counts. `variants` are tried after the
+    published ones: data that is a record of exactly one of them is that.
     """
 
-    def __init__(self, field: str, published: Sequence[Any], schemas: Schemas | None) -> None:
+    def __init__(
+        self, field: str, published: Sequence[Any], schemas: Schemas | None, variants: Sequence[Any] = ()
+    ) -> None:
         self._field = field
         self._published = [fastavro.parse_schema(schema) for schema in published]
+        self._variants = [fastavro.parse_schema(schema) for schema in variants]
         self._schemas = schemas
         self._parsed: dict[int, Any] = {}
 
     def schema_ids(self, data: bytes | None) -> list[int]:
         """Return the id of the schema without which data cannot be read, if it needs one of the registry's."""
-        id = None if self._schemas is None else schema_id(data)
+        id = None if self._schemas is None else self._schema_id(data)
         return [] if id is None else [id]
 
     def read(self, data: bytes) -> dict[str, Any]:
         """Return a record by its fields' names. Raises InvalidCommand."""
-        id = schema_id(data)
+        id = self._schema_id(data)
         body = data if id is None else data[FRAME.size :]
-        candidates = self._published if id is None or self._schemas is None else [self._writers(id)]
+        is_published = id is None or self._schemas is None
+        candidates = self._published if is_published else [self._writers(id)]
         reason = ""
         for schema in candidates:
             try:
                 return _read(body, schema)
             except Exception as error:  # noqa: BLE001 - a decoder's errors are as many as there are ways to be no Avro
                 reason = reason or f"{type(error).__name__}: {error}"[:200]
+        found = self._of_variants(body) if is_published else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            reason = "it can be read in several ways: frame it, and name a schema registry"
         raise InvalidCommand(self._field, f"is no Avro of the schema {_name(candidates[0])} ({reason})")
+
+    def _schema_id(self, data: bytes | None) -> int | None:
+        """Return the id that a frame names; None for what is plain, whatever it begins with."""
+        id = schema_id(data)
+        if id is None or data is None or id <= _FIRST_OF_THREE_BYTES:
+            return id
+        return None if any(_read_or_none(data, schema) is not None for schema in self._published) else id
+
+    def _of_variants(self, body: bytes) -> list[dict[str, Any]]:
+        """Return the different records that data may be; an empty map means as much as none."""
+        found: list[dict[str, Any]] = []
+        for schema in self._variants:
+            record = _read_or_none(body, schema)
+            if record is not None:
+                record = {name: None if value == {} else value for name, value in record.items()}
+                if record not in found:
+                    found.append(record)
+        return found
 
     def with_field(self, data: bytes, name: str, value_of: Callable[[dict[str, Any]], Any]) -> bytes:
         """Return data with another value in a field, made from the record; as it is if it is not in the newest
         published schema.
         """
         schema = self._published[0]
-        id = schema_id(data)
+        id = self._schema_id(data)
         frame = b"" if id is None else data[: FRAME.size]
         body = data[len(frame) :]
         try:
@@ -85,6 +118,22 @@ class AvroForm:
                 raise InvalidCommand(self._field, f"has the schema of id {id}, which is of no Avro record")
             keep(self._parsed, id, schema)
         return schema
+
+
+def nullabilities(schema: Mapping[str, Any], names: Collection[str]) -> list[dict[str, Any]]:
+    """Return a record's schema in all other ways in which some of its fields may or may not be null."""
+    choices = []
+    for field in schema["fields"]:
+        given = field["type"]
+        required = given[1] if isinstance(given, list) else given
+        choices.append((given,) if field["name"] not in names else (given, ["null", required], required))
+    made: list[dict[str, Any]] = []
+    for types in product(*choices):
+        fields = [{"name": field["name"], "type": type} for field, type in zip(schema["fields"], types, strict=True)]
+        changed = {**schema, "fields": fields}
+        if changed not in made and types != tuple(choice[0] for choice in choices):
+            made.append(changed)
+    return made
 
 
 def _require_bounded(schema: Any, sizes: dict[str, bool], inside: tuple[str, ...]) -> bool:
@@ -128,6 +177,13 @@ def _read(body: bytes, schema: Any) -> dict[str, Any]:
         raise ValueError(f"{len(body) - stream.tell()} bytes are left over")
     assert isinstance(record, dict)
     return record
+
+
+def _read_or_none(body: bytes, schema: Any) -> dict[str, Any] | None:
+    try:
+        return _read(body, schema)
+    except Exception:  # noqa: BLE001 - as many as there are ways to be no Avro
+        return None
 
 
 def _written(record: dict[str, Any], schema: Any) -> bytes:

@@ -33,7 +33,7 @@ from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.schemas import Schemas
 from light_scheduler.wire.spans import LONGEST_DURATION
 
-from .avro import AvroForm
+from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
 from .light4j_bytes import TaskBytes, task_bytes, with_start
 from .reading import Given, cancel, plain_headers, topic_named
@@ -100,7 +100,9 @@ class Light4jDialect(CompatibleDialect):
 
     def __init__(self, schemas: Schemas | None = None) -> None:
         self._keys = AvroForm(RECORD_KEY, [KEY_SCHEMA], schemas)
-        self._values = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], schemas)
+        self._values = AvroForm(
+            RECORD_VALUE, [VALUE_SCHEMA], schemas, nullabilities(VALUE_SCHEMA, ("frequency", "start", "data"))
+        )
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)

@@ -10,7 +10,8 @@
       headers       names to bytes; in JSON base64           headers
 
 A time that has passed is due at once, however long ago it was. Nothing is added to the message. A value that begins
-with `{` is JSON, one that begins with 0x00 is framed Avro (see `wire.schemas`), and another one is plain Avro.
+with `{` is JSON, one that begins with 0x00 is framed Avro (see `wire.schemas`) or a plain record whose time is 0, and
+another one is plain Avro.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.schemas import Schemas
 from light_scheduler.wire.spans import shown
 
-from .avro import AvroForm
+from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
 from .reading import Given, cancel, is_plain_key, key_id, plain_headers, topic_named
 
@@ -69,6 +70,9 @@ PUBLISHED = [
 ]
 
 
+VARIANTS = [variant for schema in PUBLISHED for variant in nullabilities(schema, ("key", "value", "headers"))]
+
+
 class SkyUkDialect(CompatibleDialect):
     """Schedules in values."""
 
@@ -77,7 +81,7 @@ class SkyUkDialect(CompatibleDialect):
     names: ClassVar = {"id": RECORD_KEY, "payload": "value", "at": "time", "target-topic": "topic"}
 
     def __init__(self, schemas: Schemas | None = None) -> None:
-        self._avro = AvroForm(RECORD_VALUE, PUBLISHED, schemas)
+        self._avro = AvroForm(RECORD_VALUE, PUBLISHED, schemas, VARIANTS)
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._avro.schema_ids(record.value)
@@ -120,6 +124,9 @@ class SkyUkDialect(CompatibleDialect):
         return at, target, None if value is None else data(value, "value"), _headers(given.get("headers"), data)
 
 
+_TIMES = "a whole number of ms since 1970 (1767225600000), or RFC 3339 text (2026-01-01T00:00:00Z)"
+
+
 def _json(value: bytes) -> dict[str, Any]:
     try:
         given = msgspec.json.decode(value)
@@ -137,8 +144,10 @@ def _instant(time: Any) -> int:
             ms = parse_instant(time)
         elif type(time) is int:
             ms = time
+        elif time is None:
+            raise ValueError(f"is required: {_TIMES}")
         else:
-            raise ValueError("is required: UTC epoch ms (1767225600000), or RFC 3339 (2026-01-01T00:00:00Z)")
+            raise ValueError(f"is {repr(time)[:40]}; it must be {_TIMES}")
     except ValueError as error:
         raise InvalidCommand("time", str(error)) from None
     if ms > LATEST_INSTANT:

@@ -12,6 +12,7 @@ from support.partition import AT, HOUR
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Entry, FixedRate, Once, Progress, Schedule, ScheduleCommand, Target
 from light_scheduler.wire import dialect_named
+from light_scheduler.wire.dialects.avro import AvroForm
 from light_scheduler.wire.schemas import Schemas
 
 DUE = AT + HOUR
@@ -66,6 +67,61 @@ def test_every_published_schema_of_skyuk_is_read(time: str, with_headers: bool) 
     if not with_headers:
         del schema["fields"][4], document["headers"]
     assert _read(avro(schema, document), None).timing == Once(DUE)
+
+
+@pytest.mark.parametrize("schemas", [None, Schemas()])
+@pytest.mark.parametrize("topic", ["t", "reminders", "t" * 100])
+def test_a_plain_record_whose_time_is_0_is_no_frame(topic: str, schemas: Schemas | None) -> None:
+    value = skyuk_avro(0, topic=topic)
+    assert value[0] == 0
+    assert _read(value, schemas).timing == Once(0)
+    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", value, [])) == []
+
+
+def test_a_frame_of_a_large_id_is_a_frame() -> None:
+    schemas, id = Schemas(), 0x12000000
+    schemas.note(id, EVOLVED)
+    framed = avro(EVOLVED, {"version": 2, **DOCUMENT}, id=id)
+    assert _read(framed, schemas).timing == Once(DUE)
+    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == [id]
+
+
+@pytest.mark.parametrize("types", [{"value": "bytes"}, {"key": ["null", "bytes"]}, {"value": "bytes", "key": "bytes"}])
+@pytest.mark.parametrize("id", [None, 7])
+def test_fields_of_skyuk_may_be_null_or_not(types: dict[str, Any], id: int | None) -> None:
+    schema = deepcopy(SKYUK_SCHEMA)
+    for field in schema["fields"]:
+        field["type"] = types.get(field["name"], field["type"])
+    read = _read(avro(schema, {**DOCUMENT, "value": b"a payload"}, id), None)
+    assert (read.timing, read.payload, read.target) == (Once(DUE), b"a payload", Target("reminders", b"k"))
+
+
+@pytest.mark.parametrize("required", [("start",), ("data",), ("frequency",), ("frequency", "start", "data")])
+def test_fields_of_light4j_may_be_required(required: tuple[str, ...]) -> None:
+    schema = deepcopy(LIGHT4J_VALUE)
+    for field in schema["fields"]:
+        if field["name"] in required:
+            field["type"] = field["type"][1]
+            del field["default"]
+    document = {"host": "h", "name": "a", "action": "INSERT", "topic": "t", "start": AT, "data": {"k": "v"}}
+    value = avro(schema, {**document, "frequency": {"timeUnit": "HOURS", "time": 1}})
+    command = dialect_named("light4j").decode(record(task_key("a", "h"), value, []))
+    assert isinstance(command, ScheduleCommand)
+    assert (command.timing, command.target.topic) == (FixedRate(HOUR, AT), "t")
+
+
+def test_what_can_be_read_in_several_ways_is_refused() -> None:
+    form = AvroForm(
+        "value",
+        [{"type": "record", "name": "R", "fields": [{"name": "n", "type": "bytes"}, {"name": "m", "type": "bytes"}]}],
+        None,
+        [
+            {"type": "record", "name": "A", "fields": [{"name": "n", "type": "int"}]},
+            {"type": "record", "name": "B", "fields": [{"name": "n", "type": "boolean"}]},
+        ],
+    )
+    with pytest.raises(InvalidCommand, match="can be read in several ways"):
+        form.read(b"\x01")
 
 
 def test_a_schema_that_cannot_be_had_is_told_of_by_its_id() -> None:

@@ -1,7 +1,7 @@
-"""For tests of what uses the scheduler: `InMemoryScheduler`, and a pytest plugin.
+"""For tests of what uses the scheduler: `InMemoryScheduler`, the same for the blocking client, and a pytest plugin.
 
-The plugin has two fixtures: `in_memory_scheduler`, a new `InMemoryScheduler` for each test, and
-`light_scheduler_kafka`, one real broker for the whole run.
+The plugin has three fixtures: `in_memory_scheduler` and `blocking_in_memory_scheduler`, a new scheduler for each test,
+and `light_scheduler_kafka`, one real broker for the whole run.
 
 It is not loaded by itself. In the topmost conftest.py: `pytest_plugins = ["light_scheduler.testing"]`; or
 `pytest -p light_scheduler.testing`. An existing broker is used instead of the embedded one with
@@ -20,11 +20,21 @@ import pytest
 from light_scheduler.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from .blocking_double import BlockingInMemoryScheduler
     from .double import InMemoryScheduler
 
-__all__ = ["BOOTSTRAP_VARIABLE", "OPTION", "ExistingKafka", "InMemoryScheduler", "Kafka"]
+__all__ = [
+    "BOOTSTRAP_VARIABLE",
+    "OPTION",
+    "BlockingInMemoryScheduler",
+    "ExistingKafka",
+    "InMemoryScheduler",
+    "Kafka",
+]
 
-__getattr__ = lazy_names(__name__, {"double": ("InMemoryScheduler",)})
+__getattr__ = lazy_names(
+    __name__, {"blocking_double": ("BlockingInMemoryScheduler",), "double": ("InMemoryScheduler",)}
+)
 
 OPTION = "--light-scheduler-kafka"
 BOOTSTRAP_VARIABLE = "TEST_KAFKA_BOOTSTRAP"
@@ -61,6 +71,14 @@ def in_memory_scheduler() -> InMemoryScheduler:
     from .double import InMemoryScheduler
 
     return InMemoryScheduler()
+
+
+@pytest.fixture
+def blocking_in_memory_scheduler() -> BlockingInMemoryScheduler:
+    """A scheduler without Kafka, at the machine's time: see `BlockingInMemoryScheduler`."""
+    from .blocking_double import BlockingInMemoryScheduler
+
+    return BlockingInMemoryScheduler()
 
 
 @pytest.fixture(scope="session")

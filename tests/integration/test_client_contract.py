@@ -1,4 +1,4 @@
-"""One suite over all clients: asyncio and blocking against one real worker, and the scheduler in memory."""
+"""One suite over all clients: asyncio and blocking, against one real worker and against the scheduler in memory."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from light_scheduler.client.commands import CommandToSend
 from light_scheduler.client.deadline import Deadline
 from light_scheduler.errors import ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome
-from light_scheduler.testing import InMemoryScheduler, Kafka
+from light_scheduler.testing import BlockingInMemoryScheduler, InMemoryScheduler, Kafka
 from light_scheduler.wire import parse_firing, partition_for
 
 pytestmark = pytest.mark.integration
 
-KINDS = ("asyncio", "blocking", "memory")
+KINDS = ("asyncio", "blocking", "memory", "blocking memory")
 THREADS = 16
 
 
@@ -76,8 +76,8 @@ class Subject:
 
 @pytest.fixture(params=KINDS)
 async def subject(request: pytest.FixtureRequest, served: Application) -> AsyncIterator[Subject]:
-    if request.param == "memory":
-        double = InMemoryScheduler()
+    if "memory" in request.param:
+        double: Any = InThreads(BlockingInMemoryScheduler()) if "blocking" in request.param else InMemoryScheduler()
 
         async def delivered_there(id: str) -> list[Any]:
             await double.advance(milliseconds=1)

@@ -1,0 +1,68 @@
+"""The scheduler in a test's own process, for code that uses the blocking client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from light_scheduler.client import BlockingSchedulerClient
+from light_scheduler.client.serializers import Serializer
+from light_scheduler.connection import Connection
+from light_scheduler.in_memory import MemoryScheduler
+from light_scheduler.model import DEFAULT_TENANT
+from light_scheduler.settings import Settings
+
+from .blocking_channel import BlockingMemoryChannel
+from .observed import Observed, start_at
+
+
+class BlockingInMemoryScheduler(Observed, BlockingSchedulerClient):
+    """A scheduler without Kafka, and the blocking client of it. Any number of threads can use it.
+
+        scheduler = BlockingInMemoryScheduler(now=datetime(2030, 1, 1, tzinfo=UTC))
+        scheduler.schedule("order-1", b"pay!", topic="reminders", after="15m")
+        scheduler.advance(minutes=15)
+        assert [record.value for record in scheduler.delivered] == [b"pay!"]
+
+    Otherwise it is as `InMemoryScheduler`.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: datetime | int | None = None,
+        tenant: str = DEFAULT_TENANT,
+        topics: Mapping[str, int] | None = None,
+        settings: Settings | None = None,
+        serializer: Serializer | None = None,
+    ) -> None:
+        """The arguments are those of `InMemoryScheduler`. Raises ValueError for a `now` without a time zone."""
+        self._scheduler = scheduler = MemoryScheduler(settings or Settings(), start_at(now), topics=topics)
+        super().__init__(
+            app_id=scheduler.names.app_id,
+            tenant=tenant,
+            commands_topic=scheduler.commands_topic,
+            serializer=serializer,
+            clock=scheduler.clock,
+        )
+        channel = BlockingMemoryChannel(scheduler, Connection("in memory"))
+        self._channel, self._turn = channel, channel.turn
+
+    def advance(self, by: timedelta = timedelta(0), **units: float) -> None:
+        """Move the clock on, as `InMemoryScheduler.advance`. Other threads run between one due time and the next."""
+        self.advance_to(self._after(by, units))
+
+    def advance_to(self, instant: datetime | int) -> None:
+        """Move the clock on to an instant (aware datetime or UTC epoch ms), as `advance` does."""
+        rounds, is_over = self._scheduler.rounds(self._ahead(instant)), False
+        while not is_over:
+            with self._turn:
+                is_over = next(rounds, self) is self
+                self._turn.notify_all()
+
+    def outage(self, by: timedelta = timedelta(0), **units: float) -> None:
+        """Move the clock on while no worker runs. Then one starts: misfire policies decide on what was missed."""
+        with self._turn:
+            self._scheduler.clock.set(self._after(by, units))
+            self._scheduler.settle()
+            self._turn.notify_all()

@@ -96,7 +96,7 @@ class BulkSender:
         with broker_errors(self._doing):
             if not batch.acknowledged.done():
                 raise TimeoutError
-            return batch.acknowledged.result().offset
+            return int(batch.acknowledged.result().offset)
 
     def _begin(self, partition: int) -> _Batch:
         batch = self._open[partition] = _Batch(self._producer.create_batch())

@@ -8,9 +8,9 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from light_scheduler.client.blocking_channel import CLOSE_TIMEOUT_S, BlockingChannel
+from light_scheduler.client.blocking_channel import BlockingChannel
 from light_scheduler.client.blocking_reading import BlockingReader
-from light_scheduler.client.channel import MakeCommand
+from light_scheduler.client.channel import CLOSE_TIMEOUT_S, MakeCommand
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.client.questions import Question
 from light_scheduler.client.receipt import Receipt, Unanswered

@@ -48,15 +48,14 @@ class AvroForm:
         """Return a record by its fields' names. Raises InvalidCommand."""
         id = self._schema_id(data)
         body = data if id is None else data[FRAME.size :]
-        is_published = id is None or self._schemas is None
-        candidates = self._published if is_published else [self._writers(id)]
+        candidates = self._published if id is None or self._schemas is None else [self._writers(id)]
         reason = ""
         for schema in candidates:
             try:
                 return _read(body, schema)
             except Exception as error:  # noqa: BLE001 - a decoder's errors are as many as there are ways to be no Avro
                 reason = reason or f"{type(error).__name__}: {error}"[:200]
-        found = self._of_variants(body) if is_published else []
+        found = self._of_variants(body) if candidates is self._published else []
         if len(found) == 1:
             return found[0]
         if found:

@@ -303,7 +303,7 @@ async def test_claimed_rows_without_a_mark_are_not_sent_blindly(settings: Settin
 async def _kill_relays(shop: Shop, app_id: str, kills: int) -> Counter[str]:
     """Kill relays one after the other while somebody books; return how many died after each step."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, DYING, shop.url, shop.kafka, app_id, str(kills), "1", stdout=asyncio.subprocess.PIPE
+        sys.executable, DYING, shop.url, shop.kafka, app_id, shop.name, str(kills), "1", stdout=asyncio.subprocess.PIPE
     )
     output = asyncio.create_task(process.communicate())
     while not output.done():
@@ -315,11 +315,12 @@ async def _kill_relays(shop: Shop, app_id: str, kills: int) -> Counter[str]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("driver", ["sqlite", "postgresql+psycopg"])
 async def test_relays_that_are_killed_lose_and_double_nothing(
-    settings: Settings, tmp_path: Path, pytestconfig: pytest.Config
+    settings: Settings, driver: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    kills: int = pytestconfig.getoption("--relay-kills")
-    shop = Shop(settings, f"sqlite:///{tmp_path}/shop.db")
+    kills: int = request.config.getoption("--relay-kills")
+    shop = _shop(settings, driver, tmp_path, request)
     died = await _kill_relays(shop, settings.app_id, kills)
     assert died.total() == kills
     assert len(died) >= len(Step)

@@ -1,4 +1,4 @@
-"""Relays of an outbox that are killed, one after the other: dying_relays.py DATABASE KAFKA APP_ID KILLS SEED.
+"""Relays of an outbox that are killed, one after the other: dying_relays.py DATABASE KAFKA APP_ID NAME KILLS SEED.
 
 Each is a process of its own, and sends itself SIGKILL after some step, or within the transaction that follows it.
 Prints how many died after each step, as JSON.
@@ -44,7 +44,7 @@ def _kill_after(seconds: float) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(database: str, kafka: str, app_id: str, kills: str, seed: str) -> None:
+def main(database: str, kafka: str, app_id: str, name: str, kills: str, seed: str) -> None:
     chance = random.Random(int(seed))
     died: Counter[str] = Counter()
     for number in range(int(kills)):
@@ -54,7 +54,7 @@ def main(database: str, kafka: str, app_id: str, kills: str, seed: str) -> None:
         passes = chance.randint(1, 3)
         child = os.fork()
         if child == 0:
-            options = RelayOptions(app_id=app_id, lease=LEASE_S, poll=0.01)
+            options = RelayOptions(name=name, app_id=app_id, lease=LEASE_S, poll=0.01)
             asyncio.run(OutboxRelay(database, kafka, options, on_step=deadly(step, passes, delay_s)).run())
         _, status = os.waitpid(child, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL, status

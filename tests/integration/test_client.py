@@ -18,7 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.structs import ConsumerRecord
 from support.waiting import eventually
 
-from light_scheduler.client import SchedulerClient, ScheduleRequest, Unanswered
+from light_scheduler.client import NotDelivered, SchedulerClient, ScheduleRequest, Unanswered
 from light_scheduler.client.channel import Channel, MakeCommand
 from light_scheduler.client.commands import schedule_command
 from light_scheduler.client.errors import CommandRefused, ResultTimeout
@@ -394,16 +394,21 @@ async def test_when_the_broker_dies_calls_end_in_time_and_closing_leaves_nothing
     monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", 1.0)
     with EmbeddedBroker() as broker:
         names = await with_topics(broker)
-        async with SchedulerClient(broker.bootstrap_servers, app_id=names.app_id) as client:
-            waiting = asyncio.create_task(client.schedule("silent", topic="t", timeout=8))
-            await records_of(broker, names.commands, 1)
-            # Acknowledgements come in order: when this one is there, so is the one of the command that waits.
-            await client.schedule("silent too", topic="t", wait=False)
-            os.kill(broker.pid, signal.SIGKILL)
-            with pytest.raises(BrokerError, match="default/lost: the broker did not answer in time"):
-                await client.schedule("lost", topic="t", wait=False, timeout=1)
-            with pytest.raises(ResultTimeout, match="default/silent"):
-                await waiting
+        client = SchedulerClient(broker.bootstrap_servers, app_id=names.app_id)
+        client._channel._close_timeout = 1.0
+        await client.start()
+        waiting = asyncio.create_task(client.schedule("silent", topic="t", timeout=8))
+        await records_of(broker, names.commands, 1)
+        # Acknowledgements come in order: when this one is there, so is the one of the command that waits.
+        await client.schedule("silent too", topic="t", wait=False)
+        os.kill(broker.pid, signal.SIGKILL)
+        with pytest.raises(BrokerError, match="default/lost: the broker did not answer in time"):
+            await client.schedule("lost", topic="t", wait=False, timeout=1)
+        with pytest.raises(ResultTimeout, match="default/silent"):
+            await waiting
+        with pytest.raises(NotDelivered) as caught:
+            await client.close()
+        assert caught.value.commands == [("default", "lost")]
 
 
 async def test_a_client_that_is_not_open_says_so(kafka: Kafka) -> None:

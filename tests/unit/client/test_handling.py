@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,7 +47,7 @@ async def test_a_firing_that_was_processed_is_completed(scheduler: InMemorySched
 
 @pytest.mark.parametrize("process", [works, fails])
 async def test_a_firing_is_extended_while_it_is_processed_and_not_after_it(
-    scheduler: InMemoryScheduler, process: Handler
+    scheduler: InMemoryScheduler, process: Callable[[Firing], Awaitable[None]]
 ) -> None:
     await scheduler.schedule("a", topic="t", ack_timeout="1m")
     await scheduler.advance(seconds=1)

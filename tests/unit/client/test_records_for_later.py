@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.structs import ConsumerRecord
 from confluent_kafka import Producer
 
-from light_scheduler.client import CommandRecords, JsonSerializer, Record, ScheduleRequest, record_for
+from light_scheduler.client import CommandRecords, JsonSerializer, Record, ScheduleOptions, record_for
 from light_scheduler.client.commands import schedule_command
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import After, Command, ControlCommand, Once, ScheduleCommand
@@ -111,7 +111,7 @@ def test_kafka_python_is_told_that_it_sends_no_null_header() -> None:
 
 
 def test_a_record_has_all_that_a_schedule_may_have() -> None:
-    request: ScheduleRequest = {
+    request: ScheduleOptions = {
         "topic": "t",
         "cron": "0 9 * * 1-5",
         "timezone": "Europe/Prague",
@@ -123,7 +123,7 @@ def test_a_record_has_all_that_a_schedule_may_have() -> None:
     }
     record = CommandRecords(tenant="acme").schedule("a", b"v", **request)
     sent = schedule_command("acme", {**request, "id": "a", "payload": b"v"})
-    assert record == ("acme", "a", "light-scheduler-commands", sent.key, sent.value, sent.headers, None)
+    assert tuple(record) == ("acme", "a", "light-scheduler-commands", sent.key, sent.value, sent.headers, None)
     assert received(record).labels == {"team": "billing"}
 
 

@@ -23,6 +23,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.lanes.status import LaneStatus, ProbeStatus, TargetStatus
 from light_scheduler.web.metrics import registry_of
+from light_scheduler.web.tenant_metrics import TenantCollector
 
 pytestmark = pytest.mark.integration
 
@@ -91,7 +92,7 @@ class Patient:
 async def patient() -> AsyncIterator[tuple[Patient, str]]:
     """A worker to be, and where it can be scraped."""
     patient = Patient()
-    registry = registry_of(patient, patient, app_id="app", version="1")  # type: ignore[arg-type]  # needs no more of it
+    registry = registry_of(patient, TenantCollector(patient), patient, app_id="app", version="1")  # type: ignore[arg-type]  # needs no more of it
 
     async def metrics(request: web.Request) -> web.Response:
         del request

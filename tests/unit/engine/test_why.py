@@ -213,8 +213,8 @@ def test_a_firing_within_its_window_is_not_late() -> None:
     assert said == "Firing 1, attempt 1, was delivered to out, 1m after due, within its window of 10m."
 
 
-SERIES = {"trigger": FixedRate(HOUR, DUE)}
-ACKNOWLEDGED = {"acknowledgement": Acknowledgement(HOUR, 2)}
+SERIES: dict[str, Any] = {"trigger": FixedRate(HOUR, DUE)}
+ACKNOWLEDGED: dict[str, Any] = {"acknowledgement": Acknowledgement(HOUR, 2)}
 DELIVERED = {"due": NEVER, "awaited": (Awaited(DUE, 1, 1, DUE + HOUR, DUE + 5),)}
 OUTAGE = Outage("out", [], DUE - HOUR, "no leader")
 NEXT = f"It fires next at {MIDNIGHT} (in 1m)"

@@ -28,6 +28,7 @@ from .faust_worker import PlainWorker, without_banner
 from .startup import refuse_port_in_use, wait_for_access, wait_for_topics
 from .transport import LaneConsumer, LaneTransport
 
+REQUEST_TIMEOUT_S, JOIN_S = 90.0, 10.0
 MAX_FETCH_BYTES = 1 << 20
 METADATA_MAX_AGE_MS = 1_000
 """How soon the group notices that a commands topic was created again, or has grown. A member without partitions fetches
@@ -156,6 +157,8 @@ def _faust_settings(settings: Settings, log_name: str | None) -> dict[str, Any]:
         "topic_allow_declare": False,
         "stream_wait_empty": False,
         "broker_session_timeout": settings.session_timeout / 1_000,
+        # Faust refuses to wait less long for an answer than a session may last.
+        "broker_request_timeout": max(REQUEST_TIMEOUT_S, settings.session_timeout / 1_000 + JOIN_S),
         "broker_heartbeat_interval": min(HEARTBEAT_S, settings.session_timeout / 3_000),
         "consumer_group_instance_id": settings.instance_id,
         "consumer_auto_offset_reset": "earliest",

@@ -37,7 +37,7 @@ from faust.types import TP, ConsumerMessage
 
 from light_scheduler.kafka.connection import end_fetches
 from light_scheduler.kafka.fetching import fetched_commands
-from light_scheduler.kafka.heartbeats import bound_heartbeats, is_member
+from light_scheduler.kafka.heartbeats import bound_heartbeats, check_coordination, is_member
 from light_scheduler.kafka.promptness import ANSWER_S, Promptness
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.lane import Lane
@@ -155,6 +155,10 @@ class _Thread(driver.AIOKafkaConsumerThread):
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
 
+    def check_coordination(self) -> None:
+        """Raise the error with which the consumer's part in its group has ended, if it has."""
+        check_coordination(self._ensure_consumer())
+
     async def is_member(self) -> bool:
         """Send a heartbeat; tell whether the coordinator took it, in the generation that we believe in."""
         try:
@@ -226,6 +230,7 @@ class LaneConsumer(driver.Consumer):
         The group rebalances for as long as a dead member may come back; lanes that stay read on in what they had.
         """
         while not (self.should_stop or fetcher.should_stop):
+            self._thread.check_coordination()
             assignment = self._thread.assigned
             await self._seek_lanes(assignment)
             epochs = {

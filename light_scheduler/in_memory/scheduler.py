@@ -43,6 +43,8 @@ class MemoryScheduler:
         self.broker = MemoryBroker(
             dict.fromkeys(own, settings.partitions), topics, target_partitions or settings.partitions, {changelog}
         )
+        self._delivered: list[Record] = []
+        self._looked_at = 0  # so many of all records
         self._internal = settings.internal_topics
         limits = Limits(
             settings.max_payload_bytes, settings.max_id_bytes, settings.internal_topics, settings.answers_only
@@ -67,7 +69,9 @@ class MemoryScheduler:
     @property
     def delivered(self) -> list[Record]:
         """The firings that were delivered, in order: what consumers of the target topics receive."""
-        return self.delivered_after(0)
+        self._delivered += self.delivered_after(self._looked_at)
+        self._looked_at = len(self.broker.records)
+        return self._delivered[:]
 
     def delivered_after(self, written: int) -> list[Record]:
         """Return the same, without the first `written` records of all topics."""

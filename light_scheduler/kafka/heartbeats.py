@@ -1,4 +1,4 @@
-"""Heartbeats of a member of a group: when its coordinator is given up, and whether the group accepts it."""
+"""A member of a group: when its coordinator is given up, whether the group accepts it, and whether it still takes part."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
         return False
 
     coordinator._do_heartbeat = do_heartbeat
+
+
+def check_coordination(consumer: AIOKafkaConsumer) -> None:
+    """Raise the error with which a consumer's part in its group has ended: nothing else would tell of it.
+
+    It would be given no partition again, and look healthy.
+    """
+    task = consumer._coordinator._coordination_task
+    if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+        raise error
 
 
 async def is_member(consumer: AIOKafkaConsumer) -> bool:

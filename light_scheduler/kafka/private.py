@@ -36,6 +36,7 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
         "_subscription": "the assignment in force, and its fetch context",
     },
     "aiokafka.consumer.group_coordinator:GroupCoordinator": {
+        "_coordination_task": "nobody else notices that it has failed",
         "_heartbeat_task": "is there unless the member joins its group",
         "_do_heartbeat": "tells whether the group still takes us for a member",
     },

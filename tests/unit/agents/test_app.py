@@ -40,3 +40,10 @@ async def test_a_start_warns_of_folders_that_no_process_uses_and_leaves_them(
     (warned,) = (record.message for record in caplog.records if record.levelname == "WARNING")
     assert warned.startswith(f"no process of this node uses the local state in {unused.parent}: delete the folder")
     assert unused.is_dir()
+
+
+@pytest.mark.parametrize("session_timeout", [6_000, 300_000])
+async def test_requests_wait_longer_than_a_session_lasts(tmp_path: Path, session_timeout: int) -> None:
+    """Else Faust refuses to start."""
+    conf = build(Settings(app_id="waits", data_dir=tmp_path, session_timeout=session_timeout)).conf
+    assert conf.broker_session_timeout == session_timeout / 1_000 < conf.broker_request_timeout

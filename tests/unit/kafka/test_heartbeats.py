@@ -10,7 +10,7 @@ import pytest
 from aiokafka.client import ConnectionGroup
 
 from light_scheduler.kafka import broker_silence, heartbeats
-from light_scheduler.kafka.heartbeats import bound_heartbeats
+from light_scheduler.kafka.heartbeats import bound_heartbeats, check_coordination
 
 NODE = 1
 
@@ -54,3 +54,19 @@ async def test_a_coordinator_that_answers_no_heartbeat_is_given_up(
     bound_heartbeats(consumer)
     assert await coordinator._do_heartbeat() is answers
     assert (coordinator.is_dead, conn.is_closed) == (not answers, not answers)
+
+
+async def test_a_member_whose_part_in_the_group_has_failed_says_so() -> None:
+    async def routine(error: Exception | None) -> None:
+        if error is not None:
+            raise error
+
+    def consumer_of(task: asyncio.Task[None]) -> Any:
+        return SimpleNamespace(_coordinator=SimpleNamespace(_coordination_task=task))
+
+    failed, ended = (asyncio.create_task(routine(error)) for error in (AssertionError("a bug"), None))
+    check_coordination(consumer_of(failed))  # it is at work
+    await asyncio.wait([failed, ended])
+    check_coordination(consumer_of(ended))
+    with pytest.raises(AssertionError, match="a bug"):
+        check_coordination(consumer_of(failed))

@@ -1,4 +1,4 @@
-"""A member of a group: when its coordinator is given up, whether the group accepts it, and whether it still takes part."""
+"""A member of a group: when it gives its coordinator up, whether the group accepts it, whether it still takes part."""
 
 from __future__ import annotations
 

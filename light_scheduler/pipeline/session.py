@@ -1,11 +1,11 @@
-"""Spark sessions for the jobs: the cluster's own under `spark-submit`, else one on this machine."""
+"""Spark sessions for the jobs: the one of `spark-submit`, or one of a cluster that `--master` names, or a local one."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +24,14 @@ _COMMON = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
 }
+_OF_THIS_PROCESS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "8",
     # Delta reads its own log with Spark jobs of 50 tasks by default: too many for one machine.
     "spark.databricks.delta.snapshotPartitions": "2",
@@ -53,6 +55,11 @@ class SessionOptions:
     jars: tuple[Path, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether Spark runs on this machine only: `local`, `local[4]`, `local-cluster[...]`."""
+        return self.master.startswith("local")
+
 
 @contextmanager
 def spark_session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
@@ -66,21 +73,35 @@ def spark_session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
 
 def start_session(name: str, options: SessionOptions) -> SparkSession:
     """Start a session, or get the one that `spark-submit` made. Raises ConfigurationError if there is no Java."""
-    configs = {**_COMMON, **(_DELTA if options.delta else {})}
     builder = SparkSession.builder.appName(name)
+    jars: tuple[Path, ...] = ()
     if not is_submitted():
         _require_java()
-        # Python workers are started by Spark: the same Python, and nothing bound to an outer address.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        for variable, value in environment_of(options).items():
+            os.environ.setdefault(variable, value)
         jars = (*options.jars, *(delta_jars() if options.delta else ()))
         builder = builder.master(options.master)
-        configs |= {**_LOCAL, "spark.driver.memory": options.memory}
-        if jars:
-            configs["spark.jars"] = ",".join(map(str, jars))
-    for key, value in {**configs, **options.configs}.items():
+    for key, value in configs_of(options, jars, is_submitted=is_submitted()).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def configs_of(options: SessionOptions, jars: Sequence[Path], *, is_submitted: bool) -> dict[str, str]:
+    """Return the properties of a session. Only a local one is bound to this machine: executors elsewhere call back."""
+    configs = {**_COMMON, **(_DELTA if options.delta else {})}
+    if not is_submitted:
+        configs |= {**_OF_THIS_PROCESS, **(_LOCAL if options.is_local else {}), "spark.driver.memory": options.memory}
+        if jars:
+            configs["spark.jars"] = ",".join(map(str, jars))
+    return {**configs, **options.configs}
+
+
+def environment_of(options: SessionOptions) -> dict[str, str]:
+    """Return the variables that a session needs, unless they are set.
+
+    On this machine Spark starts this Python, and binds nothing to an outer address; a cluster has its own.
+    """
+    return {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} if options.is_local else {}
 
 
 def is_submitted() -> bool:

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark import StatusTracker
+from pyspark import SparkContext, StatusTracker
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import SpinnerColumn
@@ -21,21 +22,21 @@ class SparkProgress(PhaseBar):
 
     def __init__(self, console: Console | None = None) -> None:
         super().__init__(SpinnerColumn(), console=console)
-        self._spark: SparkSession | None = None
+        self._context: SparkContext | None = None
         self._phase = ""
 
     @contextmanager
     def watching(self, spark: SparkSession) -> Iterator[None]:
         """Show, within the block, how many tasks of a session are done, and name its jobs by their phases."""
         ended = threading.Event()
-        watcher = threading.Thread(target=self._look, args=(spark, ended), daemon=True, name="spark-progress")
-        self._spark = spark
-        if self.console.is_terminal:
+        self._context = context_of(spark)
+        watcher = threading.Thread(target=self._look, args=(self._context, ended), daemon=True, name="spark-progress")
+        if self.console.is_terminal and self._context is not None:
             watcher.start()
         try:
             yield
         finally:
-            self._spark = None
+            self._context = None
             ended.set()
             if watcher.is_alive():
                 watcher.join()
@@ -45,20 +46,28 @@ class SparkProgress(PhaseBar):
         """Show a phase as long as the block runs; Spark's UI names the jobs of the block by it."""
         self.begin(text)
         self._phase = text
-        if self._spark is not None:
-            self._spark.sparkContext.setJobGroup(text, text)
+        if self._context is not None:
+            self._context.setJobGroup(text, text)
         try:
             yield
         finally:
             self.end()
-            if self._spark is not None:
+            if self._context is not None:
                 for name in ("spark.jobGroup.id", "spark.job.description"):
-                    self._spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # takes it away
+                    self._context.setLocalProperty(name, None)  # type: ignore[arg-type]  # takes it away
 
-    def _look(self, spark: SparkSession, ended: threading.Event) -> None:
-        tracker = spark.sparkContext.statusTracker()
+    def _look(self, context: SparkContext, ended: threading.Event) -> None:
+        tracker = context.statusTracker()
         while not ended.wait(_LOOK_EVERY_S):
             self.done_of(*tasks_of(tracker, self._phase))
+
+
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """Return the context of a session; None with Spark Connect, which has none: then nobody knows of tasks."""
+    try:
+        return spark.sparkContext
+    except PySparkException:
+        return None
 
 
 def tasks_of(tracker: StatusTracker, group: str) -> tuple[int, int]:

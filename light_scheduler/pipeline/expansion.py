@@ -27,7 +27,7 @@ from light_scheduler.engine.recurrence import next_of
 from light_scheduler.model import LATEST_INSTANT, NO_BOUNDS, Cron, Entry, FixedRate, Once
 
 MOST_FIRINGS = 100_000
-"""Firings of one schedule that are counted."""
+"""Firings of one schedule that are counted, unless it is a fixed rate that arithmetic counts."""
 
 MINUTE_MS = 60_000
 _DENSE = 4
@@ -87,35 +87,32 @@ class Expansion:
         if progress.due >= self._end:
             return
         self._single[*whose, self._minute(progress.due)] += 1
-        most = MOST_FIRINGS
-        if bounds.max_firings is not None:
-            most = min(most, bounds.max_firings - progress.sequence + 1)
+        # `due` is one of them, and is counted.
+        left = None if bounds.max_firings is None else max(0, bounds.max_firings - progress.sequence)
         until = min(self._end - 1, LATEST_INSTANT if bounds.end is None else bounds.end)
         if isinstance(trigger, FixedRate):
-            found = self._add_rate(whose, trigger, progress.due, until, most - 1)
+            self._add_rate(whose, trigger, progress.due, until, left)
         elif isinstance(trigger, Cron):
-            found = self._add_cron(whose, trigger, progress.due, until, most - 1)
-        else:
-            found = 0
-        self.cut += found + 1 >= MOST_FIRINGS
+            most = MOST_FIRINGS - 1 if left is None else min(left, MOST_FIRINGS - 1)
+            self.cut += self._add_cron(whose, trigger, progress.due, until, most) + 1 >= MOST_FIRINGS
 
-    def _add_rate(self, whose: tuple[str, str], trigger: FixedRate, due: int, until: int, most: int) -> int:
-        """Count the firings after `due`, at most so many; return how many there are."""
+    def _add_rate(self, whose: tuple[str, str], trigger: FixedRate, due: int, until: int, most: int | None) -> None:
+        """Count the firings after `due`, at most so many."""
         interval = trigger.interval
         first = next_of(trigger, due)
         assert first is not None
-        number = max(0, min(most, (until - first) // interval + 1))
+        number = max(0, (until - first) // interval + 1)
+        number = number if most is None else min(most, number)
         overdue = min(number, max(0, -(-(self._start - first) // interval)))
         if overdue:
             self._single[*whose, self._start] += overdue
         if number > overdue:
             self._rates[*whose, interval].append((first + overdue * interval, number - overdue))
-        return number
 
     def _add_cron(self, whose: tuple[str, str], trigger: Cron, due: int, until: int, most: int) -> int:
-        overdue = min(self._overdue(trigger, due), max(0, most)) if due < self._start and until >= self._start else 0
+        overdue = min(self._overdue(trigger, due), most) if due < self._start and until >= self._start else 0
         if due < self._start and until < self._start:
-            overdue = sum(1 for _ in islice(takewhile(lambda at: at <= until, _after(trigger, due)), max(0, most)))
+            overdue = sum(1 for _ in islice(takewhile(lambda at: at <= until, _after(trigger, due)), most))
         if overdue:
             self._single[*whose, self._start] += overdue
         times = self._times(trigger)
@@ -150,9 +147,12 @@ class Expansion:
         sequences, step = whole // interval, whole // MINUTE_MS
         if numbers.sum() * _DENSE < self._minutes * sequences or step > self._minutes:
             counts = np.zeros(self._minutes, np.int64)
+            edges = self._start + np.arange(self._minutes + 1) * MINUTE_MS
             for first, number in zip(firsts, numbers, strict=True):
-                minutes = (first + interval * np.arange(number) - self._start) // MINUTE_MS
-                np.add.at(counts, minutes, 1)
+                if number > self._minutes:
+                    counts += np.diff(np.clip(-(-(edges - first) // interval), 0, number))
+                else:
+                    np.add.at(counts, (first + interval * np.arange(number) - self._start) // MINUTE_MS, 1)
             return counts
         counts = np.zeros(self._minutes, np.int64)
         for number in range(sequences):

@@ -72,7 +72,7 @@ class ForecastSummary:
     """What is due from `start` to `end`. What is overdue counts in the first minute.
 
     `paused` of the `schedules` fire nothing until they are resumed; of those that are `cut`, only the first firings are
-    counted. `minutes` are those in which something is due.
+    counted (`expansion.MOST_FIRINGS`). `minutes` are those in which something is due.
     """
 
     start: str

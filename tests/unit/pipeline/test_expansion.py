@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,26 +82,42 @@ def test_any_schedules_are_counted_as_the_engine_would_fire_them(entries: list[E
     assert counted(entries) == by_engine(entries)
 
 
+KINDS = [None, Bounds(max_firings=5), Bounds(end=M + HOUR), Bounds(end=M - 1), Bounds(max_firings=300_000)]
+
+
 @pytest.mark.parametrize("interval", INTERVALS)
-@pytest.mark.parametrize("copies", [1, 40], ids=["few are expanded", "many are summed up"])
+@pytest.mark.parametrize("bounds", [[None], KINDS[-1:], 3 * KINDS], ids=["one", "one that ends", "many are summed up"])
 @pytest.mark.parametrize("due", [M + 59_999, M - 10 * SECOND])
-def test_series_at_one_interval_are_counted_together(
-    interval: int, copies: int, due: int, monkeypatch: pytest.MonkeyPatch
+def test_series_at_one_interval_are_counted_together_to_the_last_firing(
+    interval: int, bounds: list[Bounds | None], due: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expansion, "MOST_FIRINGS", 2_000)
-    bounds = [None, Bounds(max_firings=5), Bounds(end=M + HOUR), Bounds(end=M - 1), Bounds(max_firings=1)]
-    entries = [
-        pending(FixedRate(interval, M + 3), due + 7 * copy, bounds[copy % len(bounds)]) for copy in range(copies)
-    ]
-    assert counted(entries) == by_engine(entries)
+    monkeypatch.setattr(expansion, "MOST_FIRINGS", 7)
+    entries = [pending(FixedRate(interval, M + 3), due + 7 * number, each) for number, each in enumerate(bounds)]
+    assert counted(entries) == sum(map(of_rate, entries), Counter())
 
 
-@pytest.mark.parametrize("trigger", [FixedRate(MINUTE_MS, M), Cron("* * * * *", "unix", "UTC")])
+def of_rate(entry: Entry) -> Counter[tuple[str, int]]:
+    """Return the firings of a series at a fixed rate by minute, one by one."""
+    trigger, due, bounds = entry.schedule.trigger, entry.progress.due, entry.schedule.bounds or Bounds()
+    assert isinstance(trigger, FixedRate)
+    assert trigger.anchor is not None
+    following = due + trigger.interval - (due - trigger.anchor) % trigger.interval
+    until = END if bounds.end is None else min(END, bounds.end + 1)
+    times = np.append(due, np.arange(following, until, trigger.interval))[: bounds.max_firings]
+    numbers = np.bincount((np.maximum(M, times) - M) // MINUTE_MS).tolist()
+    return Counter({("t", M + minute * MINUTE_MS): number for minute, number in enumerate(numbers) if number})
+
+
+@pytest.mark.parametrize(
+    ("trigger", "bounds"),
+    [(FixedRate(MINUTE_MS, M), Bounds(jitter=1_000)), (Cron("* * * * *", "unix", "UTC"), None)],
+    ids=["jitter", "cron"],
+)
 def test_only_the_first_firings_of_a_schedule_are_counted_and_that_is_told(
-    trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    trigger: Trigger, bounds: Bounds | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expansion, "MOST_FIRINGS", 20)
-    entries = [pending(trigger, M - 5 * MINUTE_MS), pending(trigger, END - 5 * MINUTE_MS)]
+    entries = [pending(trigger, M - 5 * MINUTE_MS, bounds), pending(trigger, END - 5 * MINUTE_MS, bounds)]
     expanded = Expansion(M, END)
     for entry in entries:
         expanded.add(entry)

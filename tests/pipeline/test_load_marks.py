@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException, Producer
 from support.kafka_records import committed_records
 
+from light_scheduler.engine.limits import NO_LIMITS
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.kafka.options import WriteOptions
+from light_scheduler.pipeline.load.columns import Column
 from light_scheduler.pipeline.load.marks import BatchMark, MarkingProducer, Marks
+from light_scheduler.pipeline.load.records import RecordMaker
+from light_scheduler.pipeline.load.task import LoadTask
 from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
@@ -57,6 +63,23 @@ def test_a_mark_is_there_with_its_records_and_an_aborted_one_is_not(kafka: Kafka
         assert marks.get(b"done", BatchMark) == BatchMark(1, 2)
         assert marks.get(b"failed", BatchMark) is None
     assert [record.value for record in committed_records(kafka, place.commands)] == [b"v"]
+
+
+def test_a_task_that_is_run_again_counts_what_it_sent_and_a_later_run_does_not(kafka: Kafka, place: Place) -> None:
+    columns = tuple(Column(name, name.replace("_", "-")) for name in ("id", "target_topic", "every"))
+    maker = RecordMaker(columns, {}, NO_LIMITS)
+    task = LoadTask(maker, place.commands, "load", place.marks, place.connection)
+
+    def sent(task: LoadTask, *files: str) -> list[int]:
+        cells = {"id": ["a", "b"], "target_topic": ["t", "t"], "every": ["1h", "1h"]}
+        places = [{"_file": [file] * 2, "_block": [0, 0], "_size": [9, 9], "_modified": [1, 1]} for file in files]
+        reports = task(pa.RecordBatch.from_pydict({**cells, **each}) for each in places)
+        return [report.column("sent").to_pylist()[-1] for report in reports]
+
+    assert sent(task, "one", "a copy") == [2, 0]
+    assert sent(task, "one", "a copy") == [2, 0], "tried again"
+    assert sent(replace(task, run="later"), "one", "a copy") == [0, 0]
+    assert len(committed_records(kafka, place.commands)) == 2
 
 
 def test_a_successor_ends_what_a_killed_producer_left_open(kafka: Kafka, place: Place) -> None:

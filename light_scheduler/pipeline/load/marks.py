@@ -1,8 +1,8 @@
 """What has been loaded, for good: marks in a compacted topic, written in the transaction that sends the rows.
 
     key    the first 16 bytes of a SHA-256 of what is marked
-    value  JSON; of a batch of rows {"at": 1767225600000, "rows": 20000, "held": false}, `at` being when they were
-           judged, `held` whether some were held back; of a file see `files`; of a Delta table see `versions`
+    value  JSON; of a batch of rows {"at": 1767225600000, "rows": 20000, "held": false, "by": "5f...", "sent": 19999},
+           see `BatchMark`; of a file see `files`; of a Delta table see `versions`
 
 A compacted topic keeps the last record of a key for ever. It has one partition.
 """
@@ -42,12 +42,15 @@ def key_of(*content: Any) -> bytes:
 class BatchMark(msgspec.Struct, frozen=True):
     """A batch of rows that was sent. `at` (UTC epoch ms) is the instant by which its rows were judged.
 
-    `held`: those whose time had passed by then were not sent.
+    `held`: those whose time had passed by then were not sent. `by` is a digest of the run, and of the place of the
+    batch in it, that wrote the mark, and `sent` how many rows it sent: a task that Spark runs again counts them again.
     """
 
     at: int
     rows: int
     held: bool = False
+    by: str = ""
+    sent: int = 0
 
 
 class Marks:

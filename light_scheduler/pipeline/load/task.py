@@ -11,8 +11,9 @@ killed one left open, and fences one that is still about.
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -77,6 +78,7 @@ class LoadTask:
 
     `name` is what the marks are kept under, in `marks_topic`. `connection` has the cluster as options of a Kafka
     format. `guard` knows which files were sent before; None: none was. With `sends_past` that makes no difference.
+    `run` tells this run of the load from others.
     """
 
     maker: RecordMaker
@@ -86,6 +88,7 @@ class LoadTask:
     connection: Mapping[str, str] | None
     guard: Guard | None = None
     sends_past: bool = False
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def guarding(self, guard: Guard | None) -> LoadTask:
         """Return the task with another guard."""
@@ -135,6 +138,7 @@ class _Loader:
         start, self._row = self._row, self._row + batch.num_rows
         rows = self._task.maker.read(batch)
         key = batch_key(self._task, rows)
+        by = key_of(self._task.run, self._piece.name, start).hex()
         mark = self._mark(key, BatchMark)
         # Rows that were refused are in no log. They are refused again, since they are judged by the same instant.
         now = self._now if mark is None else mark.at
@@ -149,9 +153,11 @@ class _Loader:
             marks[self._file_key] = self._file
         if mark is None or new:
             is_held = any(isinstance(one, Refusal) and one.held for one in made)
-            marks[key] = BatchMark(now, len(made), is_held)
+            marks[key] = BatchMark(now, len(made), is_held, by, len(new))
         self._write(new, marks)
-        return self._report(batch, start, made, len(new))
+        # A task that is run again, as after the loss of an executor, finds what it wrote the first time.
+        sent = mark.sent if mark is not None and mark.by == by and not new else len(new)
+        return self._report(batch, start, made, sent)
 
     def _may_repeat(self) -> bool:
         """Tell whether rows of a batch that has no mark may have been sent."""

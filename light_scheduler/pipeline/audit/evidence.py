@@ -44,6 +44,7 @@ from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
 from light_scheduler.wire.build import TargetMissing
+from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.probe import PROBE, is_of_probe
 from light_scheduler.wire.relay import BULK_COUNT, Count, as_sent, mark_of
 from light_scheduler.wire.state import decode_entry, encode_entry
@@ -70,6 +71,7 @@ LONGEST_ID = 10_000
 """Characters of an id that history repeats; longer ones stand there as none."""
 
 _DIGEST = "digest"
+_FIRING_ID = CONTROL_PREFIX + "firing-id"
 _FORMS: tuple[type[Any], ...] = (
     ScheduleCommand,
     ControlCommand,
@@ -207,6 +209,7 @@ def seen_of(row: Row) -> Seen:
         RecordId(firing.source_topic, firing.source_partition, firing.source_offset),
         firing.original_due,
         firing.delivery_id,
+        dict(row.headers).get(_FIRING_ID) == firing.firing_id.encode(),
         firing.key,
         firing.payload,
         headers_digest(firing.headers),

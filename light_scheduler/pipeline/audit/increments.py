@@ -2,7 +2,7 @@
 
 It judges the rows of a day and those that were carried over (`standing`). Most schedules are clean, and nothing else is
 needed. What is wrong with one that is not may depend on what it was before, as with a second copy of a message: it is
-judged once more, with everything that was ever read of it.
+judged once more, with everything that was ever read of it, if that is all still there.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ def audit_since_last(spark: SparkSession, path: str, options: AuditOptions, prog
             promised = evidence.promised(carried)
             terms = replace(evidence.terms(bounds), continues=True)
         with progress.phase("Reading what was delivered"):
-            new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered()]))
+            new = state.keep_evidence(run, reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]))
         with progress.phase("Judging"):
             judged = _judged(new if carried is None else new.unionByName(carried), terms, state, last, "first", stack)
-            if last is not None and not judged.faults.isEmpty():
+            # Records without those before them explain less than the entry that was carried over.
+            if last is not None and state.has_all_evidence(run) and not judged.faults.isEmpty():
                 judged = _judged(_whole(judged, state.evidence(run)), terms, state, last, "second", stack)
         with progress.phase("Reporting"):
             summary = reported(options, bounds, judged.found, judged.faults, judged.waiting, judged.expanded)

@@ -34,7 +34,7 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             promised = evidence.promised()
             terms = evidence.terms(bounds)
         with progress.phase("Judging"):
-            found = kept(findings(reduce(DataFrame.unionByName, [promised, *evidence.delivered()]), terms), stack)
+            found = kept(findings(reduce(DataFrame.unionByName, [promised, *evidence.delivered(bounds)]), terms), stack)
             found.count()
         with progress.phase("Expanding series with Spark"):
             series = kept(rates.series(promised), stack)

@@ -68,16 +68,17 @@ class Evidence:
         there = [topic for topic in self._targets if topic in self._logs and not self._logs[topic].is_compacted]
         own = [topic for topic in (*self._inputs, self._history, self._dead_letters) if topic in self._logs]
         self.whole_since = {topic: self._whole_since(topic) for topic in {*own, *there}}
-        horizon = Horizon({topic: self.whole_since[topic] for topic in there}, self.whole_since.get(self._dead_letters))
+        targets = {topic: max(self.whole_since[topic], bounds.first_read) for topic in there}
+        horizon = Horizon(targets, self.whole_since.get(self._dead_letters))
         whole_since = max(self.whole_since[topic] for topic in (*self._inputs, self._history))
         return Terms(self._options.rules, bounds, horizon, self._inputs[0], whole_since)
 
-    def delivered(self) -> list[DataFrame]:
+    def delivered(self, bounds: Bounds) -> list[DataFrame]:
         """Return what is in the target topics and among the dead letters, as far as they are there."""
         there = [topic for topic in self._targets if topic in self._logs]
         tables = []
         if there:
-            tables.append(gathering.firings(self._source.read(there, self._options.start or None)))
+            tables.append(gathering.firings(self._source.read(there, bounds.first_read or None)))
         if self._dead_letters in self._logs:
             tables.append(gathering.dead_letters(self._source.read([self._dead_letters])))
         return tables

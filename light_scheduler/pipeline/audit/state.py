@@ -12,6 +12,7 @@ an interrupted one has written is overwritten by the next.
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 
 from pyspark.errors import AnalysisException
@@ -32,6 +33,7 @@ FAULTS = (
 _WATERMARKS = "run int, watermark string"
 _WHOSE = ["tenant", "id"]
 _SLOTS = 2
+_RUN = re.compile(r"/evidence/run=(\d+)/")
 
 
 class AuditState:
@@ -68,6 +70,12 @@ class AuditState:
     def evidence(self, run: int) -> DataFrame:
         """Return what audits up to number `run` have read."""
         return self._table("evidence", f"{COLUMNS}, run int").where(F.col("run") <= run).drop("run")
+
+    def has_all_evidence(self, run: int) -> bool:
+        """Tell whether all that audits up to number `run` have read is there: people may delete what is old."""
+        files = self._table("evidence", f"{COLUMNS}, run int").inputFiles()
+        there = {int(found[1]) for found in map(_RUN.search, files) if found is not None}
+        return there.issuperset(range(1, run + 1))
 
     def keep_faults(self, run: int, faults: DataFrame) -> None:
         """Write what audit `run` tells."""

@@ -17,10 +17,13 @@ from .promises import Asked, Ending, Name, Promise, Told
 from .replay import Replay
 from .standing import Series, Standing, standing_of
 
+LAG_MS = 600_000
+"""How much later than its line in history a message is recorded at most: more than a transaction may take."""
+
 
 class Seen(NamedTuple):
     """A message in a target topic. `payload` and `headers` are digests, those of the user; `timestamp` is its record's
-    (UTC epoch ms).
+    (UTC epoch ms). `has_own_firing_id`: its header `schedule-firing-id` is that of its id and time.
     """
 
     place: RecordId
@@ -33,6 +36,7 @@ class Seen(NamedTuple):
     source: RecordId
     original_due: int | None
     delivery_id: str | None
+    has_own_firing_id: bool
     key: bytes | None
     payload: bytes | None
     headers: bytes
@@ -67,6 +71,11 @@ class Bounds(NamedTuple):
     end: int
     patience: int
     counted: int = 0
+
+    @property
+    def first_read(self) -> int:
+        """From which instant on targets are read: what history tells of from `start` on is recorded after it."""
+        return max(0, self.start - LAG_MS)
 
     def hold(self, instant: int) -> bool:
         return self.start <= instant <= self.end
@@ -137,10 +146,10 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
         event, place = promise.told
         if event.event is not EventType.FIRED:
             continue
-        if found := spare.get(promise.name):
+        if found := _candidates(promise, spare, horizon):
             # Of several, the one that was promised: a copy elsewhere is what is wrong, not the genuine message.
             seen = min(found, key=lambda each: len(_compared(promise, each, case.commands_topic)))
-            found.remove(seen)
+            spare[promise.name].remove(seen)
             late = None if promise.ready_at is None else event.at - promise.ready_at
             faults += _compared(promise, seen, case.commands_topic)
             if late is not None and late > bounds.patience:
@@ -183,6 +192,17 @@ def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name
     return replay
 
 
+def _candidates(promise: Promise, spare: Mapping[Name, Sequence[Seen]], horizon: Horizon) -> Sequence[Seen]:
+    """Return the messages that may be the one that was promised.
+
+    If that one may be before what was read of its topic, one that was recorded much later is a copy of it.
+    """
+    event, found = promise.told.event, spare.get(promise.name, ())
+    if not found or horizon.reaches(event.target_topic, event.at):
+        return found
+    return [seen for seen in found if seen.timestamp <= event.at + LAG_MS]
+
+
 def _compared(promise: Promise, seen: Seen, commands_topic: str) -> list[Fault]:
     """Hold a message against what was promised."""
     faults = []
@@ -208,6 +228,7 @@ def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[
     yield "headers", seen.headers == (schedule.headers[0][1] if schedule.headers else None)
     yield "partition", target.partition in (None, seen.place.partition)
     yield "source headers", seen.source == (commands_topic, schedule.source_partition, schedule.source_offset)
+    yield "header schedule-firing-id", seen.has_own_firing_id
     yield "header schedule-original-due", seen.original_due == progress.first_due
     named = delivery_id(*seen.source, seen.version, seen.sequence, seen.due, seen.attempt)
     yield "header schedule-delivery-id", seen.delivery_id in (named, None)  # it is not in messages of older versions
@@ -215,8 +236,8 @@ def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[
 
 def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Fault:
     """Say what is wrong with a message that no line of history stands for."""
-    if seen.name in promised:
-        return _fault(FaultKind.DUPLICATE, seen, "history tells it once")
+    if seen.name in promised:  # a copy has the headers of the genuine message, so its record says when it was made
+        return Fault(FaultKind.DUPLICATE, seen.due, seen.timestamp, seen.place, "history tells it once")
     before = [ending for ending in endings if ending.at <= seen.fired_at and ending.version >= seen.version]
     if before and before[-1].event is EventType.CANCELLED:
         return _fault(FaultKind.AFTER_CANCEL, seen, f"cancelled at {before[-1].at}")

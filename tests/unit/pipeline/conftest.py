@@ -52,19 +52,19 @@ def judged(
     imported: Sequence[Row] = (),
 ) -> dict[str, Verdict]:
     """Judge every schedule of a ledger, by id."""
+    bounds = Bounds(start, end, patience)
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
     seen = [_seen(record) for topic in targets for record in ledger.of(topic)]
     for row in [*imported, *seen, *evidence(ledger)]:
-        rows[row.tenant, row.id].append(row)
-    horizon = Horizon({ledger.target: 0}, 0)
+        if row.kind != SEEN or row.timestamp >= bounds.first_read:
+            rows[row.tenant, row.id].append(row)
+    horizon = Horizon({ledger.target: bounds.first_read}, 0)
     found: dict[str, Verdict] = {}
     for (_, id), of_one in rows.items():
         of_one.sort(key=lambda row: (row.lane, row.kind, row.topic, row.partition, row.offset))
         for lane, case in cases(of_one, ledger.names.commands, whole_since):
             assert isinstance(case, Case)
-            found[f"{id} of lane {lane}" if id in found else id] = judge(
-                case, ledger.rules, Bounds(start, end, patience), horizon
-            )
+            found[f"{id} of lane {lane}" if id in found else id] = judge(case, ledger.rules, bounds, horizon)
     return found
 
 

@@ -167,6 +167,12 @@ def other_header(ledger: Ledger) -> None:
     ledger.change(record, record.with_header("user", b"other"))
 
 
+def without_firing_id(ledger: Ledger) -> None:
+    record = firing_of(ledger, "once-3")
+    left = [header for header in record.headers if header[0] != "schedule-firing-id"]
+    ledger.change(record, replace(record, headers=left))
+
+
 def lost(ledger: Ledger) -> None:
     ledger.remove(firing_of(ledger, "once-3"))
 
@@ -219,6 +225,13 @@ PLANTED: dict[str, tuple[Callable[[Ledger], None], list[tuple[str, str, int | No
         ),
         [("once-3", "altered", M + HOUR + 3)],
     ),
+    "another firing id": (
+        lambda ledger: ledger.change(
+            firing_of(ledger, "once-3"), firing_of(ledger, "once-3").with_header("schedule-firing-id", b"x")
+        ),
+        [("once-3", "altered", M + HOUR + 3)],
+    ),
+    "no firing id": (without_firing_id, [("once-3", "altered", M + HOUR + 3)]),
     "another header": (other_header, [("once-3", "altered", M + HOUR + 3)]),
     "a firing after its cancel": (
         lambda ledger: fake(ledger, "gone", M + HOUR, M + HOUR),
@@ -250,6 +263,25 @@ def test_a_copy_in_another_topic_is_the_duplicate_and_the_genuine_message_is_not
     copy = busy.append("a-topic-before", 0, record.timestamp, record.key, record.value, record.headers)
     (fault,) = verdicts(busy, end=M + 2 * HOUR, targets=("a-topic-before",))["once-3"].faults
     assert (fault.kind, fault.place) == (FaultKind.DUPLICATE, (copy.topic, copy.partition, copy.offset))
+
+
+@pytest.mark.parametrize("start", [M + 50 * MINUTE, M + 100 * MINUTE], ids=["read as well", "not read"])
+def test_a_copy_that_came_after_the_start_of_the_audit_is_a_duplicate_whatever_of_the_genuine_message_is_read(
+    start: int, busy: Ledger, verdicts: Verdicts
+) -> None:
+    record = firing_of(busy, "once-3")
+    busy.append(busy.target, 1, M + 110 * MINUTE, record.key, record.value, record.headers)
+    (fault,) = verdicts(busy, start=start, end=M + 2 * HOUR)["once-3"].faults
+    assert (fault.kind, fault.at, fault.place.partition) == (FaultKind.DUPLICATE, M + 110 * MINUTE, 1)
+
+
+def test_a_firing_from_before_the_start_that_is_recorded_after_it_is_the_genuine_one(
+    busy: Ledger, verdicts: Verdicts
+) -> None:
+    record = firing_of(busy, "once-3")
+    busy.change(record, replace(record, timestamp=record.timestamp + SECOND))
+    start = record.timestamp + SECOND // 2
+    assert not explained(verdicts(busy, start=start, end=M + 2 * HOUR))
 
 
 def test_a_premature_message_that_history_does_not_tell_of_is_early(busy: Ledger, verdicts: Verdicts) -> None:

@@ -19,6 +19,7 @@ from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, main
 from light_scheduler.pipeline.audit.continuing import ContinuedTopics
+from light_scheduler.pipeline.audit.sources import Topics
 from light_scheduler.pipeline.audit.state import AuditState
 from light_scheduler.pipeline.audit.watermark import Watermark
 from light_scheduler.pipeline.job import Cluster
@@ -113,11 +114,46 @@ def test_the_second_audit_finds_all_that_is_wrong_since_the_first_though_it_was_
         audit(M + 2 * HOUR, since_last=path)
 
 
+def test_an_audit_without_the_evidence_of_the_first_ones_tells_of_nothing_but_what_is_wrong(
+    ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "state")
+    ledger.produce(kafka.bootstrap_servers)
+    audit(M + HOUR, since_last=path)
+    ledger.run_until(M + 90 * MINUTE)
+    series = [record for record in ledger.of(ledger.target) if record.header("schedule-id") == b"rate"]
+    altered = max(series, key=lambda record: record.timestamp)
+    ledger.change(altered, replace(altered, value=b"other"))
+    ledger.produce(kafka.bootstrap_servers)
+    state = AuditState(spark, path)
+    assert state.has_all_evidence(1)
+    shutil.rmtree(tmp_path / "state" / "evidence" / "run=1")
+    assert not state.has_all_evidence(1)
+
+    second = audit(M + 90 * MINUTE + 1, since_last=path)
+
+    assert [(fault.id, fault.kind, fault.due) for fault in second.faults] == [("rate", "altered", altered.timestamp)]
+
+
 def leave_unfinished(state: AuditState, path: str) -> None:
     """Leave what a second audit leaves that is killed before its last step."""
     state.carry(2, state.carried(1).limit(1))
     for table in ("evidence", "faults"):
         shutil.copytree(f"{path}/{table}/run=1", f"{path}/{table}/run=2")
+
+
+def test_since_when_a_topic_has_all_is_told_by_the_first_record_that_is_left_of_it(kafka: Kafka, prefix: str) -> None:
+    ledger = Ledger(prefix)
+    for number in range(10):
+        ledger.send(f"s-{number}", M + number, ("at", M + HOUR), partition=number % 2)
+    ledger.produce(kafka.bootstrap_servers)
+    cluster, topic = Cluster(kafka.bootstrap_servers), ledger.names.commands
+    admin = AdminClient(cluster.configuration())
+    for done in admin.delete_records([TopicPartition(topic, 0, 3), TopicPartition(topic, 1, 5)]).values():
+        done.result()
+    topics = Topics(None, cluster)  # type: ignore[arg-type]  # a record is read without Spark
+    truncated = topics.logs([topic])[topic].truncated
+    assert (truncated, topics.firsts(topic, truncated)) == ({0, 1}, {0: M + 6})
 
 
 def test_a_topic_that_is_another_one_or_has_lost_unread_records_is_refused(kafka: Kafka, prefix: str) -> None:

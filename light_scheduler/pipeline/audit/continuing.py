@@ -66,6 +66,9 @@ class ContinuedTopics:
         }
         return read_topics(self._topics.spark, self._topics.cluster.bootstrap_servers, topics, **options)
 
+    def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        return self._topics.firsts(topic, partitions)
+
     def _continued(self, topic: str, log: Log, last: Watermark) -> Log:
         """Return a topic as it was when it was first audited: what has been deleted since has been read."""
         reached = {part: offset for (name, part), offset in last.position.offsets.items() if name == topic}

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.adoption import adopting_topics
@@ -88,9 +87,8 @@ class Evidence:
         log: Log = self._logs[topic]
         if not log.truncated:
             return log.whole_since
-        left = self._source.read([topic]).where(F.col("partition").isin(*log.truncated)).groupBy("partition")
-        firsts = [row.first for row in left.agg(F.unix_millis(F.min("timestamp")).alias("first")).collect()]
-        return max(firsts) if len(firsts) == len(log.truncated) else self._now
+        firsts = self._source.firsts(topic, log.truncated)
+        return max(firsts.values()) if len(firsts) == len(log.truncated) else self._now
 
 
 def kept(table: DataFrame, stack: ExitStack) -> DataFrame:

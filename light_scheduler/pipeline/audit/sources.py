@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +17,10 @@ from light_scheduler.errors import JobError
 from light_scheduler.model.topic_configuration import configuration_of
 from light_scheduler.pipeline.archive import read_archive
 from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.kafka.fetching import read_range
+from light_scheduler.pipeline.kafka.log_ends import LogEnds
+from light_scheduler.pipeline.kafka.options import ReadOptions
+from light_scheduler.pipeline.kafka.ranges import OffsetRange
 from light_scheduler.pipeline.kafka.silence import SILENT
 from light_scheduler.pipeline.topics import read_topics
 
@@ -42,6 +48,13 @@ class Source(Protocol):
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
         """Return the records of topics that are there, from an instant on (UTC epoch ms) or from their beginning."""
+        ...
+
+    def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        """Return the timestamp (UTC epoch ms) of the first record that is left in each partition, if any is.
+
+        Raises JobError if that cannot be told.
+        """
         ...
 
 
@@ -81,6 +94,21 @@ class Topics:
             options["startingTimestamp"] = str(since)
         return read_topics(self.spark, self.cluster.bootstrap_servers, topics, **options)
 
+    def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        assigned = json.dumps({topic: sorted(partitions)})
+        options = ReadOptions.parse({**self.cluster.options(), "assign": assigned}, streaming=False)
+        try:
+            with LogEnds(options) as logs:
+                begins, ends = logs.earliest(), logs.latest()
+            found = {part: self._first(options, OffsetRange(*part, begins[part], end)) for part, end in ends.items()}
+        except KafkaException as error:
+            raise JobError(f"{self.cluster.bootstrap_servers} cannot be asked: {error.args[0].str()}") from error
+        return {partition: at for (_, partition), at in found.items() if at is not None}
+
+    def _first(self, options: ReadOptions, log: OffsetRange) -> int | None:
+        with closing(read_range(options, log)) as chunks:  # which is not read on
+            return next((chunk[0].timestamp()[1] for chunk in chunks), None)
+
     def _compacted(self, topics: Sequence[str]) -> set[str]:
         if not topics:
             return set()
@@ -106,6 +134,10 @@ class Archive:
         for row in kept:
             lows.setdefault(row.topic, {})[row.partition] = row.low
         return {topic: Log(frozenset(part for part, low in of.items() if low > 0)) for topic, of in lows.items()}
+
+    def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        left = self.read([topic]).where(F.col("partition").isin(*partitions)).groupBy("partition")
+        return dict(left.agg(F.unix_millis(F.min("timestamp"))).collect())
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
         table = read_archive(self.spark, self.path).where(F.col("topic").isin(list(topics)))

@@ -14,14 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from support.kafka_records import committed_records
 
 from light_scheduler.engine.limits import Limits
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.model import ScheduleCommand
-from light_scheduler.pipeline.job import Cluster
-from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main
+from light_scheduler.pipeline.job import Cluster, configured
+from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main, versions
+from light_scheduler.pipeline.load.versions import TableVersion
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.native import NATIVE
@@ -350,12 +352,22 @@ class TestOnceOnly:
         assert [command.id for command in commands(kafka, topic)] == list("abcdefghi")
         assert load(table, format="delta", name=f"{topic}-other").sent == 9
 
+    @pytest.mark.parametrize("broadcast", [versions.MOST_BROADCAST, 0], ids=["few rows are gone", "many rows are gone"])
     @pytest.mark.parametrize(
         "vectors", [False, True], ids=["files are rewritten", "rows are marked in deletion vectors"]
     )
     def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
-        self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, vectors: bool
+        self,
+        spark: SparkSession,
+        load: Load,
+        kafka: Kafka,
+        topic: str,
+        tmp_path: Path,
+        vectors: bool,
+        broadcast: int,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr(versions, "MOST_BROADCAST", broadcast)
         table = tmp_path / "table"
         at = "timestamp_micros(1900000000000001) at"
         rows = spark.range(100).selectExpr("cast(id as string) id", "'t' target_topic", at, "map('k', 'v') labels")
@@ -376,6 +388,28 @@ class TestOnceOnly:
         sent = commands(kafka, topic)
         assert len(sent) == 103
         assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
+
+    @pytest.mark.parametrize("broadcast", [versions.MOST_BROADCAST, 0], ids=["few rows are gone", "many rows are gone"])
+    def test_files_of_one_name_in_different_folders_are_told_apart(
+        self, spark: SparkSession, load: Load, tmp_path: Path, broadcast: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(versions, "MOST_BROADCAST", broadcast)
+        table = tmp_path / "a table, 100% + ü"
+        columns = "cast(id as string) id", "'t' target_topic", f"{AT} at", "concat('a b=', id % 2) folder"
+        spark.range(40).selectExpr(*columns).coalesce(1).write.partitionBy("folder").parquet(str(table))
+        spark.sql(f"CONVERT TO DELTA parquet.`{table}` PARTITIONED BY (folder string)")
+        assert len({path.name for path in table.glob("folder=*/*.parquet")}) == 1
+        options: dict[str, Any] = {"format": "delta", "ignored": ("folder",)}
+        assert load(table, **options).sent == 40
+        spark.sql(f"UPDATE delta.`{table}` SET target_topic = 'u' WHERE id IN ('1', '11', '21', '31')")
+        parts = []
+        for partitions in (2, 5):
+            with configured(spark, {"spark.sql.shuffle.partitions": str(partitions)}):
+                (part,) = TableVersion.at(spark, str(table), {}).between(0, 1)
+                parts.append(part.select("id", F.spark_partition_id()).collect())
+        assert parts[0] == parts[1], "batches are the same whatever the cluster"
+        assert [row.id for row in parts[0]] == ["1", "11", "21", "31"], "in the order of their file"
+        assert load(table, **options).sent == 4
 
     def test_a_delta_table_that_is_replaced_sends_what_is_new(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, prefix: str, tmp_path: Path

@@ -13,9 +13,9 @@ before: what is new then is the rows of the files that are new, less those that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -29,12 +29,16 @@ from light_scheduler.errors import JobError
 from light_scheduler.pipeline.tables import read_table
 
 _COMMIT = "add struct<path:string,dataChange:boolean>, remove struct<path:string,dataChange:boolean>"
+_WHOLE = re.compile("[a-z][a-z0-9+.-]*:/|/")
 _METADATA = "metaData struct<id:string>"
+MOST_BROADCAST = 1_000_000
+"""Rows of files that are gone whose digests each task gets as a whole, about 100 bytes each; more are shuffled."""
+
 _TO_THE_MICROSECOND = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
 class Commit(NamedTuple):
-    """The names of the files by which a commit changed the data."""
+    """The paths of the files by which a commit changed the data."""
 
     added: set[str]
     removed: set[str]
@@ -49,13 +53,18 @@ class TableMark(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at a path as it is at a version; `id` stays the same until the table is replaced or dropped."""
+    """A table at a path as it is at a version; `id` stays the same until the table is replaced or dropped.
+
+    `root` is the path as Spark spells those of the table's files. These are whole paths here, nothing in them quoted:
+    of tables that were converted, folders have files of the same names.
+    """
 
     spark: SparkSession
     path: str
     options: Mapping[str, str]
     id: str
     version: int
+    root: str
 
     @classmethod
     def at(cls, spark: SparkSession, path: str, options: Mapping[str, str]) -> TableVersion:
@@ -67,7 +76,7 @@ class TableVersion:
             raise JobError(f"{path} cannot be read as delta: {str(error).splitlines()[0]}") from error
         assert detail is not None, "a table has details"
         assert last is not None, "a table has a version"
-        return cls(spark, path, options, detail["id"], last["version"])
+        return cls(spark, path, options, detail["id"], last["version"], unquote(detail["location"]).rstrip("/"))
 
     def earlier_ids(self) -> list[str]:
         """Return the ids that the table had before `CREATE OR REPLACE TABLE`, the last one first.
@@ -101,7 +110,7 @@ class TableVersion:
         if not added:
             return []
         here = self._whole(until)
-        present = added & _files(here)
+        present = added & set(here.inputFiles())
         parts = [_only(here, present)] if present else []
         # What was added and is in other files by now is in its own as of then.
         return parts + [
@@ -112,12 +121,19 @@ class TableVersion:
 
     def _difference(self, since: int, until: int) -> list[DataFrame]:
         before, after = self._whole(since), self._whole(until)
-        old, new = _files(before), _files(after)
+        old, new = set(before.inputFiles()), set(after.inputFiles())
         if not new - old:
             return []
-        gone = _only(before, old - new).select(_said(before.columns).alias("said")).distinct()
-        # Sent to all tasks, so that each reads its rows in the order of their file: batches are the same if run again.
-        return [_only(after, new - old).join(F.broadcast(gone), _said(after.columns) == gone["said"], "left_anti")]
+        said, removed, added = _said(after.columns), _only(before, old - new), _only(after, new - old)
+        gone = removed.select(_said(before.columns).alias("said")).distinct()
+        if removed.count() <= MOST_BROADCAST:
+            # Each task reads its rows in the order of their file: batches are the same if run again.
+            return [added.join(F.broadcast(gone), said == gone["said"], "left_anti")]
+        # Put back into that order, in tasks whose number follows from the files alone.
+        numbered = added.select("*", "_metadata", F.monotonically_increasing_id().alias("_row"))
+        left = numbered.join(gone, said == gone["said"], "left_anti")
+        piece = "_metadata.file_path", "_metadata.file_block_start"
+        return [left.repartition(len(new - old), *piece).sortWithinPartitions(*piece, "_row")]
 
     def _commit(self, version: int) -> Commit:
         try:
@@ -128,7 +144,15 @@ class TableVersion:
                 f"{self.path} no longer has the log of its version {version}, so new rows cannot be told from others. "
                 "Load it under another --name, which sends all rows"
             ) from error
-        return Commit({_name(added) for added, _ in rows if added}, {_name(removed) for _, removed in rows if removed})
+        return Commit(
+            {self._whole_path(added) for added, _ in rows if added},
+            {self._whole_path(removed) for _, removed in rows if removed},
+        )
+
+    def _whole_path(self, logged: str) -> str:
+        """Return the path of a file that the log has relative to the table, or whole if it is elsewhere."""
+        path = unquote(logged)
+        return path if _WHOLE.match(path) else f"{self.root}/{path}"
 
 
 def _said(columns: Sequence[str]) -> Column:
@@ -137,13 +161,7 @@ def _said(columns: Sequence[str]) -> Column:
     return F.unhex(F.substring(F.sha2(row, 256), 1, 32))
 
 
-def _files(table: DataFrame) -> set[str]:
-    return set(map(_name, table.inputFiles()))
-
-
-def _name(path: str) -> str:
-    return PurePosixPath(unquote(path)).name
-
-
 def _only(table: DataFrame, files: set[str]) -> DataFrame:
-    return table.where(F.col("_metadata.file_name").isin(sorted(files)))
+    # It is quoted there, and what unquotes it takes a plus for a space.
+    path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    return table.where(path.isin(sorted(files)))

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from light_scheduler.errors import JobError
 
 from .job import SILENT, Cluster, Progress
+from .losses import note_losses
 from .tables import located
 from .topics import require_topic, stream_topics
 
@@ -31,6 +32,10 @@ _CHECKPOINT = "_checkpoint"
 """Delta leaves folders alone whose names begin so."""
 
 _LOOK_EVERY_S = 1
+_MOST_COMMITS = 1_000
+"""In which the last compaction is looked for; before it, all of the table is compacted."""
+
+_HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,10 @@ class ArchiveOptions:
     """What is archived: `topics` into the Delta table at `path`.
 
     `batch` is about how many records a micro-batch holds. Without `continuous` the job ends when it has all that was
-    there when it began; with it, it goes on until `stop` is set. Small files are compacted in the end, or every
-    `compact_every` seconds. With `allow_data_loss` it goes on if records are gone that it has not read, and if a topic
-    was created again.
+    there when it began; with it, it goes on until `stop` is set. Small files of days that got records are compacted in
+    the end, or every `compact_every` seconds. Then, with `vacuum`, files are deleted that have not been part of the
+    table for so long (ms). With `allow_data_loss` it goes on if records are gone that it has not read, and if a topic
+    was created again, and notes that.
     """
 
     cluster: Cluster
@@ -49,6 +55,7 @@ class ArchiveOptions:
     batch: int = 500_000
     continuous: bool = False
     compact_every: int = 600
+    vacuum: int | None = None
     allow_data_loss: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -76,10 +83,12 @@ class ArchiveSummary:
 
 def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILENT) -> ArchiveSummary:
     """Archive topics. Raises JobError if one is not there, or if the folder has something else in it."""
-    options = replace(options, path=located(spark, options.path))
+    options = replace(options, path=located(spark, options.path).rstrip("/"))
     for topic in options.topics:
         require_topic(options.cluster, topic)
     before = _version(spark, options.path)
+    if options.allow_data_loss:
+        note_losses(spark, options.path, f"{options.path}/{_CHECKPOINT}", options.cluster, options.topics)
     with progress.phase("Archiving"):
         query = _start(spark, options)
         try:
@@ -90,21 +99,53 @@ def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILE
         return ArchiveSummary(options.path, 0, 0, 0, 0)
     with progress.phase("Compacting"):
         compact(spark, options.path)
+    if options.vacuum is not None:
+        with progress.phase("Deleting old files"):
+            DeltaTable.forPath(spark, options.path).vacuum(options.vacuum / _HOUR_MS)
     return _summary(spark, options.path, before)
 
 
-def read_archive(spark: SparkSession, path: str) -> DataFrame:
-    """Return an archive: the columns of a Kafka table. Raises JobError if there is none."""
+def read_archive(spark: SparkSession, path: str, start: int = 0, end: int | None = None) -> DataFrame:
+    """Return an archive: the columns of a Kafka table. Raises JobError if there is none.
+
+    Of other days than those from `start` to `end` (UTC epoch ms) no file is read.
+    """
     try:
-        return spark.read.format("delta").load(located(spark, path)).select(*KAFKA_COLUMNS)
+        table = spark.read.format("delta").load(located(spark, path))
+        table = table.where(F.col("date") >= _day(start)) if start else table
+        table = table if end is None else table.where(F.col("date") <= _day(end))
+        return table.select(*KAFKA_COLUMNS)
     except AnalysisException as error:
         raise JobError(f"{path} is no archive: `light-scheduler pipeline archive` makes one") from error
 
 
 def compact(spark: SparkSession, path: str) -> None:
-    """Put small files together, if there is a table yet; what they replace stays until somebody vacuums it."""
-    if _version(spark, path) is not None:
-        DeltaTable.forPath(spark, path).optimize().executeCompaction()
+    """Put small files together, if there is a table yet, of the days that got records since the last time.
+
+    What they replace stays until it is vacuumed.
+    """
+    if (version := _version(spark, path)) is None:
+        return
+    table = DeltaTable.forPath(spark, path)
+    found = table.history(_MOST_COMMITS).where("operation = 'OPTIMIZE'").agg(F.max("version").alias("last")).first()
+    if found is None or found["last"] is None:
+        table.optimize().executeCompaction()
+    elif (first := _first_day(spark, path, range(found["last"] + 1, version + 1))) is not None:
+        table.optimize().where(f"date >= '{first}'").executeCompaction()
+
+
+def _first_day(spark: SparkSession, path: str, versions: range) -> str | None:
+    """Return the first day to which commits have added files."""
+    if not versions:
+        return None
+    logs = [f"{path}/_delta_log/{version:020}.json" for version in versions]
+    added = spark.read.schema("add struct<partitionValues:struct<date:string>>").json(logs)
+    first = added.agg(F.min("add.partitionValues.date").alias("day")).first()
+    return None if first is None else first["day"]
+
+
+def _day(instant: int) -> Column:
+    return F.date_from_unix_date(F.lit(instant // _DAY_MS))
 
 
 def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
@@ -121,7 +162,7 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
     writer = (
         dated.writeStream.format("delta")
         .queryName("archive")
-        .option("checkpointLocation", f"{options.path.rstrip('/')}/{_CHECKPOINT}")
+        .option("checkpointLocation", f"{options.path}/{_CHECKPOINT}")
         .partitionBy("topic", "date")
     )
     writer = writer.trigger(processingTime="1 second") if options.continuous else writer.trigger(availableNow=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from light_scheduler.wire import format_instant
 
 from .archive import read_archive
 from .job import SILENT, Cluster, Progress
+from .lag import LAG_MS
 from .pages import BAD, GOOD, Section, page, paragraph, plot, table, write_page
 from .percentiles import LATENESS_LEVELS
 from .topics import read_topics, require_topic
@@ -45,7 +45,7 @@ class ReportOptions:
     start: int = 0
     end: int | None = None
     archive: str | None = None
-    page: Path | None = None
+    page: str | None = None
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,15 @@ def main(spark: SparkSession, options: ReportOptions, progress: Progress = SILEN
 def _events(spark: SparkSession, options: ReportOptions) -> DataFrame:
     topic = options.names.history
     if options.archive is not None:
-        records = read_archive(spark, options.archive).where(F.col("topic") == topic)
+        days = max(0, options.start - LAG_MS), None if options.end is None else options.end + LAG_MS
+        records = read_archive(spark, options.archive, *days).where(F.col("topic") == topic)
     else:
         require_topic(options.cluster, topic)
-        since = {"startingTimestamp": options.start} if options.start else {}
+        bounds = {"startingTimestamp": options.start} if options.start else {}
+        if options.end is not None:
+            bounds["endingTimestamp"] = options.end + LAG_MS
         client = options.cluster.client_options()
-        records = read_topics(spark, options.cluster.bootstrap_servers, [topic], **client, **since)
+        records = read_topics(spark, options.cluster.bootstrap_servers, [topic], **client, **bounds)
     event = F.from_json(F.col("value").cast("string"), _EVENT)
     events = records.select(event.alias("event")).select("event.*").where(F.col("at") >= options.start)
     events = events.withColumn("hour", F.floor(F.col("at") / _HOUR_MS) * _HOUR_MS)

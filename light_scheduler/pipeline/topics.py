@@ -54,30 +54,34 @@ def read_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[st
 
     Logs are cut so that all cores have something to read.
     """
-    if (cores := _cores(spark)) is not None:
-        options = {"minPartitions": cores, **options}
     kind = kafka_format(spark)
     reader = spark.read.format(kind)
-    for name, value in _options(kind, bootstrap_servers, topics, options).items():
+    for name, value in _options(kind, bootstrap_servers, topics, {**_pieces(spark), **options}).items():
         reader = reader.option(name, value)
     return reader.load()
 
 
 def stream_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[str], **options: Any) -> DataFrame:
-    """Return a stream of what is committed in topics, with headers; `options` are those of the format."""
+    """Return a stream of what is committed in topics, with headers; `options` are those of the format.
+
+    Micro-batches are cut so that all cores have something to read.
+    """
     kind = kafka_format(spark)
     reader: DataStreamReader = spark.readStream.format(kind)
-    for name, value in _options(kind, bootstrap_servers, topics, options).items():
+    for name, value in _options(kind, bootstrap_servers, topics, {**_pieces(spark), **options}).items():
         reader = reader.option(name, value)
     return reader.load()
 
 
-def _cores(spark: SparkSession) -> int | None:
-    """Return how many tasks run at once; None if nobody knows, as with Spark Connect."""
+def _pieces(spark: SparkSession) -> dict[str, int]:
+    """Return the option that cuts logs into a piece for each task that runs at once, if their number is known.
+
+    With Spark Connect it is not.
+    """
     try:
-        return int(spark.sparkContext.defaultParallelism)
+        return {"minPartitions": int(spark.sparkContext.defaultParallelism)}
     except PySparkException:
-        return None
+        return {}
 
 
 def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Mapping[str, Any]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.archive import KAFKA_COLUMNS, ArchiveOptions, ArchiveSummary, main, read_archive
 from light_scheduler.pipeline.audit import AuditOptions
 from light_scheduler.pipeline.audit import main as audit
+from light_scheduler.pipeline.audit.sources import Archive
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.pipeline.topics import read_topics
 from light_scheduler.testing import Kafka
@@ -39,7 +41,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout
 
 M = 1_767_225_600_000
 """2026-01-01T00:00Z."""
-MINUTE = 60_000
+MINUTE, DAY = 60_000, 86_400_000
 COMMIT_TIMEOUT_S = 900.0
 PAUSE_S = 0.5
 """After each hundredth of what flows between two kills: so that it flows until the last of them."""
@@ -222,6 +224,8 @@ class TestATopicThatWasCreatedAgain:
         kept = read_archive(spark, str(tmp_path / "lake")).select("value").collect()
         assert sorted(bytes(row.value) for row in kept) == [b"a", b"b", b"c", b"d", b"e"]
         assert archived(spark, kafka, tmp_path / "lake", [prefix]).records == 0
+        with pytest.raises(JobError, match=f"two topics {prefix}: it was deleted and created again"):
+            Archive(spark, str(tmp_path / "lake")).logs([prefix])
 
 
 def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gone_on_without_them(
@@ -243,7 +247,49 @@ def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gon
         archived(spark, kafka, lake, [prefix])
     assert archived(spark, kafka, lake, [prefix], allow_data_loss=True).records == 1
     assert archived(spark, kafka, lake, [prefix]).records == 0
-    assert sorted(bytes(row.value) for row in read_archive(spark, str(lake)).collect()) == [b"a", b"b", b"e"]
+    kept = {bytes(row.value): row.timestamp for row in read_archive(spark, str(lake)).collect()}
+    assert sorted(kept) == [b"a", b"b", b"e"]
+    source = Archive(spark, str(lake))
+    assert source.logs([prefix])[prefix].truncated == {0}, "an audit knows of the gap"
+    assert source.firsts(prefix, [0]) == {0: round(kept[b"e"].replace(tzinfo=UTC).timestamp() * 1_000)}
+
+
+def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_read(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    create_topic(kafka.bootstrap_servers, prefix, 2, configs={"retention.ms": "-1"})
+    producer, lake = ordered_producer(kafka.bootstrap_servers), tmp_path / "lake"
+
+    def produce(day: int) -> None:
+        for partition in (0, 1):
+            producer.produce(prefix, b"%d" % day, partition=partition, timestamp=M + day * DAY)
+        assert producer.flush(15) == 0
+
+    def files() -> dict[str, set[str]]:
+        table = spark.read.format("delta").load(str(lake))
+        found: dict[str, set[str]] = {}
+        for path in table.inputFiles():
+            found.setdefault(path.split("date=")[1].split("/")[0], set()).add(path)
+        return found
+
+    for day in (0, 1):
+        produce(day)
+    archived(spark, kafka, lake, [prefix])
+    assert [len(of_day) for of_day in files().values()] == [1, 1]
+    table = spark.read.format("delta").load(str(lake))
+    rows = spark.createDataFrame(table.collect(), table.schema)
+    for partition, mode in ((0, "overwrite"), (1, "append")):
+        rows.where(f"partition = {partition}").coalesce(1).write.format("delta").mode(mode).save(str(lake))
+    spark.sql(f"OPTIMIZE delta.`{lake}` WHERE date = '2026-01-02'")
+    split_up = files()
+    produce(2)
+    archived(spark, kafka, lake, [prefix], vacuum=7 * DAY)
+    found = files()
+    assert {day: len(of_day) for day, of_day in found.items()} == {"2026-01-01": 2, "2026-01-02": 1, "2026-01-03": 1}
+    assert found["2026-01-01"] == split_up["2026-01-01"]
+    of_days = read_archive(spark, str(lake), M + DAY + 1, M + 2 * DAY)
+    assert {bytes(row.value) for row in of_days.collect()} == {b"1", b"2"}
+    assert {path.split("date=")[1].split("/")[0] for path in of_days.inputFiles()} == {"2026-01-02", "2026-01-03"}
 
 
 def test_a_relative_path_is_that_of_the_working_directory(

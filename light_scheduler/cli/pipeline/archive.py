@@ -26,6 +26,9 @@ Examples:
 """
 
 
+_LEAST_VACUUM_MS = 7 * 86_400_000
+
+
 @click.command("archive", epilog=_EXAMPLES)
 @click.argument("path")
 @click.option("--topic", "more", multiple=True, metavar="TOPIC", help="Archive this topic as well. Can be repeated.")
@@ -51,6 +54,11 @@ Examples:
     help="With --continuous: how often to merge small files.",
 )
 @click.option(
+    "--vacuum",
+    type=Duration(),
+    help="At the end, delete files that have not been part of the table for this long: at least 7d.",
+)
+@click.option(
     "--allow-data-loss",
     is_flag=True,
     help="Continue even if records were deleted before they were archived, or a topic was deleted and created again.",
@@ -65,12 +73,18 @@ def command(
     once: bool,
     batch: int,
     compact_every: int,
+    vacuum: int | None,
     allow_data_loss: bool,
 ) -> None:
     """Copy commands, history, results and dead letters into the Delta table PATH, each record once.
 
     A job that is run again continues where the last one stopped, also after it was killed.
     """
+
+    if vacuum is not None and vacuum < _LEAST_VACUUM_MS:
+        raise click.UsageError(
+            "--vacuum must be at least 7d: whoever reads the table, or archives, may need newer files"
+        )
 
     def job(spark: SparkSession, progress: Progress) -> ArchiveSummary:
         from light_scheduler.pipeline.archive import ArchiveOptions, main
@@ -84,6 +98,7 @@ def command(
             batch=batch,
             continuous=not once,
             compact_every=max(1, compact_every // 1_000),
+            vacuum=vacuum,
             allow_data_loss=allow_data_loss,
         )
         if once:

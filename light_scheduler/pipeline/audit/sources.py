@@ -22,6 +22,8 @@ from light_scheduler.pipeline.kafka.log_ends import LogEnds
 from light_scheduler.pipeline.kafka.options import ReadOptions
 from light_scheduler.pipeline.kafka.ranges import OffsetRange
 from light_scheduler.pipeline.kafka.silence import SILENT
+from light_scheduler.pipeline.losses import losses
+from light_scheduler.pipeline.tables import located
 from light_scheduler.pipeline.topics import read_topics
 
 _TIMEOUT_S = 30.0
@@ -130,15 +132,18 @@ class Archive:
 
     def logs(self, topics: Sequence[str]) -> dict[str, Log]:
         kept = self.read(topics).groupBy("topic", "partition").agg(F.min("offset").alias("low")).collect()
+        lost = losses(self.spark, located(self.spark, self.path), topics)
         lows: dict[str, dict[int, int]] = {}
         for row in kept:
-            lows.setdefault(row.topic, {})[row.partition] = row.low
+            lows.setdefault(row.topic, {})[row.partition] = max(row.low, lost.get((row.topic, row.partition), 0))
         return {topic: Log(frozenset(part for part, low in of.items() if low > 0)) for topic, of in lows.items()}
 
     def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
-        left = self.read([topic]).where(F.col("partition").isin(*partitions)).groupBy("partition")
-        return dict(left.agg(F.unix_millis(F.min("timestamp"))).collect())
+        left = self.read([topic]).where(F.col("partition").isin(*partitions))
+        for (_, partition), offset in losses(self.spark, located(self.spark, self.path), [topic]).items():
+            left = left.where((F.col("partition") != partition) | (F.col("offset") >= offset))
+        return dict(left.groupBy("partition").agg(F.unix_millis(F.min("timestamp"))).collect())
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
-        table = read_archive(self.spark, self.path).where(F.col("topic").isin(list(topics)))
+        table = read_archive(self.spark, self.path, since or 0).where(F.col("topic").isin(list(topics)))
         return table if since is None else table.where(F.unix_millis("timestamp") >= since)

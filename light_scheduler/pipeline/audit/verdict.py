@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import DeadLetterCause, Entry, EventType, delivery_id
+from light_scheduler.pipeline.lag import LAG_MS
 
 from .faults import Fault, FaultKind, RecordId
 from .orders import AskedOf
 from .promises import Asked, Ending, Name, Promise, Told
 from .replay import Replay
 from .standing import Series, Standing, standing_of
-
-LAG_MS = 600_000
-"""How much later than its line in history a message is recorded at most: more than a transaction may take."""
 
 
 class Seen(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -41,7 +41,7 @@ class DataLossError(RuntimeError):
     """Offsets that were to be read are no longer in the log."""
 
 
-def read_range(options: ReadOptions, wanted: OffsetRange) -> Iterator[list[Message]]:
+def read_range(options: ReadOptions, wanted: OffsetRange) -> Generator[list[Message], None, None]:
     """Yield the records of a range, in order and in chunks.
 
     Raises DataLossError (unless `failOnDataLoss` is false), TimeoutError if nothing comes for the poll time-out, and
@@ -61,7 +61,7 @@ def read_range(options: ReadOptions, wanted: OffsetRange) -> Iterator[list[Messa
     _idle[place] = consumer
 
 
-def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Iterator[list[Message]]:
+def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Generator[list[Message], None, None]:
     heard_at = time.monotonic()
     ended = False
     while not ended:

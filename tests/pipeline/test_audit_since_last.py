@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from light_scheduler.pipeline.audit.continuing import ContinuedTopics
 from light_scheduler.pipeline.audit.sources import Topics
 from light_scheduler.pipeline.audit.state import AuditState
 from light_scheduler.pipeline.audit.watermark import Watermark
+from light_scheduler.pipeline.exclusion import only_audit
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.testing import Kafka
 
@@ -110,6 +112,8 @@ def test_the_second_audit_finds_all_that_is_wrong_since_the_first_though_it_was_
     assert first.firings + second.firings == len(ledger.of(ledger.target)) - copies
     assert (second.start, second.unjudged, second.waiting, second.expanded_by_spark) == (M + HOUR + 1, 0, 0, 1)
     assert second.lateness_ms["max"] == 18 * MINUTE
+    for folder in (tmp_path / "state" / "scratch").iterdir():
+        assert spark.read.parquet(str(folder)).isEmpty(), "scratch tables are of no use after an audit"
     with pytest.raises(JobError, match="ended at 2026-01-01T02:00:00"):
         audit(M + 2 * HOUR, since_last=path)
 
@@ -140,6 +144,22 @@ def leave_unfinished(state: AuditState, path: str) -> None:
     state.carry(2, state.carried(1).limit(1))
     for table in ("evidence", "faults"):
         shutil.copytree(f"{path}/{table}/run=1", f"{path}/{table}/run=2")
+
+
+def test_two_audits_do_not_use_one_state_at_once(kafka: Kafka, prefix: str) -> None:
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    cluster = Cluster(kafka.bootstrap_servers)
+
+    def audit(path: str) -> AbstractContextManager[None]:
+        return only_audit(cluster, prefix, path, prefix)
+
+    with audit("/data/audits"):
+        with audit("/data/other-audits"):
+            pass
+        with pytest.raises(JobError, match="another audit uses /data/audits: wait"), audit("/data/audits"):
+            pass
+    with audit("/data/audits"):
+        pass
 
 
 def test_since_when_a_topic_has_all_is_told_by_the_first_record_that_is_left_of_it(kafka: Kafka, prefix: str) -> None:

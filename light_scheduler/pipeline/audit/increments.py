@@ -15,9 +15,11 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from light_scheduler.pipeline.exclusion import only_audit
 from light_scheduler.pipeline.job import Progress
 from light_scheduler.pipeline.schemas import spark_types
 from light_scheduler.pipeline.tables import located
+from light_scheduler.pipeline.topics import require_topic
 
 from . import rates
 from .continuing import ContinuedTopics
@@ -47,7 +49,13 @@ class Judged(NamedTuple):
 
 def audit_since_last(spark: SparkSession, path: str, options: AuditOptions, progress: Progress) -> AuditSummary:
     """Audit what has come since the last audit of the state at a path. Raises JobError if it cannot continue."""
-    state = AuditState(spark, located(spark, path))
+    path, topic = located(spark, path), next(iter(options.inputs))
+    require_topic(options.cluster, topic)
+    with only_audit(options.cluster, options.names.app_id, path, topic):
+        return _continue(spark, AuditState(spark, path), options, progress)
+
+
+def _continue(spark: SparkSession, state: AuditState, options: AuditOptions, progress: Progress) -> AuditSummary:
     last = state.last()
     run = 1 if last is None else last.run + 1
     now = options.clock.now()

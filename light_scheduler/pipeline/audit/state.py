@@ -18,6 +18,7 @@ from functools import reduce
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.types import StructType
 
 from light_scheduler.errors import JobError
 
@@ -42,6 +43,7 @@ class AuditState:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self._path = path.rstrip("/")
+        self._scratch: dict[str, StructType] = {}
 
     def last(self) -> Watermark | None:
         """Return where the last audit ended, None if there was none. Raises JobError if the state cannot be read."""
@@ -49,9 +51,11 @@ class AuditState:
         return None if found is None else Watermark.decode(found["watermark"])
 
     def finish(self, watermark: Watermark) -> None:
-        """Make an audit the last one."""
+        """Make an audit the last one, and empty its scratch tables."""
         row = self._spark.createDataFrame([(watermark.run, watermark.encode())], _WATERMARKS)
         row.coalesce(1).write.mode("append").parquet(f"{self._path}/watermarks")
+        for place, schema in self._scratch.items():
+            self._spark.createDataFrame([], schema).write.mode("overwrite").parquet(place)
 
     def carried(self, run: int) -> DataFrame:
         """Return the evidence that audit `run` carried over."""
@@ -93,6 +97,7 @@ class AuditState:
         """Write a table of the audit that runs, and return it as it is there."""
         place = f"{self._path}/scratch/{name}"
         table.write.mode("overwrite").parquet(place)
+        self._scratch[place] = table.schema
         return self._spark.read.schema(table.schema).parquet(place)
 
     def _table(self, name: str, schema: str) -> DataFrame:

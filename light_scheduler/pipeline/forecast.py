@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from .expansion import MINUTE_MS, MOST_FIRINGS, Expansion
 from .job import SILENT, Cluster, Progress
 from .pages import GOOD, Section, page, plot, table, write_page
 from .schemas import arrow_schema
+from .tables import write_table
 from .topics import require_topic
 
 MOST_TENANTS = 6
@@ -55,7 +55,7 @@ class ForecastOptions:
     inputs: Sequence[str]
     ahead: int = 86_400_000
     table: str | None = None
-    page: Path | None = None
+    page: str | None = None
     clock: Clock = field(default_factory=SystemClock)
 
 
@@ -121,7 +121,7 @@ def main(spark: SparkSession, options: ForecastOptions, progress: Progress = SIL
                 files = (
                     1 + rows.count() // _ROWS_OF_A_FILE
                 )  # else one for each task of a shuffle: 200 under spark-submit
-                rows.coalesce(files).write.mode("overwrite").parquet(options.table)
+                write_table(rows.coalesce(files), options.table, "parquet")
             summary = _summary(due, totals, start, start + options.ahead)
             if options.page is not None:
                 write_page(options.page, _page(due, summary))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from pyarrow import ArrowException
+from pyarrow.fs import FileSystem
+
+from light_scheduler.errors import JobError
 
 INK, FAINT, GOOD, BAD = "#1f2933", "#9aa5b1", "#2a78d6", "#c8372d"
 """The colours of text, of lines, of what is as it should be, and of what is not."""
@@ -47,10 +52,23 @@ def page(title: str, lead: str, sections: Iterable[Section]) -> str:
     )
 
 
-def write_page(path: Path, text: str) -> None:
-    """Write a page, making the folders that it needs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+def write_page(path: str, text: str) -> None:
+    """Write a page to a path of this machine, or to a URL of a file system of Arrow: `s3a://`, `gs://`, `hdfs://`, ...
+
+    It makes the folders that it needs. Raises JobError if it cannot write there.
+    """
+    if "://" not in path:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text, encoding="utf-8")
+        return
+    try:
+        files, place = FileSystem.from_uri(re.sub("^s3[an]://", "s3://", path))
+        if files.type_name in ("local", "hdfs"):  # others have no folders
+            files.create_dir(str(PurePosixPath(place).parent))
+        with files.open_output_stream(place) as stream:
+            stream.write(text.encode())
+    except (OSError, ArrowException) as error:
+        raise JobError(f"the report cannot be written to {path}: {error}") from error
 
 
 def paragraph(text: str, mark: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Tables that jobs read and write, by format."""
+"""Tables that jobs read and write, by format. A relative path is one of the working directory, on this machine only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_table(
     options: Mapping[str, str] | None = None,
     schema: str | None = None,
 ) -> DataFrame:
-    """Return a table; `options` are those of Spark's reader. Raises JobError if there is none.
+    """Return a table; `options` are those of Spark's reader. Raises JobError if there is none, or as `located`.
 
     `schema`, in Spark's words, is for formats that do not know their own.
     """
@@ -39,16 +39,13 @@ def read_table(
     for name, value in {**_READING.get(format, {}), **(options or {})}.items():
         reader = reader.option(name, value)
     try:
-        return reader.load(path)
+        return reader.load(located(spark, path))
     except AnalysisException as error:
         raise JobError(f"{path} cannot be read as {format}: {_first_line(error)}") from error
 
 
 def located(spark: SparkSession, path: str) -> str:
-    """Return a path that SQL understands as readers do: of a Delta table, it takes a relative one for another place.
-
-    Raises JobError on a cluster, where nobody knows what a path is relative to.
-    """
+    """Return a whole path. Raises JobError on a cluster, where nobody knows what a path is relative to."""
     if "://" in path or path.startswith(("/", "file:", "hdfs:")):
         return path
     if not (spark.conf.get("spark.master", None) or "").startswith("local"):
@@ -57,11 +54,11 @@ def located(spark: SparkSession, path: str) -> str:
 
 
 def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite") -> None:
-    """Write a table in the place of what is there, or in another mode of Spark's writers."""
+    """Write a table in the place of what is there, or in another mode of Spark's writers. Raises as `located`."""
     writer = table.write.format(format).mode(mode)
     for name, value in _WRITING.get(format, {}).items():
         writer = writer.option(name, value)
-    writer.save(path)
+    writer.save(located(table.sparkSession, path))
 
 
 def _first_line(error: Exception) -> str:

@@ -140,7 +140,7 @@ def test_each_kind_of_fault_is_found_among_very_many_firings_and_within_a_range(
     fill(ledger, request.config.getoption("--audited"))
     planted = Planted(ledger)
 
-    summary = audit(ledger, page=tmp_path / "audit.html", faults=str(tmp_path / "faults"))
+    summary = audit(ledger, page=str(tmp_path / "audit.html"), faults=str(tmp_path / "faults"))
 
     assert {fault.id: fault.kind for fault in summary.faults} == planted.expected
     assert len(summary.faults) == len(planted.expected)

@@ -57,7 +57,7 @@ def test_a_forecast_counts_every_firing_that_the_engine_will_make(
         inputs=[ledger.names.commands],
         ahead=2 * HOUR,
         table=str(tmp_path / "load"),
-        page=tmp_path / "load.html",
+        page=str(tmp_path / "load.html"),
         clock=SettableClock(now),
     )
     summary = forecast.main(spark, options)
@@ -91,7 +91,7 @@ def test_a_report_tells_how_late_what_was(spark: SparkSession, kafka: Kafka, pre
     late = sorted(event.at - (event.due or 0) for event in told if event.event is EventType.FIRED)
 
     page = tmp_path / "report.html"
-    summary = report.main(spark, report.ReportOptions(Cluster(kafka.bootstrap_servers), ledger.names, page=page))
+    summary = report.main(spark, report.ReportOptions(Cluster(kafka.bootstrap_servers), ledger.names, page=str(page)))
 
     assert summary.firings == 200
     assert summary.lateness_ms["max"] == late[-1]

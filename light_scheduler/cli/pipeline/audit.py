@@ -15,8 +15,6 @@ from light_scheduler.settings import Settings
 from .running import Pairs, Run, cluster_of, job_options, report_option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from light_scheduler.pipeline.audit import AuditSummary
@@ -92,7 +90,7 @@ def command(
     imported: str | None,
     imported_format: str,
     topics: tuple[tuple[str, str], ...],
-    report: Path | None,
+    report: str | None,
     faults: str | None,
 ) -> None:
     """Compare every delivered message with the commands and the history, and report every fault.

@@ -12,8 +12,6 @@ from light_scheduler.settings import Settings
 from .running import Run, cluster_of, job_options, report_option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from light_scheduler.pipeline.forecast import ForecastSummary
@@ -32,7 +30,7 @@ Examples:
 @report_option
 @job_options("commands_topics")
 def command(
-    settings: Settings, client: dict[str, str], run: Run, ahead: int, table: str | None, report: Path | None
+    settings: Settings, client: dict[str, str], run: Run, ahead: int, table: str | None, report: str | None
 ) -> None:
     """Count the firings that are due in each minute ahead, series included, by tenant and target topic."""
 

@@ -12,8 +12,6 @@ from light_scheduler.settings import Settings
 from .running import Run, cluster_of, job_options, report_option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from light_scheduler.pipeline.job import Progress
@@ -39,7 +37,7 @@ def command(
     start: int,
     end: int | None,
     archive: str | None,
-    report: Path | None,
+    report: str | None,
 ) -> None:
     """Report percentiles of lateness by hour, tenant, partition and target topic."""
 

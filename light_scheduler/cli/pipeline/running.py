@@ -72,18 +72,25 @@ class Pairs(click.ParamType):
         return name, rest
 
 
-class LocalFile(click.ParamType):
-    """A file on this machine, by its path or as a URL (`file:///...`); the command receives a Path."""
+class ReportFile(click.ParamType):
+    """A file on this machine, by its path or as a URL (`file:///...`), or one elsewhere by its URL."""
 
     name = "file"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         scheme, colon, rest = str(value).partition(":")
         if colon and scheme == "file":
             value = url2pathname(urlsplit(rest).path)
         elif colon and rest.startswith("//"):
-            self.fail(f"{value!r} is not on this machine: name a local file, and copy it afterwards")
-        return Path(click.Path(dir_okay=False).convert(value, param, ctx))  # type: ignore[arg-type]
+            if scheme not in _REPORT_SCHEMES:
+                known = ", ".join(f"{each}://" for each in _REPORT_SCHEMES)
+                self.fail(f"{value!r} is nowhere that reports are written to: name a file, or a URL of {known}")
+            return str(value)
+        return str(click.Path(dir_okay=False).convert(value, param, ctx))
+
+
+_REPORT_SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss", "hdfs", "viewfs")
+"""What Arrow writes to."""
 
 
 def job_options(*settings: str) -> Callable[[F], F]:
@@ -150,7 +157,7 @@ _OPTIONS = (
 
 
 report_option = click.option(
-    "--report", type=LocalFile(), help="Write the report to this file on this machine, as HTML."
+    "--report", type=ReportFile(), help="Write the report to this file, as HTML: on this machine, or by its URL."
 )
 
 

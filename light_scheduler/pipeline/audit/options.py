@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.engine import FiringRules, Limits
@@ -48,6 +47,6 @@ class AuditOptions:
     archive: str | None = None
     since_last: str | None = None
     imported: Imported | None = None
-    page: Path | None = None
+    page: str | None = None
     faults: str | None = None
     clock: Clock = field(default_factory=SystemClock)

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from light_scheduler.pipeline.pages import write_page
 from light_scheduler.pipeline.percentiles import percentiles
+from light_scheduler.pipeline.tables import write_table
 
 from .faults import FaultKind
 from .judging import COUNT, FAULT, HANDLED, LATENESS, MINUTE
@@ -35,7 +36,7 @@ def reported(
     options: AuditOptions, bounds: Bounds, found: DataFrame, faults: DataFrame, waiting: int, expanded: int
 ) -> AuditSummary:
     if options.faults is not None:
-        _as_told(faults).write.mode("overwrite").parquet(options.faults)
+        write_table(_as_told(faults), options.faults, "parquet")
     counted = found.where(F.col("what") == COUNT).groupBy("name").agg(F.sum("number").alias("number")).collect()
     counts = {row.name: row.number for row in counted}
     by_kind = {row.name: row["count"] for row in faults.groupBy("name").count().collect()}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
 from light_scheduler.cli import cli
-from light_scheduler.cli.pipeline.running import LocalFile
+from light_scheduler.cli.pipeline.running import ReportFile
 from light_scheduler.errors import ConfigurationError
 
 
@@ -90,13 +88,23 @@ def test_what_is_no_secret_is_an_option(option: str, name: str) -> None:
     assert ran.exception.setting == "--broker"
 
 
-@pytest.mark.parametrize("job", ["audit", "forecast", "report"])
-def test_a_report_that_is_not_for_this_machine_is_wrong_use(job: str) -> None:
-    ran = CliRunner().invoke(cli, ["pipeline", job, "--report", "s3a://bucket/report.html"])
+def test_a_vacuum_that_could_take_files_from_readers_is_wrong_use() -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "archive", "/data/archive", "--vacuum", "6d"])
     assert ran.exit_code == 2
-    assert "is not on this machine" in " ".join(ran.output.split())
+    assert "--vacuum must be at least 7d" in ran.output
+
+
+@pytest.mark.parametrize("job", ["audit", "forecast", "report"])
+def test_a_report_to_where_none_can_be_written_is_wrong_use(job: str) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", job, "--report", "dbfs://bucket/report.html"])
+    assert ran.exit_code == 2
+    assert "name a file, or a URL of s3://" in " ".join(ran.output.split())
+
+
+def test_a_report_may_be_in_an_object_store() -> None:
+    assert ReportFile().convert("s3a://bucket/report.html", None, None) == "s3a://bucket/report.html"
 
 
 @pytest.mark.parametrize("given", ["/tmp/a report.html", "file:///tmp/a%20report.html", "file:/tmp/a%20report.html"])
 def test_a_report_may_be_named_by_a_url(given: str) -> None:
-    assert LocalFile().convert(given, None, None) == Path("/tmp/a report.html")
+    assert ReportFile().convert(given, None, None) == "/tmp/a report.html"

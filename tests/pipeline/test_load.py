@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -267,9 +268,27 @@ class TestRefusals:
         assert "1 rows have the id of another row" in summary.lines()[1]
         assert load(table).repeated_ids == 1
 
+    def test_a_dry_run_shows_the_first_rows_of_each_kind_of_refusal(self, load: Load, tmp_path: Path) -> None:
+        at = [f"soon-{number}" if number < 12 else str(AT) for number in range(15)]
+        ttl = ["1h"] * 13 + ["x", "y"]
+        table = parquet(
+            tmp_path / "a table.parquet", id=list(map(str, range(15))), at=at, ttl=ttl, target_topic=["t"] * 15
+        )
+        summary = load(table, dry_run=True)
+        assert (summary.rows, summary.refused) == (15, 14)
+        assert [(kind.field, kind.rows, [row.row for row in kind.first]) for kind in summary.kinds] == [
+            ("at", 12, [*range(1, 11)]),
+            ("ttl", 2, [14, 15]),
+        ]
+        lines = summary.lines()
+        assert lines[1] == "12 rows refused because of at, the first 10 of them:"
+        assert lines[2].startswith("  row 1 in a table.parquet: ")
+        assert "soon-0" in lines[2]
+
     def test_a_dry_run_sends_nothing(self, load: Load, kafka: Kafka, topic: str, tmp_path: Path) -> None:
         table = parquet(tmp_path / "table.parquet", id=["a", ""], target_topic=["t", "t"], payload=["x", "x"])
-        assert load(table, dry_run=True) == LoadSummary(2, 0, 0, 1, None)
+        summary = load(table, dry_run=True)
+        assert replace(summary, kinds=()) == LoadSummary(2, 0, 0, 1, None)
         assert commands(kafka, topic) == []
 
     @pytest.mark.parametrize(

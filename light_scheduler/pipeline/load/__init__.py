@@ -7,8 +7,7 @@ adds nothing (see `task`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -29,6 +28,7 @@ from .columns import check_constants, columns_of
 from .files import Guard
 from .marks import Marks, key_of
 from .records import RecordMaker
+from .refusals import RefusedKind, refused_kinds
 from .task import COUNTS, PIECE_BYTES, REFUSED, LoadTask, report_schema
 from .versions import TableMark, TableVersion
 
@@ -74,6 +74,7 @@ class LoadSummary:
     """How many rows there are, how many were written by this run, by earlier ones, and refused.
 
     `repeated_ids` counts rows that have the id of another row of this load: of those with one id, one is scheduled.
+    `kinds` are the refusals that a dry run shows.
     """
 
     rows: int
@@ -82,6 +83,7 @@ class LoadSummary:
     refused: int
     refused_table: str | None
     repeated_ids: int = 0
+    kinds: Sequence[RefusedKind] = ()
 
     @property
     def failed(self) -> bool:
@@ -96,6 +98,7 @@ class LoadSummary:
             self.refused + other.refused,
             self.refused_table,
             self.repeated_ids + other.repeated_ids,
+            (*self.kinds, *other.kinds),
         )
 
     def lines(self) -> list[str]:
@@ -104,6 +107,7 @@ class LoadSummary:
             lines.append(
                 f"{self.repeated_ids:,} rows have the id of another row: only one row of each id stays scheduled"
             )
+        lines += [line for kind in self.kinds for line in kind.lines()]
         if self.refused and self.refused_table:
             lines.append(f"Refused rows with their reasons: {self.refused_table}")
         elif self.refused:
@@ -143,7 +147,7 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
     marks = Marks(connection, options.marks_topic)
     marks.read_on()
     if options.format != "delta" or _names_version(options.reading):
-        guard = Guard.of(task.scope, _place(spark, options.table), table.inputFiles(), marks)
+        guard = Guard.of(task.scope, located(spark, options.table), table.inputFiles(), marks)
         return _load_rows(options, task.guarding(guard), schema, [table])
     client = WriteOptions.parse(connection).client
     delta = TableVersion.at(spark, located(spark, options.table), options.reading)
@@ -206,11 +210,12 @@ def _load_rows(
             mode = "append" if to_add else "overwrite"
             write_table(report.where("reason is not null").select(*REFUSED), options.refused, "parquet", mode)
         repeated = _repeated(report)
+        kinds = refused_kinds(report) if options.dry_run and found["refused"] else ()
     finally:
         report.unpersist()
     total, sent, turned_down = found["rows"], found["sent"], found["refused"]
     before = 0 if options.dry_run else total - sent - turned_down
-    return LoadSummary(total, 0 if options.dry_run else sent, before, turned_down, options.refused, repeated)
+    return LoadSummary(total, 0 if options.dry_run else sent, before, turned_down, options.refused, repeated, kinds)
 
 
 def _repeated(report: DataFrame) -> int:
@@ -219,13 +224,6 @@ def _repeated(report: DataFrame) -> int:
     found = ids.agg(F.coalesce(F.sum("more"), F.lit(0)).alias("repeated")).first()
     assert found is not None, "an aggregate has a row"
     return int(found["repeated"])
-
-
-def _place(spark: SparkSession, path: str) -> str:
-    """Return a whole path, where it is known what a relative one is relative to."""
-    with suppress(JobError):
-        return located(spark, path)
-    return path
 
 
 def _names_version(reading: Mapping[str, str]) -> bool:

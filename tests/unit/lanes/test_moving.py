@@ -566,8 +566,7 @@ async def test_schedules_are_not_gone_through_again_while_delayed_commands_wait(
 
 
 async def test_schedules_wait_with_a_bulk_command_that_is_delayed_and_do_not_escape_it(former: Partition) -> None:
-    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
-    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    delay_above(former, BEFORE)
     bulk = (FORWARDED_FROM, b"0:77:%d:%s" % (AT, b"0" * 32))
     await former.run(
         *(
@@ -578,6 +577,7 @@ async def test_schedules_wait_with_a_bulk_command_that_is_delayed_and_do_not_esc
         record(1, CANCEL, ("schedule-id", b"*"), bulk, offset=4),
     )
     grown(former)
+    delay_above(former, AFTER)
     former.sweep = Sweep()
     await former.run()
     assert [mark(each, ADOPTED_FROM) is not None for each in passed(former, 5)] == [True], "that of another tenant"
@@ -588,10 +588,10 @@ async def test_schedules_wait_with_a_bulk_command_that_is_delayed_and_do_not_esc
 
 
 async def test_a_tenant_that_always_sends_more_than_its_rate_does_not_keep_a_topic_unsettled(former: Partition) -> None:
-    rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=AFTER)
-    former.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
+    delay_above(former, BEFORE)
     await former.run(*(record(1, *ONCE, key=key, offset=offset) for offset, key in enumerate((MOVES, STAYS, STAYS))))
     grown(former)
+    delay_above(former, AFTER)
     former.sweep = Sweep()
     told = []
     for second in range(30):

@@ -144,8 +144,8 @@ def _judged_rows(ledger: Ledger, rows: list[Row], bounds: Bounds, horizon: Horiz
 
 def _end(ledger: Ledger, log: tuple[str, int], cut: int) -> int:
     late = {ledger.names.history: 0, ledger.names.commands: 1}.get(log[0], 2) * SECOND
-    passed = (record.offset for record in ledger.records[log] if record.timestamp > cut + late)
-    return next(passed, len(ledger.records[log]))
+    # A lane that is behind writes after records of later instants: with what it has written these were read, too.
+    return max((record.offset + 1 for record in ledger.records[log] if record.timestamp <= cut + late), default=0)
 
 
 def evidence(ledger: Ledger) -> list[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.ledger import Ledger
 
@@ -81,6 +81,14 @@ def test_a_series_leaves_one_row_however_often_it_has_fired(monkeypatch: pytest.
 
 @settings(max_examples=100)
 @given(STEPS, st.lists(st.integers(0, 200), max_size=4))
+@example(
+    [
+        (0, False, 1, [("at", M + HOUR)]),
+        (1_001, True, None, [("bulk-count", "0:1:1:" + "0" * 32)]),
+        (730, False, None, [("command", "reschedule"), ("every", "15m"), ("id", "*")]),
+    ],
+    [0],
+)
 def test_increments_of_what_lanes_did_find_nothing(steps: list[Any], cuts: list[int]) -> None:
     ledger, now = Ledger(), M
     for pause, is_down, partition, headers in steps:

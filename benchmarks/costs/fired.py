@@ -34,10 +34,10 @@ def costs(place: Workspace, rows: int) -> Iterator[Cost]:
         inputs={names.commands: "native"},
         rules=FiringRules(),
         limits=LIMITS,
-        page=place.folder / "audit.html",
+        page=str(place.folder / "audit.html"),
     )
     yield cost_of("audit", rows, lambda: _audited(place, auditing, rows))
-    reporting = report.ReportOptions(place.cluster, names, page=place.folder / "report.html")
+    reporting = report.ReportOptions(place.cluster, names, page=str(place.folder / "report.html"))
     yield cost_of("report", rows, lambda: report.main(place.spark, reporting).firings - _series(rows))
 
 

@@ -44,7 +44,11 @@ def costs(place: Workspace, rows: int) -> Iterator[Cost]:
     exporting = export.ExportOptions(table=place.table("exported"), **whose)
     yield cost_of("export", rows, lambda: export.main(place.spark, exporting).schedules)
     looking = forecast.ForecastOptions(
-        place.cluster, settings.topics, (commands,), page=place.folder / "forecast.html", table=place.table("forecast")
+        place.cluster,
+        settings.topics,
+        (commands,),
+        page=str(place.folder / "forecast.html"),
+        table=place.table("forecast"),
     )
     yield cost_of("forecast", rows, lambda: forecast.main(place.spark, looking).schedules)
 

@@ -50,7 +50,7 @@ def rows(id: str, told: list[Line], *, first: dict[str, Any]) -> list[tuple[Any,
 
     def row(kind: int, offset: int, value: bytes, **more: Any) -> tuple[Any, ...]:
         found: dict[str, Any] = {"asks": None, "interval": None, "start": None, **more}
-        place = "default", id, 0, kind, "topic", 0, offset, 0, None, value, []
+        place: tuple[Any, ...] = "default", id, 0, kind, "topic", 0, offset, 0, None, value, []
         return *place, found["asks"], found["interval"], found["start"], None, None
 
     def line(event: str, due: int, count: int) -> bytes:

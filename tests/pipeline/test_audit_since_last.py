@@ -173,7 +173,7 @@ def test_since_when_a_topic_has_all_is_told_by_the_first_record_that_is_left_of_
         done.result()
     topics = Topics(None, cluster)  # type: ignore[arg-type]  # a record is read without Spark
     truncated = topics.logs([topic])[topic].truncated
-    assert (truncated, topics.firsts(topic, truncated)) == ({0, 1}, {0: M + 6})
+    assert (truncated, topics.firsts(topic, truncated)) == (frozenset({0, 1}), {0: M + 6})
 
 
 def test_a_topic_that_is_another_one_or_has_lost_unread_records_is_refused(kafka: Kafka, prefix: str) -> None:

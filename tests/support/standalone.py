@@ -65,8 +65,7 @@ async def standalone(folder: Path, workers: int = 2) -> AsyncIterator[str]:
 
     with ExitStack() as stack:
         processes = [started("master.Master", "--port", str(port), "--webui-port", str(web_port))]
-        stack.callback(lambda: [process.wait() for process in processes])
-        stack.callback(lambda: [process.terminate() for process in processes])
+        stack.callback(end, processes)
         for number in range(workers):
             place = "--work-dir", str(folder / f"work-{number}")
             size = "--cores", "1", "--memory", "1g", "--webui-port", "0"
@@ -135,3 +134,11 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """End processes, and wait until all of them have."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.wait()

@@ -17,9 +17,17 @@ def current_fields() -> Fields:
     return _current.get()
 
 
+def begin_log_fields(fields: Fields) -> None:
+    """Add fields to what is logged by this task from now on, and by those that it starts."""
+    _current.set({**_current.get(), **fields})
+
+
 @contextmanager
 def log_fields(**fields: str | int | None) -> Iterator[None]:
-    """Add fields to what is logged meanwhile by this task, and by those that it starts. None: it is not known."""
+    """Add fields to what is logged meanwhile. None: it is not known.
+
+    Only around what awaits nothing: a coroutine that is dropped while it waits ends in another context.
+    """
     known = {name: value for name, value in fields.items() if value is not None}
     token = _current.set({**_current.get(), **known})
     try:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from aiokafka.errors import KafkaError
 
 from light_scheduler.errors import SchedulerError
-from light_scheduler.log_fields import NO_FIELDS, Fields, log_fields
+from light_scheduler.log_fields import NO_FIELDS, Fields, begin_log_fields
 
 from .clients import no_stray_cancellation
 
@@ -103,8 +103,9 @@ class Supervision:
 
     async def _run(self, work: Work, failed: Failed, fail: Fail, predecessor: asyncio.Task[None] | None) -> None:
         """Nothing dies quietly: what it cannot recover from ends the worker."""
+        begin_log_fields(self._fields)
         try:
-            with log_fields(**self._fields), no_stray_cancellation():
+            with no_stray_cancellation():
                 if predecessor is not None:
                     await asyncio.wait([predecessor])
                 while not self.is_stopping():

@@ -477,9 +477,9 @@ class TestOnceOnly:
 
         count, breaks_at, deleted = 30_000, 6_500, 1_500
         table, name = tmp_path / "table", f"delta.`{tmp_path / 'table'}`"
-        columns = f"format_string('%05d', id) id, 't' target_topic, {AT} at"
+        columns = "format_string('%05d', id) id", "'t' target_topic", f"{AT} at"
         payload = f"if(id = {breaks_at}, repeat('x', 2000000), 'x') payload"
-        spark.range(count).selectExpr(columns, payload).coalesce(1).write.format("delta").save(str(table))
+        spark.range(count).selectExpr(*columns, payload).coalesce(1).write.format("delta").save(str(table))
         spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
         monkeypatch.setitem(job._CONFIGS, "spark.sql.execution.arrow.maxRecordsPerBatch", "2000")
         with pytest.raises(Exception, match="Message size too large"):

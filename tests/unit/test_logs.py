@@ -13,7 +13,7 @@ from mode import Service
 
 from light_scheduler import logs
 from light_scheduler.errors import ConfigurationError
-from light_scheduler.log_fields import log_fields
+from light_scheduler.log_fields import begin_log_fields, log_fields
 from light_scheduler.logs import JsonFormatter, Thinned, logging_config
 
 
@@ -33,13 +33,16 @@ def test_a_json_log_line_is_one_object_on_one_line() -> None:
 
 async def test_lines_in_json_say_what_they_are_about_in_each_task_of_its_own() -> None:
     async def line_of(partition: int) -> dict[str, object]:
-        with log_fields(topic="orders", partition=partition, tenant=None):
-            await asyncio.sleep(0)
+        begin_log_fields({"topic": "orders", "partition": partition})
+        await asyncio.sleep(0)
+        with log_fields(schedule="a", tenant=None):
             found: dict[str, object] = json.loads(JsonFormatter().format(record()))
-            return found
+        assert "schedule" not in json.loads(JsonFormatter().format(record()))
+        return found
 
     first, second = await asyncio.gather(line_of(0), line_of(1))
     assert (first["topic"], first["partition"], second["partition"]) == ("orders", 0, 1)
+    assert first["schedule"] == "a"
     assert "tenant" not in first
     assert "partition" not in json.loads(JsonFormatter().format(record()))
 

@@ -20,7 +20,7 @@ from mode import Service
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, connection_to
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import broker_errors, started_producer, stop_producer
 from light_scheduler.kafka.log_reader import LogReader, Span
 from light_scheduler.lanes.lane import Lane
@@ -74,7 +74,8 @@ class Forecast(Service):
             lanes = [lane for lane in self._lanes() if _is_at_work(lane)]
             self._told = {lane.tp: told for lane in lanes if (told := self._told.get(lane.tp)) and told.lane is lane}
             for lane in lanes:
-                await self._tell_safely(lane)
+                if not self.should_stop:
+                    await self._tell_safely(lane)
 
     async def on_stop(self) -> None:
         await self._disconnect()
@@ -83,7 +84,7 @@ class Forecast(Service):
         failure = ""
         try:
             await self._tell_of(lane)
-        except (BrokerError, KafkaError) as error:
+        except (SchedulerError, KafkaError) as error:  # the lane itself sees to state that cannot be read
             failure = str(error) or type(error).__name__
             self._told.pop(lane.tp, None)  # what arrived is not known
             await self._disconnect()  # an idempotent producer may be of no use after an error

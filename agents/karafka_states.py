@@ -13,7 +13,7 @@ from mode import Service
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, connection_to
-from light_scheduler.errors import BrokerError
+from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.life import LaneState
@@ -37,7 +37,7 @@ when it changed is in its table."""
 
 STATES: dict[LaneState, State] = {LaneState.RESTORING: "loading", LaneState.FAILED: "loading"}
 
-_FAILURES = (BrokerError, KafkaError, TimeoutError, OSError)
+_FAILURES = (SchedulerError, KafkaError, TimeoutError, OSError)
 
 log = logging.getLogger(__name__)
 

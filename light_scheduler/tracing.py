@@ -9,6 +9,7 @@ The environment says where spans go, by OpenTelemetry's own variables (`OTEL_EXP
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from threading import Timer
 
@@ -22,6 +23,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from light_scheduler.lanes.tracing import TRACEPARENT, TracedCycle, TracedEvent
 from light_scheduler.model import EventType
+
+log = logging.getLogger(__name__)
 
 CLOSE_S = 3.0
 NS_PER_MS = 1_000_000
@@ -45,14 +48,11 @@ class OpenTelemetry:
         return cls(provider, exporter.shutdown)
 
     def tell(self, cycle: TracedCycle) -> None:
-        """Make the spans of a cycle: its own, and one for each traced event."""
-        begun, committed = cycle.begun * NS_PER_MS, cycle.committed * NS_PER_MS
-        counts = {"light_scheduler.commands": cycle.commands, "light_scheduler.firings": cycle.firings}
-        attributes = {**_place(cycle), **counts}
-        own = self._tracer.start_span("cycle", Context(), attributes=attributes, start_time=begun)
-        for traced in cycle.events:
-            self._span(traced, cycle, own).end(committed)
-        own.end(committed)
+        """Make the spans of a cycle: its own, and one for each traced event. Raises nothing: all is committed."""
+        try:
+            self._make(cycle)
+        except Exception:
+            log.exception("cannot make spans of a cycle of %s-%d", cycle.topic, cycle.partition)
 
     def close(self) -> None:
         """Send what is left, for CLOSE_S at most, and stop."""
@@ -62,6 +62,15 @@ class OpenTelemetry:
             self._provider.shutdown()
         finally:
             giving_up.cancel()
+
+    def _make(self, cycle: TracedCycle) -> None:
+        begun, committed = cycle.begun * NS_PER_MS, cycle.committed * NS_PER_MS
+        counts = {"light_scheduler.commands": cycle.commands, "light_scheduler.firings": cycle.firings}
+        attributes = {**_place(cycle), **counts}
+        own = self._tracer.start_span("cycle", Context(), attributes=attributes, start_time=begun)
+        for traced in cycle.events:
+            self._span(traced, cycle, own).end(committed)
+        own.end(committed)
 
     def _span(self, traced: TracedEvent, cycle: TracedCycle, own: Span) -> Span:
         parent = _PARENTS.extract({TRACEPARENT: traced.traceparent}, Context())

@@ -39,9 +39,13 @@ def bound_heartbeats(consumer: AIOKafkaConsumer) -> None:
 def check_coordination(consumer: AIOKafkaConsumer) -> None:
     """Raise the error with which a consumer's part in its group has ended: nothing else would tell of it.
 
-    It would be given no partition again, and look healthy.
+    It would be given no partition again, and look healthy. With an error of Kafka, aiokafka's task stands still until
+    somebody reads records its way, which lanes do not.
     """
-    task = consumer._coordinator._coordination_task
+    coordinator = consumer._coordinator
+    if coordinator._pending_exception is not None:
+        raise coordinator._pending_exception
+    task = coordinator._coordination_task
     if task.done() and not task.cancelled() and (error := task.exception()) is not None:
         raise error
 

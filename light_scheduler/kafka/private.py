@@ -37,6 +37,7 @@ PRIVATE_FIELDS: dict[str, dict[str, str]] = {
     },
     "aiokafka.consumer.group_coordinator:GroupCoordinator": {
         "_coordination_task": "nobody else notices that it has failed",
+        "_pending_exception": "nobody else notices that it stands still",
         "_heartbeat_task": "is there unless the member joins its group",
         "_do_heartbeat": "tells whether the group still takes us for a member",
     },

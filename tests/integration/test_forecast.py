@@ -37,7 +37,7 @@ async def tells(application: Application, wanted: dict[tuple[str, int], int]) ->
     async def is_told() -> bool:
         return await last_told(application) == wanted
 
-    await eventually(is_told, within=60.0, every=0.5, what=f"the forecast {wanted}")
+    await eventually(is_told, within=120.0, every=0.5, what=f"the forecast {wanted}")
 
 
 async def test_the_forecast_follows_what_is_pending_over_a_kill_and_a_new_owner(application: Application) -> None:

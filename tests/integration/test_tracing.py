@@ -30,7 +30,9 @@ async def collected(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Spans]:
         for of_resource in export.resource_spans:
             for of_scope in of_resource.scope_spans:
                 for span in of_scope.spans:
-                    spans.setdefault(span.name, []).append(span)
+                    known = spans.setdefault(span.name, [])
+                    if span.span_id not in {each.span_id for each in known}:  # else it was sent again
+                        known.append(span)
         return web.Response(body=b"", content_type="application/x-protobuf")
 
     application = web.Application()

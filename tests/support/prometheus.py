@@ -86,11 +86,11 @@ class Prometheus:
 async def prometheus(
     folder: Path, targets: list[str], rules: dict[str, Any] | None = None
 ) -> AsyncIterator[Prometheus]:
-    """Run a Prometheus that scrapes targets (`host:port`) five times a second, and evaluates rules as often."""
+    """Run a Prometheus that scrapes targets (`host:port`) twice a second, and evaluates rules more often."""
     program, port = required("prometheus"), free_port()
     (folder / "rules.yaml").write_text(yaml.safe_dump(rules or {"groups": []}))
     configuration = {
-        "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
+        "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "200ms"},
         "rule_files": ["rules.yaml"],
         "scrape_configs": [{"job_name": "light-scheduler", "static_configs": [{"targets": targets}]}],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -66,6 +66,17 @@ def test_a_cycle_says_how_much_it_did() -> None:
     assert cycle.attributes["light_scheduler.commands"] == 7
     assert cycle.attributes["light_scheduler.firings"] == 5
     assert cycle.attributes["light_scheduler.partition"] == 2
+
+
+def test_what_cannot_be_told_fails_no_cycle(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(SpanProcessor):
+        def on_start(self, span: object, parent_context: object = None) -> None:
+            raise RuntimeError("broken")
+
+    provider = TracerProvider()
+    provider.add_span_processor(Broken())
+    OpenTelemetry(provider).tell(TracedCycle("commands", 2, BEGUN, COMMITTED, 7, 5, []))
+    assert "cannot make spans of a cycle of commands-2" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka.client import ConnectionGroup
+from aiokafka.errors import GroupAuthorizationFailedError
 
 from light_scheduler.kafka import broker_silence, heartbeats
 from light_scheduler.kafka.heartbeats import bound_heartbeats, check_coordination
@@ -61,11 +62,13 @@ async def test_a_member_whose_part_in_the_group_has_failed_says_so() -> None:
         if error is not None:
             raise error
 
-    def consumer_of(task: asyncio.Task[None]) -> Any:
-        return SimpleNamespace(_coordinator=SimpleNamespace(_coordination_task=task))
+    def consumer_of(task: asyncio.Task[None], pending: Exception | None = None) -> Any:
+        return SimpleNamespace(_coordinator=SimpleNamespace(_coordination_task=task, _pending_exception=pending))
 
     failed, ended = (asyncio.create_task(routine(error)) for error in (AssertionError("a bug"), None))
     check_coordination(consumer_of(failed))  # it is at work
+    with pytest.raises(GroupAuthorizationFailedError):
+        check_coordination(consumer_of(failed, GroupAuthorizationFailedError("group")))
     await asyncio.wait([failed, ended])
     check_coordination(consumer_of(ended))
     with pytest.raises(AssertionError, match="a bug"):

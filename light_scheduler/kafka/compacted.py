@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol, Self
@@ -150,7 +151,8 @@ class CompactedTopic:
                         break
                     except ProducerFenced:
                         with suppress(TimeoutError):
-                            async with asyncio.timeout(OTHER_CHANGE_S):
+                            # Not all at the same moment: who is fenced fences the next one.
+                            async with asyncio.timeout(OTHER_CHANGE_S * random.uniform(1, 2)):  # nosec B311
                                 await self._next_move()
                 while self._reached <= offset:
                     await self._next_move()

@@ -137,6 +137,8 @@ async def own_counts(tables: Tables, asked: Intervals) -> OwnCounts:
     found: dict[Lane, Counter[Kind]] = {}
     async with LoopTime(REQUEST_TIME_S) as time:
         for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
+            if tables.tables().get(lane) is not table:  # closed while another one was read
+                continue
             found[lane] = Counter()
             for part in parts(table, asked):
                 found[lane].update(part)

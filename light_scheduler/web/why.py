@@ -22,6 +22,7 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .caught_up import caught_up
 from .cluster import Lanes
+from .guard import IDENTITY
 from .history import DAY_MS, events_of, place_of
 from .looking_back import Place, look_back, opened
 from .parameters import checked, read_parameters
@@ -82,7 +83,7 @@ class WhyHandlers:
             now=self._worker.clock.now(),
             searched_from=told.searched_from,
             standing=_latest(whole),
-            stopped=_stopped(whole, missing),
+            stopped=_stopped(whole, missing, with_reasons=request[IDENTITY].tenants is None),
             tenant=book.get(tenant),
             rate=min((rate for rate in (rates.rate, rates.rate_of(tenant)) if rate is not None), default=None),
         )
@@ -159,9 +160,16 @@ def _latest(whole: Whole[OwnStanding]) -> Standing | None:
     return max(found, key=lambda each: (each.entry.schedule.accepted_at, each.entry.schedule.version), default=None)
 
 
-def _stopped(whole: Whole[OwnStanding], missing: Sequence[MissingPartition]) -> list[Stopped]:
-    """Return the partitions that nobody speaks for, with the reason that their own worker gives, if it does."""
-    known = {(each.topic, each.partition): each for share in whole.shares.values() for each in share.stopped}
+def _stopped(whole: Whole[OwnStanding], missing: Sequence[MissingPartition], *, with_reasons: bool) -> list[Stopped]:
+    """Return the partitions that nobody speaks for, with the state that their own worker gives, if it does.
+
+    Its reason can name topics of other tenants: only who may see all of them gets it.
+    """
+    all_known = (each for share in whole.shares.values() for each in share.stopped)
+    known = {
+        (each.topic, each.partition): each if with_reasons else replace(each, reason=each.reason.partition(":")[0])
+        for each in all_known
+    }
     return [
         known.get((each.topic, each.partition), Stopped(each.topic, each.partition, each.reason)) for each in missing
     ]

@@ -95,13 +95,13 @@ async def test_a_function_may_take_longer_than_its_group_waits_for_a_poll(served
         async def work(firing: Firing) -> None:
             seen.append(firing.id)
             if seen == [f"{topic}-first"]:
-                await scheduler.schedule(f"{topic}-later", topic=topic, after="3s")
+                await scheduler.schedule(f"{topic}-later", topic=topic, after="6s")
                 async for event in events:
                     if event.id == f"{topic}-later" and event.event is EventType.FIRED:
                         return
 
         def member() -> FiringConsumer:
-            impatient = {"max_poll_interval_ms": 1_000, "heartbeat_interval_ms": 100}
+            impatient = {"max_poll_interval_ms": 3_000, "heartbeat_interval_ms": 100}
             made = FiringConsumer(scheduler, served.bootstrap_servers, group_id=topic, kafka_options=impatient)
             made.on_firing(topic)(work)
             return made

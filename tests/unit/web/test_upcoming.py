@@ -145,3 +145,26 @@ async def test_a_table_is_read_slice_by_slice_as_it_was_when_that_began(
     counts = {(kind.topic, kind.minute is None): count for lane, kind, count in found.counts if lane == (TOPIC, 0)}
     assert {topic for topic, is_all in counts if is_all} == {f"t{number}" for number in range(20)}
     assert set(counts.values()) == {1}, "none is counted in part"
+
+
+async def test_a_table_that_is_closed_while_another_one_is_read_is_not_read(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lanes = workers[0].lanes
+    first, second, *_ = sorted(lanes.all)
+    for number in range(5):
+        cluster.put(f"{number}", partition=first[1], due=NOW)
+    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    rest = slices.LoopTime.rest
+
+    async def closing(self: slices.LoopTime) -> None:
+        lanes.states[second] = "closing"
+        monkeypatch.setattr(lanes.all[second]._counts, "store", None)
+        await rest(self)
+
+    assert lanes.all[second].counts is not None
+    monkeypatch.setattr(slices.LoopTime, "rest", closing)
+    found = await own_counts(lanes, intervals_of("default", MultiDict(by="hour"), NOW))
+    assert first in found.lanes
+    assert second not in found.lanes

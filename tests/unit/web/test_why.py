@@ -95,6 +95,12 @@ async def test_a_partition_that_is_restoring_is_named_with_its_reason(workers: A
         assert "light-scheduler-commands[3] (restoring: half of it)" in document["summary"]
         assert len(document["events"]) == 1
 
+    headers = {"Authorization": f"Bearer {await cluster.token('read', 'default')}"}
+    for worker in workers:
+        summary = (await worker.ask("GET", PATH, 200, headers=headers))["summary"]
+        assert "light-scheduler-commands[3] (restoring)" in summary
+        assert "half of it" not in summary, "it could name topics of other tenants"
+
 
 async def test_of_two_schedules_of_one_id_the_one_that_was_accepted_last_counts(workers: Any, cluster: Any) -> None:
     cluster.put("a", due=NOW + HOUR, partition=0, accepted_at=NOW - 2)

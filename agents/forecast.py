@@ -65,7 +65,7 @@ class Forecast(Service):
         self._clock = clock
         self._producer: AIOKafkaProducer | None = None
         self._told: dict[tuple[str, int], _Told] = {}
-        self._failure = ""
+        self._failures: dict[tuple[str, int], str] = {}
 
     @Service.task
     async def _look(self) -> None:
@@ -88,9 +88,9 @@ class Forecast(Service):
             failure = str(error) or type(error).__name__
             self._told.pop(lane.tp, None)  # what arrived is not known
             await self._disconnect()  # an idempotent producer may be of no use after an error
-        if failure and failure != self._failure:
-            log.warning("cannot write the forecast: %s", failure)
-        self._failure = failure
+        if failure and failure != self._failures.get(lane.tp):
+            log.warning("cannot write the forecast of %s-%d: %s", *lane.tp, failure)
+        self._failures[lane.tp] = failure
 
     async def _tell_of(self, lane: Lane) -> None:
         targets, now = lane.context.targets, self._clock.now()

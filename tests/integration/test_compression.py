@@ -40,13 +40,14 @@ async def test_a_batch_of_zeros_costs_no_memory_and_stops_nobody(application: Ap
             "message.max.bytes": 1_000_000_000,
         }
     )
-    for key, value in (("before", b"1"), ("zeros", zeros), ("after", b"2")):
-        producer.produce(commands, value, key, headers=[("schedule-target-topic", target.encode())], partition=0)
+    for id, value in (("before", b"1"), ("zeros", zeros), ("after", b"2")):
+        headers: list[tuple[str, str | bytes | None]] = [("schedule-id", id), ("schedule-target-topic", target)]
+        producer.produce(commands, value, "entity", headers=headers, partition=0)  # of one key, so in order
         assert producer.flush(60) == 0
     del zeros
 
     fired = await read_until(application.bootstrap_servers, [target], lambda records: len(records) >= 2)
-    assert [record.key for record in fired] == [b"before", b"after"]
+    assert [record.value for record in fired] == [b"1", b"2"]
     (letter,) = await read_until(
         application.bootstrap_servers, [application.settings.topics.dead_letters], lambda records: len(records) >= 1
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import (
     ArrayType,
@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 from support.garbled import GarbledBatch
+from support.growing import grow
 from support.ordering import ordered_producer
 
 from light_scheduler.kafka.topic_admin import create_topic, topic_id
@@ -180,7 +181,7 @@ class TestAPartitionThatIsAdded:
         """Return the position before a partition was added, with records in it; the first one is gone again."""
         produce(b"a")
         read, _ = batch(reader(), reader().initialOffset())
-        admin.create_partitions([NewPartitions(topic, 2)])[topic].result(TIMEOUT_S)
+        grow(admin, topic, 2)
         produce(b"b", b"c", partition=1)
         return read
 

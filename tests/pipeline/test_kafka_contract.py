@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
+from support.growing import grow
 from support.ordering import ordered_producer
 
 from light_scheduler.kafka.topic_admin import create_topic
@@ -253,9 +254,7 @@ class TestStreams:
         assert Counter(stream()) == Counter((0, offset) for offset in range(10))
         produce(0, range(5))
         produce(1, range(5))
-        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-        for grown in admin.create_partitions([NewPartitions(topic, PARTITIONS + 1)]).values():
-            grown.result(TIMEOUT_S)
+        grow(AdminClient({"bootstrap.servers": kafka.bootstrap_servers}), topic, PARTITIONS + 1)
         produce(PARTITIONS, range(4))
         wanted = [(0, offset) for offset in range(15)]
         wanted += [(1, offset) for offset in range(5)] + [(PARTITIONS, offset) for offset in range(4)]

@@ -13,6 +13,7 @@ one that found nothing, none begins for `CLOSED_MS`. Instants are UTC epoch ms.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -21,8 +22,11 @@ from light_scheduler.model.lending import Asked, Lending, QuotaVersion, RoomAsk,
 
 from .tenants import share_of
 
-SEARCH_MS = 5_000
-"""How long a search lasts at most, which is how long a command waits for answers that do not come."""
+SEARCH_MS = 15_000
+"""How long a search lasts at most: commands wait so long for answers that do not come.
+
+That is longer than it takes until others have the partitions of a worker that was killed.
+"""
 
 ROUND_MS = 1_000
 """How long the others are not asked because of answers that are missing."""
@@ -192,9 +196,17 @@ def _silent(lending: Lending, now: int) -> set[int]:
 def _asking(lending: Lending, partitions: tuple[int, ...] | list[int], now: int, *, is_ahead: bool = False) -> Search:
     number = max(lending.number + 1, now)  # one that was never used, even if what was kept of it is gone
     asked = tuple(Asked(each, number, now, is_ahead) for each in partitions)
-    known = tuple(each for each in lending.asked if each.at + FORGET_MS > now)
-    lending = replace(lending, number=number, asked=(*known, *asked))
+    lending = replace(lending, number=number, asked=(*_remembered(lending, now), *asked))
     return Search(lending, tuple(partitions), min(now + ROUND_MS, lending.search_until or now + ROUND_MS))
+
+
+def _remembered(lending: Lending, now: int) -> Iterator[Asked]:
+    """Yield what was asked lately, and the latest asks of each partition however old: an answer may wait to be read."""
+    newer = Counter(each.partition for each in lending.asked)
+    for each in lending.asked:
+        newer[each.partition] -= 1
+        if each.at + FORGET_MS > now or newer[each.partition] < MOST_UNANSWERED - 1:
+            yield each
 
 
 def _others(lending: Lending, partition: int) -> list[int]:

@@ -142,7 +142,7 @@ def test_the_others_are_asked_in_rounds_that_grow() -> None:
     assert len(search(step.lending, 0, AT + CLOSED_MS).ask) == FIRST_ASKED
 
 
-def test_answers_that_do_not_come_hold_a_round_up_for_a_second_and_a_search_for_five() -> None:
+def test_answers_that_do_not_come_hold_a_round_up_for_a_second_and_a_search_for_fifteen() -> None:
     topic, now, rounds = Topic(QuotaVersion(5, 0, 6)), AT, []
     while (step := search(topic.all[0], 0, now)).goes_on_at is not None:
         rounds.append((now - AT, len(step.ask)))
@@ -162,7 +162,7 @@ def test_one_that_never_answers_is_asked_again_after_a_minute_and_five_times_an_
         asked += [now - AT] * len(step.ask)
         lending, now = step.lending, step.goes_on_at or now + CLOSED_MS
     assert len(asked) == len(lending.asked) == MOST_UNANSWERED
-    assert all(REPEAT_MS <= later - earlier < REPEAT_MS + 5_000 for earlier, later in pairwise(asked))
+    assert all(REPEAT_MS <= later - earlier < REPEAT_MS + SEARCH_MS for earlier, later in pairwise(asked))
     for each in lending.asked:
         following = answered(lending, RoomGrant("t", 1, each.number, lending.version, 2, False), now)
         assert following is not None
@@ -178,9 +178,9 @@ def test_one_that_has_not_answered_for_an_hour_is_asked_again_and_no_more_than_f
         asked += [now] * len(step.ask)
         lending, now = step.lending, step.goes_on_at or now + CLOSED_MS
         assert len(lending.asked) <= MOST_UNANSWERED
-        assert all(step.ask == () or each.at + FORGET_MS > now for each in lending.asked)
     assert len(asked) == 3 * MOST_UNANSWERED
     assert all(later - earlier >= FORGET_MS for earlier, later in zip(asked, asked[MOST_UNANSWERED:], strict=False))
+    assert [each.at for each in lending.asked] == asked[-MOST_UNANSWERED:], "answers to these may still come"
 
 
 def test_who_waits_for_room_itself_is_asked_once_more() -> None:

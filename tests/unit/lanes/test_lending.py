@@ -12,7 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from support.partition import ANSWER, AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
-from light_scheduler.engine.lending import ANSWER_MS
+from light_scheduler.engine.lending import ANSWER_MS, SEARCH_MS
 from light_scheduler.errors import LaneError
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import Headers
@@ -207,19 +207,19 @@ async def test_a_flood_over_the_quota_is_rejected_at_once_and_asks_next_to_nothi
     assert (lanes.asked, lanes.now) == (before, begun + 395)
 
 
-async def test_a_partition_that_does_not_answer_delays_a_rejection_once_by_five_seconds() -> None:
+async def test_a_partition_that_does_not_answer_delays_a_rejection_once_by_fifteen_seconds() -> None:
     lanes = Lanes(3, max_pending=3)
     lanes.down = {2}
     for key in islice(homes(3, 0), 3):
         lanes.send(key)
     await lanes.settle(Random(1))
     assert Counter(lanes.outcomes) == {("scheduled", None): 2, ("rejected", FULL): 1}
-    begun = lanes.now - 5_000
+    begun = lanes.now - SEARCH_MS
     assert AT <= begun <= AT + 1_000
     lanes.now += 1_000
     lanes.send(next(islice(homes(3, 0), 3, None)))
     await lanes.settle(Random(1))
-    assert (lanes.outcomes[-1], lanes.now) == (("rejected", FULL), begun + 6_000)
+    assert (lanes.outcomes[-1], lanes.now) == (("rejected", FULL), begun + SEARCH_MS + 1_000)
     lanes.down = set()
     await lanes.settle(Random(1))
     lanes.send(next(islice(homes(3, 0), 4, None)))
@@ -388,7 +388,7 @@ async def test_a_lane_that_may_ask_nobody_rejects_at_once_keeps_what_it_has_and_
         lanes.send(key)
     await lanes.settle(Random(1))
     assert (lanes.pending, lanes.outcomes[2:]) == (6, [("scheduled", None), ("rejected", FULL)])
-    assert lanes.now >= begun + 5_000
+    assert lanes.now >= begun + SEARCH_MS
 
 
 async def test_what_waits_for_room_still_waits_for_the_rate() -> None:

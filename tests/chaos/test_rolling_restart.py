@@ -61,6 +61,7 @@ async def restart_all(application: Application, per_s: int) -> list[int]:
     return sorted(late)
 
 
+@pytest.mark.soak
 async def test_three_workers_are_restarted_one_by_one_and_every_message_comes_once(application: Application) -> None:
     await restart_all(application, per_s=100)
 

@@ -122,6 +122,7 @@ async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_mean
     assert all(record.timestamp >= number_of(record, "due") for record in came)
 
 
+@pytest.mark.soak
 async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(application: Application) -> None:
     servers = application.bootstrap_servers
     frail = f"{application.target}-frail"
@@ -146,6 +147,7 @@ async def test_a_target_that_refuses_a_workers_timestamps_holds_up_nobody_else(a
     assert all(lane["state"] == "running" for lane in info["lanes"])
 
 
+@pytest.mark.soak
 async def test_a_right_that_is_revoked_while_a_target_is_away_holds_up_nobody_else(tmp_path: Path) -> None:
     """What a dropped marker left open cannot be settled then, until the right is back."""
     with EmbeddedCluster(2, properties=WITH_ACLS) as cluster:
@@ -188,6 +190,7 @@ async def test_a_right_that_is_revoked_while_a_target_is_away_holds_up_nobody_el
     assert all(lane["state"] == "running" for lane in info["lanes"])
 
 
+@pytest.mark.soak
 async def test_a_throttled_worker_makes_its_transactions_smaller_until_they_are_done_in_time(tmp_path: Path) -> None:
     """As large as they are without a quota, none would ever end within its deadline."""
     count, size = 60, 100_000

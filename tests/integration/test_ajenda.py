@@ -223,6 +223,7 @@ async def test_appointments_fire_at_their_times(ajenda: Ajenda, served: Applicat
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.soak
 async def test_takeovers_that_are_killed_lose_and_double_nothing_while_ajenda_runs(
     ajenda: Ajenda, settings: Settings
 ) -> None:

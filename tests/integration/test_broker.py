@@ -25,6 +25,7 @@ pytestmark = pytest.mark.integration
 COMMAND = [sys.executable, "-c", "from light_scheduler.cli import main; main()", "broker"]
 
 
+@pytest.mark.soak
 def test_a_broker_has_its_data_to_itself_and_keeps_them_over_a_stop_and_a_kill_until_its_end() -> None:
     with EmbeddedBroker() as broker:
         address, folder = broker.bootstrap_servers, broker.data_dir
@@ -76,6 +77,7 @@ def test_the_command_runs_until_sigterm_and_the_next_one_takes_up_its_data(tmp_p
             assert not process_runs(pid)
 
 
+@pytest.mark.soak
 def test_a_cluster_goes_on_without_one_of_three_nodes_which_catches_up_when_it_is_back() -> None:
     with EmbeddedCluster(3, heap_megabytes=256) as cluster:
         address = cluster.bootstrap_servers

@@ -28,6 +28,7 @@ BEHIND_MS = 60_000
 """How much time there is to accept everything."""
 
 
+@pytest.mark.soak
 async def test_a_crowd_of_one_tenant_does_not_delay_the_steady_firings_of_another(application: Application) -> None:
     clock, silent = application.drive_clock(behind=BEHIND_MS), Progress(Console(quiet=True))
     worker = await application.start_worker()

@@ -109,6 +109,7 @@ async def test_an_order_and_its_reminder_are_one_transaction_in_fastapi(home: Ho
         assert "fired" not in await home.events_of("order-2")
 
 
+@pytest.mark.soak
 async def test_an_order_and_its_reminder_are_one_transaction_in_django(home: Home, tmp_path: Path) -> None:
     port, log, database = free_port(), tmp_path / "log", str(tmp_path / "shop.db")
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as shop:

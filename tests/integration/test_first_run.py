@@ -42,6 +42,7 @@ def may_have_an_own_network() -> bool:
 
 
 @pytest.mark.skipif(not may_have_an_own_network(), reason="needs the right to make network namespaces")
+@pytest.mark.soak
 def test_a_machine_without_a_network_has_broker_and_topics(tmp_path: Path) -> None:
     ran = subprocess.run(
         [*OWN_NETWORK, sys.executable, "-c", ONLY_LOOPBACK],
@@ -54,6 +55,7 @@ def test_a_machine_without_a_network_has_broker_and_topics(tmp_path: Path) -> No
     assert ran.stdout.endswith(" topics\n")
 
 
+@pytest.mark.soak
 async def test_the_first_firings_to_new_topics_are_on_time(tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         application = await Application.create(broker.bootstrap_servers, tmp_path)

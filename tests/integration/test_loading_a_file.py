@@ -58,6 +58,7 @@ async def load(application: Application, file: Path, *more: str) -> Any:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.soak
 async def test_a_load_that_is_killed_at_any_step_sends_each_row_once(
     served: Application, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -133,6 +133,7 @@ async def test_the_python_of_a_guide_runs(page: str, home: Home) -> None:
         await run_python(snippet.replace("127.0.0.1:9092", home.application.bootstrap_servers), {})
 
 
+@pytest.mark.soak
 def test_the_commands_of_the_guide_from_ajenda_take_over_what_is_there(home: Home) -> None:
     with running_postgres() as server:
         ajenda = Ajenda(f"postgresql+psycopg://{server.address}")
@@ -190,6 +191,7 @@ def shop(tmp_path: Path) -> Iterator[Path]:
     sys.modules.pop("shop", None)
 
 
+@pytest.mark.soak
 async def test_workers_of_celery_run_what_is_scheduled_here(home: Home, shop: Path) -> None:
     bridge, place = "python examples/migrating/celery_bridge.py shop:app", {"PYTHONPATH": str(shop)}
     home.run("python examples/clients/make_topic.py tasks")

@@ -157,6 +157,7 @@ async def test_other_sessions_book_as_well(shop: Shop, kind: str) -> None:
     assert [dict(record.headers)["schedule-command"] for record in records] == [b"schedule", b"cancel"]
 
 
+@pytest.mark.soak
 async def test_relays_share_the_work(postgres: str, settings: Settings) -> None:
     shop = Shop(settings, f"postgresql+psycopg://{postgres}")
     shop.book(400, ids=40)
@@ -315,7 +316,7 @@ async def _kill_relays(shop: Shop, app_id: str, kills: int) -> Counter[str]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("driver", ["sqlite", "postgresql+psycopg"])
+@pytest.mark.parametrize("driver", ["sqlite", pytest.param("postgresql+psycopg", marks=pytest.mark.soak)])
 async def test_relays_that_are_killed_lose_and_double_nothing(
     settings: Settings, driver: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

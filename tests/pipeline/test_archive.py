@@ -205,6 +205,7 @@ def test_a_continuous_archive_that_is_told_to_stop_ends_with_its_summary(
 
 
 class TestATopicThatWasCreatedAgain:
+    @pytest.mark.soak
     def test_is_not_archived_as_if_it_were_the_same_unless_loss_is_allowed(
         self, spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
     ) -> None:
@@ -228,6 +229,7 @@ class TestATopicThatWasCreatedAgain:
             Archive(spark, str(tmp_path / "lake")).logs([prefix])
 
 
+@pytest.mark.soak
 def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gone_on_without_them(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
@@ -254,6 +256,7 @@ def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gon
     assert source.firsts(prefix, [0]) == {0: round(kept[b"e"].replace(tzinfo=UTC).timestamp() * 1_000)}
 
 
+@pytest.mark.soak
 def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_read(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

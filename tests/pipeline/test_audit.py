@@ -134,6 +134,7 @@ class Planted:
         self.expected[id] = kind
 
 
+@pytest.mark.soak
 def test_each_kind_of_fault_is_found_among_very_many_firings_and_within_a_range(
     ledger: Ledger, audit: Audit, tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_clean_application_has_no_faults_and_its_series_are_what_spark_makes_o
     assert json.loads(json.dumps(dataclasses.asdict(summary)))["lateness_ms"]["max"] <= MINUTE
 
 
+@pytest.mark.soak
 def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, audit: Audit) -> None:
     """As if the engine had the series wrong: commands say another interval than lanes went by."""
     fill(ledger, 100)
@@ -182,6 +184,7 @@ def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, a
     assert {fault.kind for fault in told} == {"unexpected"}
 
 
+@pytest.mark.soak
 def test_an_application_that_began_with_an_import_is_judged_by_the_table_that_was_imported(
     ledger: Ledger, audit: Audit, spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
@@ -218,6 +221,7 @@ SECONDS_EACH = 1 / 5_000
 SENDING_EACH = 1 / 10_000
 
 
+@pytest.mark.soak
 async def test_schedules_that_moved_to_partitions_that_were_added_are_no_faults(
     kafka: Kafka, spark: SparkSession, tmp_path: Path
 ) -> None:

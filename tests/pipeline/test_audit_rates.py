@@ -75,6 +75,7 @@ def test_what_differs_is_found_by_arithmetic_and_nothing_else(spark: SparkSessio
     assert by_id == {id: expected for id, (_, expected) in CASES.items()}
 
 
+@pytest.mark.soak
 def test_times_outside_of_the_audit_are_not_listed(spark: SparkSession) -> None:
     told = [("fired", 10, 1), ("fired", 864_000_010, 1)]
     evidence = spark.createDataFrame(rows("one", told, first={"asks": "schedule"}), COLUMNS)

@@ -90,6 +90,7 @@ def audit(ledger: Ledger, spark: SparkSession, kafka: Kafka) -> Callable[..., Au
     return audit
 
 
+@pytest.mark.soak
 def test_the_second_audit_finds_all_that_is_wrong_since_the_first_though_it_was_interrupted_before(
     ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_the_second_audit_finds_all_that_is_wrong_since_the_first_though_it_was_
         audit(M + 2 * HOUR, since_last=path)
 
 
+@pytest.mark.soak
 def test_an_audit_without_the_evidence_of_the_first_ones_tells_of_nothing_but_what_is_wrong(
     ledger: Ledger, audit: Callable[..., AuditSummary], spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

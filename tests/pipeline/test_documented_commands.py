@@ -135,6 +135,7 @@ def placed_python(code: str, ledger: Ledger, kafka: Kafka) -> str:
     return code.replace("light-scheduler-history", ledger.names.history)
 
 
+@pytest.mark.soak
 def test_every_snippet_of_the_page_runs_and_ends_as_it_says(
     application: Ledger, kafka: Kafka, spark: SparkSession, tmp_path: Path
 ) -> None:

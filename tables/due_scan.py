@@ -11,7 +11,7 @@ from light_scheduler.model.place import Place
 from light_scheduler.wire.state import identity
 
 from . import layout
-from .counts import Tally
+from .rows import Rows
 from .table import stored_entry
 
 Waits = Callable[[Entry], Place | None]
@@ -37,41 +37,46 @@ class DueScan(NamedTuple):
     probe_due: int | None = None
 
 
-class TenantScan:
-    """What is due of one tenant.
+class Candidates(NamedTuple):
+    """A tenant's (time-index key, value) in order, not read before they are asked for; `bound` lies above what is due.
 
-    `items` are its (time-index key, value) in order, not read before they are asked for; `bound` lies above all that is
-    due, and not more than `most` are taken. `unit` is the number of bytes that cost as much as a schedule. Primary keys
-    of what is taken are noted in `primaries`; `tally` says in which cell a schedule is counted, `get` finds
-    definitions. What `waits` for a place is passed over.
+    The first one behind the bound says when something will be due next.
+    """
+
+    items: Iterator[tuple[bytes, bytes]]
+    bound: bytes
+
+
+class TenantScan:
+    """What is due of one tenant, as far as it is taken of its candidates.
+
+    Not more than `most` are taken, and `unit` is the number of bytes that cost as much as a schedule. Primary keys of
+    what is taken are noted in the rows, which also have the definitions, and say in which cell a schedule is counted.
+    What `waits` for a place is passed over.
     """
 
     def __init__(
         self,
         tenant: str,
-        items: Iterator[tuple[bytes, bytes]],
+        candidates: Candidates,
         *,
-        bound: bytes,
         most: int | None,
         unit: float,
-        primaries: dict[bytes, bytes | None],
-        tally: Tally,
-        get: Callable[[bytes], bytes | None],
+        rows: Rows,
         waits: Waits | None = None,
     ) -> None:
         self._primary = layout.PRIMARY + identity(tenant, "")
-        self._items = items
+        self._items, self._bound = candidates
         self._head: list[tuple[bytes, bytes]] = []  # the first item left, once one was read that was not taken
-        self._bound = bound
         self.most = most
         self._unit = unit
-        self._primaries = primaries
-        self._tally = tally
+        self._primaries = rows.primaries
+        self._tally = rows.tally
         self._tenant = tenant
         self._topic: str | None = None  # of the schedule that was taken last, with the number of its group
         self._number = b""
         self._minute = layout.minute_of(tenant)
-        self._get = get
+        self._get = rows.value_of
         self._waits = waits
         self.passed: list[tuple[Place, bytes]] = []
         self.is_open = False

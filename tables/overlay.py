@@ -49,10 +49,11 @@ from light_scheduler.wire.state import (
 
 from . import layout
 from .counts import Tally
-from .due_scan import DueScan, TenantScan, Waits
+from .due_scan import Candidates, DueScan, TenantScan, Waits
 from .layout import PRIMARY
+from .rows import NOT_ASKED, Rows
 from .table import Checkpoint, ScheduleTable, stored_entry
-from .whole import NOT_ASKED, WholeSchedules
+from .whole import WholeSchedules
 
 _OTHERS: dict[bytes, Callable[[bytes], object]] = {
     BULK_PART_KIND: decode_bulk_part,
@@ -81,16 +82,15 @@ class Overlay:
 
     def __init__(self, table: ScheduleTable) -> None:
         self._table = table
-        self._stored = table.store.get
-        self._changes: dict[bytes, bytes | None] = {}
-        self._primaries: dict[bytes, bytes | None] = {}  # what the store was asked already
+        self._rows = rows = Rows(table.store.get, Tally(table.counts))
+        self._stored, self._tally = rows.stored, rows.tally
+        self._changes, self._primaries = rows.changes, rows.primaries
         self._fresh: dict[str, set[bytes]] = {}  # tenant -> index keys of what was put here; records are in changes
         self._floors: dict[str, bytes | None] = {}  # those that `due` has moved
         self._passed: dict[str, list[tuple[Place, bytes]]] = {}  # what `due` has passed over
         self.position = table.checkpoint.position
         self.commands_log = table.checkpoint.commands_log
         self.pending = table.pending
-        self._tally = Tally(table.counts)
         self._counted: dict[bytes, int] | None = None  # tenant -> by how much its schedules have become more
 
     def count_tenants(self) -> None:
@@ -111,10 +111,10 @@ class Overlay:
         if found is None:
             return None
         index_key = layout.indexed_at(found)
-        value = self._value_of(index_key)
+        value = self._rows.value_of(index_key)
         if value is None:
             raise FormatError(f"the table's index has no record for {identity!r}")
-        return stored_entry(index_key, value, self._value_of)
+        return stored_entry(index_key, value, self._rows.value_of)
 
     def put(self, identity: bytes, entry: Entry, record: bytes) -> bool:
         """Store a schedule and its state record, in place of the one of its identity if there is one.
@@ -133,10 +133,7 @@ class Overlay:
 
     def whole_of(self, tenant: str) -> WholeSchedules:
         """Return what stores and removes schedules of a tenant at less cost, as long as they are simple."""
-        fresh = self._fresh.setdefault(tenant, set())
-        return WholeSchedules(
-            tenant, self._stored, self._changes, self._primaries, fresh, self._tally, self._add_to_pending
-        )
+        return WholeSchedules(tenant, self._rows, self._fresh.setdefault(tenant, set()), self._add_to_pending)
 
     def advance(self, identity: bytes, entry: Entry, record: bytes) -> None:
         """Store how far a schedule has come, as its progress record; its definition stays as it is.
@@ -144,12 +141,12 @@ class Overlay:
         Without a definition it is the progress of a schedule that compaction has removed from the changelog: nothing.
         """
         primary = PRIMARY + identity
-        old = self._primary_of(primary)
+        old = self._rows.primary_of(primary)
         if old is None:
             return
         old_key = layout.indexed_at(old)
         if not old.endswith(layout.SPLIT):
-            self._changes[layout.DEFINITION + identity] = self._value_of(old_key)
+            self._changes[layout.DEFINITION + identity] = self._rows.value_of(old_key)
         self._drop(old_key)
         self._tally.removed.append(old[: layout.CELL_BYTES])
         index_key = layout.index_key(entry, identity)
@@ -189,7 +186,7 @@ class Overlay:
 
     def kept(self, key: bytes) -> bytes | None:
         """Return a record that is no schedule's by its changelog key, with the changes so far."""
-        return self._value_of(layout.OTHERS + key)
+        return self._rows.value_of(layout.OTHERS + key)
 
     def delayed(self) -> dict[str, DelayedQueue]:
         """Return the queues of delayed commands before this cycle, by tenant."""
@@ -339,18 +336,10 @@ class Overlay:
                 next_fresh = min(next_fresh, layout.due_of(min(later)))
         scans = {}
         for tenant in dict.fromkeys((*self._table.floors.due(until), *fresh_due)):
-            items = self._candidates(tenant, fresh_due.get(tenant, []))
-            bound = layout.index_from(tenant, until + 1)
+            items = self._ordered(tenant, fresh_due.get(tenant, []))
+            candidates = Candidates(items, layout.index_from(tenant, until + 1))
             scans[tenant] = TenantScan(
-                tenant,
-                items,
-                bound=bound,
-                most=allowed(tenant),
-                unit=unit,
-                primaries=self._primaries,
-                tally=self._tally,
-                get=self._value_of,
-                waits=waits,
+                tenant, candidates, most=allowed(tenant), unit=unit, rows=self._rows, waits=waits
             )
         return scans, next_fresh
 
@@ -362,10 +351,10 @@ class Overlay:
     def _probe_due(self) -> int | None:
         if PROBE_TENANT not in self._fresh and self._table.floors.get(PROBE_TENANT) is None:
             return None
-        primary = self._primary_of(PRIMARY + PROBE_IDENTITY)
+        primary = self._rows.primary_of(PRIMARY + PROBE_IDENTITY)
         return None if primary is None else layout.due_of(layout.indexed_at(primary))
 
-    def _candidates(self, tenant: str, fresh: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    def _ordered(self, tenant: str, fresh: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """Yield a tenant's (time-index key, value) in order: what is stored and as it was, and these keys put here."""
         changes = self._changes
         stored = self._stored_of(tenant)
@@ -425,13 +414,3 @@ class Overlay:
         self._changes[index_key] = None
         if self._fresh and (fresh := self._fresh.get(layout.tenant_in(index_key))) is not None:
             fresh.discard(index_key)
-
-    def _value_of(self, key: bytes) -> bytes | None:
-        value = self._changes.get(key, NOT_ASKED)
-        return self._stored(key) if value is NOT_ASKED else value
-
-    def _primary_of(self, primary: bytes) -> bytes | None:
-        found = self._primaries.get(primary, NOT_ASKED)
-        if found is NOT_ASKED:
-            found = self._primaries[primary] = self._stored(primary)
-        return found

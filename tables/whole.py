@@ -11,34 +11,22 @@ from collections.abc import Callable
 from light_scheduler.model import DEFAULT_PRIORITY
 
 from . import layout
-from .counts import Tally
-
-NOT_ASKED = b""
-"""Stands for what an overlay does not know; no value is empty."""
+from .rows import NOT_ASKED, Rows
 
 
 class WholeSchedules:
-    """What an overlay has of one tenant: its changes, primary keys and new index keys, which this adds to.
+    """What an overlay has of one tenant: its rows, and its new index keys (`fresh`), which this adds to.
 
     Schedules go by their ids, as UTF-8. `count` is told by how much the number of an identity's schedules changes.
     """
 
-    def __init__(
-        self,
-        tenant: str,
-        stored: Callable[[bytes], bytes | None],
-        changes: dict[bytes, bytes | None],
-        primaries: dict[bytes, bytes | None],
-        fresh: set[bytes],
-        tally: Tally,
-        count: Callable[[bytes, int], None],
-    ) -> None:
-        self._stored = stored
-        self._changes = changes
-        self._primaries = primaries
+    def __init__(self, tenant: str, rows: Rows, fresh: set[bytes], count: Callable[[bytes, int], None]) -> None:
+        self._stored = rows.stored
+        self._changes = rows.changes
+        self._primaries = rows.primaries
         self._fresh = fresh
-        self._added, self._removed = tally.added, tally.removed
-        self._number_of = tally.pending_number
+        self._added, self._removed = rows.tally.added, rows.tally.removed
+        self._number_of = rows.tally.pending_number
         self._topic: str | None = None  # of the schedule that was put last, with the number of its group
         self._number = b""
         self._minute = layout.minute_of(tenant)

@@ -1,0 +1,36 @@
+"""The rows of a table as a cycle sees them: those that are stored, and over them the changes it has made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .counts import Tally
+
+NOT_ASKED = b""
+"""Stands for what is not known; no value is empty."""
+
+
+class Rows:
+    """Reads through to what is `stored`.
+
+    `changes` has the rows to be written, None for those to be removed; `primaries` the primary keys that were read or
+    written, and their values; `tally` the cells of what was put and removed.
+    """
+
+    def __init__(self, stored: Callable[[bytes], bytes | None], tally: Tally) -> None:
+        self.stored = stored
+        self.tally = tally
+        self.changes: dict[bytes, bytes | None] = {}
+        self.primaries: dict[bytes, bytes | None] = {}
+
+    def value_of(self, key: bytes) -> bytes | None:
+        """Return a row with the changes so far; None: there is none."""
+        value = self.changes.get(key, NOT_ASKED)
+        return self.stored(key) if value is NOT_ASKED else value
+
+    def primary_of(self, primary: bytes) -> bytes | None:
+        """Return the same for a primary key, which is looked up once."""
+        found = self.primaries.get(primary, NOT_ASKED)
+        if found is NOT_ASKED:
+            found = self.primaries[primary] = self.stored(primary)
+        return found

@@ -40,6 +40,7 @@ from light_scheduler.engine import FairQueue, FiringRules, Limits
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import CommandReader
 from light_scheduler.kafka.targets import Targets, TargetTopic
+from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import TopicNames
@@ -178,7 +179,7 @@ def run_cycle(
     cycle = Cycle(context, overlay, batches, now)
     cycle.take_all(commands)
     due = overlay.due(now, most, MAX_BYTES, FairQueue())
-    cycle.fire_due(due, {}, most, MAX_BYTES)
+    cycle.fire_due(due, {}, TurnBudget(most, MAX_BYTES))
     cycle.keep_bulk()
     if position is not None:
         cycle.moved_to(position)

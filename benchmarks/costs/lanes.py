@@ -16,6 +16,7 @@ from pyspark import TaskContext
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import Headers, TopicNames
@@ -112,7 +113,7 @@ class _Lane:
         cycle = Cycle(self._context, overlay, self._log, now)  # type: ignore[arg-type]
         for record in commands:
             cycle.take(record)
-        cycle.fire_due(overlay.due(now, 2 * CHUNK, _MOST_BYTES), {}, 2 * CHUNK, _MOST_BYTES)
+        cycle.fire_due(overlay.due(now, 2 * CHUNK, _MOST_BYTES), {}, TurnBudget(2 * CHUNK, _MOST_BYTES))
         overlay.apply(changelog_offset=0, complete_at=now)
         self._log.served()
 

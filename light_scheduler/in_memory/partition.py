@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from light_scheduler.kafka.targets import Targets
-from light_scheduler.lanes.budget import NOTHING_DUE
+from light_scheduler.lanes.budget import NOTHING_DUE, TurnBudget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.pace import MOST
@@ -54,8 +54,9 @@ class MemoryPartition:
             cycle.moved_to(self._position)
         is_bulk_at_work = cycle.advance_bulk(min(self._most, MAX_BULK), MAX_FIRING_BYTES)
         # A command that waits may cancel what is due.
-        due = NOTHING_DUE if has_more else overlay.due(now, self._most, MAX_FIRING_BYTES)
-        cycle.fire_due(due, {}, self._most, MAX_FIRING_BYTES)
+        turns = TurnBudget(self._most, MAX_FIRING_BYTES)
+        due = NOTHING_DUE if has_more else overlay.due(now, turns.most, turns.max_bytes)
+        cycle.fire_due(due, {}, turns)
         cycle.answer({})
         cycle.keep_bulk()
         for place, build, count in batches.by_place():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from light_scheduler.engine import ALL, FairQueue, Throttle, shares_under
 from light_scheduler.model import Entry
@@ -19,6 +20,18 @@ MAX_ISOLATED = 200
 """Commands, or firings, in a cycle while a refused record is sought."""
 
 NOTHING_DUE = DueScan([], None)
+
+
+class TurnBudget(NamedTuple):
+    """How many turns schedules have in a cycle, and how many bytes of payload.
+
+    With `is_capped`, it is the cap of all firings together that allows no more turns. How many of them each tenant has
+    is in the due scan (`DueScan.allowed`).
+    """
+
+    most: int
+    max_bytes: int
+    is_capped: bool = False
 
 
 class Budget:
@@ -57,37 +70,44 @@ class Budget:
             return MAX_ISOLATED
         return self._pace.limit if len(table.floors) > 1 else MOST
 
-    def turns(self, now: int, most: int) -> int:
-        """Firings that the cap of all together leaves of a cycle."""
+    def turns(self, now: int, most: int, max_bytes: int) -> TurnBudget:
+        """Return what the cap of all together leaves of a cycle."""
         self._throttle.share_among(self._context.placement.partitions)
         total = self._throttle.total(now)
-        return most if total is None else min(most, total)
+        if total is None or total > most:
+            return TurnBudget(most, max_bytes)
+        return TurnBudget(total, max_bytes, is_capped=True)
 
-    def take_due(self, overlay: Overlay, now: int, turns: int, max_bytes: int) -> DueScan:
+    def take_due(self, overlay: Overlay, now: int, turns: TurnBudget) -> DueScan:
         """Return what is due now, as far as a cycle may hold it."""
         if not self._intake.backlog_taken:  # a command that waited in the log may cancel what is due
             return NOTHING_DUE
         throttle, stopped = self._throttle, self._tenants.stopped
         due = overlay.due(
             now,
-            turns,
-            max_bytes,
+            turns.most,
+            turns.max_bytes,
             self._fair,
             lambda tenant: 0 if tenant in stopped else throttle.allowed(tenant, now),
             self._waits(),
         )
         self.next_due = min(filter(None, (due.next_due, *due.held.values())), default=None)
         ready = [at for at in (due.next_due, due.probe_due) if at is not None and at <= now]
-        if ready and turns == throttle.total(now):
+        if ready and turns.is_capped:
             next_due = None if due.next_due in ready else due.next_due
             due = due._replace(next_due=next_due, probe_due=None, held={**due.held, ALL: min(ready)})
         return due
 
-    def take_staged(self, overlay: Overlay, instant: int, most: int, max_bytes: int) -> DueScan:
+    def take_staged(self, overlay: Overlay, instant: int, turns: TurnBudget) -> DueScan:
         """Return what will be due at an instant ahead; no cap bounds it."""
         stopped = self._tenants.stopped
         return overlay.due(
-            instant, most, max_bytes, self._fair, lambda tenant: 0 if tenant in stopped else None, self._waits()
+            instant,
+            turns.most,
+            turns.max_bytes,
+            self._fair,
+            lambda tenant: 0 if tenant in stopped else None,
+            self._waits(),
         )
 
     def next_turn(self, due: DueScan, now: int) -> int | None:

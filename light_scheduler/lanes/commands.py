@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from functools import partial
 
 import msgspec
 
 from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, distributed, with_default_target
 from light_scheduler.errors import InvalidCommand
-from light_scheduler.kafka.batches import RecordTooLargeError
-from light_scheduler.model import BulkCommand, Command, Entry, EventType, ScheduleCommand
+from light_scheduler.model import BulkCommand, Command, Entry, ScheduleCommand
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.model.lending import RoomAsk, RoomGrant
-from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.relay import Count, Origin, as_sent, mark_of
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
 
+from .admission import Admission
 from .answers import Answers
 from .bulk import BulkCommands
 from .caution import Kind, Work
 from .condemned import NO_FAULT_OF_WORK, Condemned, blaming
-from .delayed_commands import Delaying
-from .forwarding import Forwarding
-from .lending import RoomLending
-from .moving import Moving
 from .plain_commands import PlainCommands
 from .plain_tasks import PlainTasks
 from .probing import Probing
-from .quotas import Quotas
 from .rejection import reject, reject_silently
+from .routing import Routing
 from .settling import settle
 from .transaction import Transaction
 
@@ -51,38 +45,34 @@ class Commands:
     def __init__(
         self,
         transaction: Transaction,
-        forwarding: Forwarding,
+        routing: Routing,
+        admission: Admission,
         answers: Answers,
         bulk: BulkCommands,
-        moving: Moving,
-        delaying: Delaying,
-        quotas: Quotas,
-        lending: RoomLending,
         condemned: Condemned,
     ) -> None:
         context = transaction.context
         self._transaction = transaction
-        self._forwarding = forwarding
+        self._routing = routing
+        self._forwarding, self._moving = routing.forwarding, routing.moving
+        self._admission = admission
+        self._quotas, self._lending, self._delaying = admission
         self._answers = answers
         self._bulk = bulk
-        self._moving = moving
-        self._delaying = delaying
-        self._quotas = quotas
-        self._lending = lending
         self._condemned = condemned
         self._dialect = context.dialect
         self._limits = context.limits
         self._now = transaction.now
         self._overlay = transaction.overlay
         self._tenants = transaction.tenants
-        self._may_delay = bool(self._tenants or delaying.tenants)
+        self._may_delay = bool(self._tenants or self._delaying.tenants)
         self._most_delayed = self._most_delayed_bytes = 0
         self._probing = Probing(transaction)
         self._plain: PlainCommands | PlainTasks
         if context.dialect.has_tasks:
-            self._plain = PlainTasks(transaction, delaying)
+            self._plain = PlainTasks(transaction, self._delaying)
         else:
-            self._plain = PlainCommands(transaction, forwarding, delaying)
+            self._plain = PlainCommands(transaction, self._forwarding, self._delaying)
         self._forwards = context.dialect.forwards
         self._decode = context.dialect.decode
         self._history = transaction.history
@@ -160,7 +150,7 @@ class Commands:
                 self._moving.note_emptied(record, mark)
                 return
             if isinstance(mark, RoomAsk | RoomGrant):
-                self._lend(record, mark)
+                self._admission.lend(record, mark)
                 return
             if mark is not None:
                 self._forwarding.require_passed_on(record, mark)
@@ -239,20 +229,6 @@ class Commands:
                 self._quotas.take(command, tenant)
         self._bulk.begin(record, command, origin)
 
-    def _lend(self, record: CommandRecord, mark: RoomAsk | RoomGrant) -> None:
-        if isinstance(mark, RoomAsk):
-            self._lending.answer(record, mark, self._delaying.waiting_of(mark.tenant))
-        else:
-            self._lending.take(record, mark)
-
-    def _waits_for_room(self, tenant: Tenant, command: Command, origin: Origin | None) -> bool:
-        """Tell whether a command for a new schedule waits until others have answered whether they have room."""
-        if self._lending.has_room(tenant) or (origin is not None and (origin.partitions or origin.asks)):
-            return False  # of a command that moves along with schedules, others wait for what becomes of it
-        if self._quotas.is_over(tenant, command.recorded_at):
-            return False
-        return self._lending.waits(tenant, self._delaying.waiting_of(tenant.name))
-
     def _carry_out(
         self, record: CommandRecord, command: Command, origin: Origin | None, read: CommandRecord | None
     ) -> None:
@@ -283,16 +259,13 @@ class Commands:
         read: CommandRecord | None,
     ) -> None:
         decision = decide(command, current, self._now, self._limits)
-        if origin is None and self._moving.is_active:
-            if self._moving.pass_on(record, command, name, current, None):
-                return
-        elif current is None and origin is None and self._pass_on(record, command):
+        if origin is None and self._routing.pass_on(record, command, name, current):
             return
         limited = None
         if self._tenants and (tenant := self._tenants.get(command.tenant)) is not None:
             if current is None and decision.entry is not None and tenant.rules.max_pending is not None:
                 limited = tenant
-                if self._waits_for_room(tenant, command, origin):
+                if self._admission.waits_for_room(tenant, command, origin):
                     self._delaying.wait_for_room(read, tenant.name)
                     return
             self._quotas.take(command, tenant)
@@ -306,26 +279,10 @@ class Commands:
             self._moving.tell_who_asked(record, command, origin)
         self._answers.add_decision(record, command, decision, origin or record)
 
-    def _pass_on(self, record: CommandRecord, command: Command) -> bool:
-        """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
-        key = command.key if record.key is None else record.key
-        key = command.id.encode() if key is None else key
-        if not self._forwards or self._forwarding.is_home(key):
-            return False
-        home = self._forwarding.home_of(key)
-        try:
-            self._forwarding.copy(record, home)
-        except RecordTooLargeError:
-            return False
-        self._transaction.forwarded += 1
-        reason = f"the command {command.name} was passed on to partition {home}, that of its key"
-        self._transaction.history.record_command(EventType.MOVED, command.tenant, command.id, reason)
-        return True
-
     def _refuse(self, record: CommandRecord, reason: str) -> None:
         """Reject a command that cannot be carried out. Should even that fail, its bytes are in the commands topic."""
         try:
-            if (origin := self._origin_of(record)) is not None:
+            if (origin := self._routing.origin_of(record)) is not None:
                 record = as_sent(record, origin)
                 if origin.asks:
                     self._moving.send_back(record, origin)
@@ -338,12 +295,3 @@ class Commands:
             raise
         except Exception:
             log.exception("a command at offset %d can be neither carried out nor rejected", record.offset)
-
-    def _origin_of(self, record: CommandRecord) -> Origin | None:
-        """Return where a record was passed on from, if a worker has done so."""
-        with suppress(InvalidCommand):
-            mark = mark_of(record) if self._forwards else None
-            if isinstance(mark, Origin):
-                self._forwarding.require_passed_on(record, mark)
-                return mark
-        return None

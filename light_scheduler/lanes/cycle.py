@@ -7,7 +7,6 @@ batches, by way of a `Transaction`. A cycle that is dropped leaves no trace.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from light_scheduler.engine import FairQueue
 from light_scheduler.kafka.batches import RecordBatches
@@ -16,20 +15,20 @@ from light_scheduler.tables import DueScan, Overlay
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.wire import CommandRecord
 
+from .admission import Admission
 from .answers import Answers
+from .budget import TurnBudget
 from .bulk import BulkCommands
 from .caution import Kind, Work
 from .commands import Commands
-from .condemned import NOTHING_CONDEMNED, Condemned, blaming
+from .condemned import Condemned, blaming
 from .context import LaneContext, OriginKey, Refusals, origin_key
-from .delayed_commands import Delaying
 from .firings import Firings
 from .forwarding import Forwarding
-from .lending import RoomLending
 from .moving import Moving
 from .outages import Holding
-from .quotas import Quotas
-from .readable import CanRead, all_can_be_read
+from .restrictions import UNRESTRICTED, Restrictions
+from .routing import Routing
 from .tracing import TracedEvent
 from .transaction import Transaction
 from .turns import Turns
@@ -44,31 +43,18 @@ class Cycle:
         overlay: Overlay,
         batches: RecordBatches,
         now: int,
-        condemned: Mapping[Work, str] = NOTHING_CONDEMNED,
-        can_read: CanRead = all_can_be_read,
-        *,
-        may_ask: bool = True,
+        restrictions: Restrictions = UNRESTRICTED,
     ) -> None:
         self.transaction = transaction = Transaction(context, overlay, batches, now)
-        self._condemned = Condemned(condemned)
+        self._condemned = Condemned(restrictions.condemned)
         self._answers = Answers(transaction)
         forwarding = Forwarding(transaction)
         self._bulk = BulkCommands(transaction, forwarding, self._answers)
-        self.lending = lending = RoomLending(transaction, may_be_asked=may_ask)
-        quotas = Quotas(transaction, lending)
-        self.delaying = delaying = Delaying(transaction, quotas, lending, can_read)
-        self.moving = Moving(transaction, forwarding, self._bulk, delaying)
-        self._commands = Commands(
-            transaction,
-            forwarding,
-            self._answers,
-            self._bulk,
-            self.moving,
-            delaying,
-            quotas,
-            lending,
-            self._condemned,
-        )
+        admission = Admission.to(transaction, restrictions)
+        self.lending, self.delaying = admission.lending, admission.delaying
+        self.moving = Moving(transaction, forwarding, self._bulk, self.delaying)
+        routing = Routing(transaction, forwarding, self.moving)
+        self._commands = Commands(transaction, routing, admission, self._answers, self._bulk, self._condemned)
         self.tried: set[OriginKey] = set()
         """What was to be delivered, if `fire_due` was asked to trace it."""
 
@@ -158,13 +144,12 @@ class Cycle:
         self,
         due: DueScan,
         refusals: Refusals,
-        limit: int,
-        max_bytes: int,
+        budget: TurnBudget,
         *,
         traced: bool = False,
         waits: Waits | None = None,
     ) -> None:
-        """Carry out what schedules that wake are to do, in the order and up to the limits of `Turns`.
+        """Carry out what schedules that wake are to do, in the order of `Turns`, with the budget they were taken with.
 
         Their target topics have been resolved. Raises WorkFailedError as `take_all` does.
         """
@@ -174,15 +159,7 @@ class Cycle:
         firings = Firings(transaction, self._bulk, self._condemned, refusals, traced=traced)
         self.tried = firings.tried
         with blaming(lambda: None if firings.current is None else Work(Kind.FIRING, origin_key(firings.current))):
-            Turns(
-                transaction.overlay,
-                firings,
-                due,
-                now=transaction.now,
-                limit=limit,
-                max_bytes=max_bytes,
-                waits=waits,
-            ).take()
+            Turns(transaction, firings, due, budget, waits).take()
 
     def answer(self, refusals: Refusals, holding: Holding | None = None) -> int:
         """Add the results that were asked for; return how many have nowhere to go."""

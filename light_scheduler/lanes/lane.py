@@ -52,8 +52,10 @@ from light_scheduler.tables.changelog import PartitionLogs, is_untouched, nothin
 from light_scheduler.tables.local_copy import LocalCopy
 from light_scheduler.tables.services import LaneServices
 
+from .alarm import Alarm
 from .caution import WorkFailedError
 from .context import LaneContext
+from .incoming import Incoming
 from .input_position import InputPosition
 from .intake import Intake
 from .life import LaneState
@@ -87,18 +89,14 @@ class Lane:
         self.input = InputPosition(self.tp, context.names.app_id, changelog.topic, time.monotonic)
         self._services = services
         self._producer: LaneProducer | None = None
-        self._wake = asyncio.Event()
-        self.intake = Intake(self._wake.set, services.make_room)
-        self.readable = Readable(context.dialect, services.schema_registry, self._wake.set)
-        self._timer = services.new_timer(self._wake.set)
+        self._alarm = Alarm(services.new_timer)
+        self.intake = Intake(self._alarm.ring, services.make_room)
+        self.readable = Readable(context.dialect, services.schema_registry, self._alarm.ring)
         self._work = LaneWork(
             context,
             services,
-            intake=self.intake,
-            readable=self.readable,
-            input=self.input,
-            timer=self._timer,
-            wake=self._wake,
+            incoming=Incoming(self.intake, self.readable, self.input),
+            alarm=self._alarm,
             is_closing=self.is_closing,
             reason=lambda: self.reason,
         )
@@ -144,7 +142,7 @@ class Lane:
         """
         self._warm = warm
         for listeners in self._listeners:
-            listeners.append(self._wake.set)
+            listeners.append(self._alarm.ring)
         self._supervision.start(self._live, self._failed, self._services.fail, predecessor)
 
     async def close(self) -> None:
@@ -152,12 +150,11 @@ class Lane:
         self._move(LaneState.CLOSING)
         self.intake.close()
         self.readable.close()
-        self._timer.cancel()
-        self._wake.set()
+        self._alarm.close()
         await self._supervision.end()
         for listeners in self._listeners:
-            if self._wake.set in listeners:
-                listeners.remove(self._wake.set)
+            if self._alarm.ring in listeners:
+                listeners.remove(self._alarm.ring)
         await self._fencing.close()
         await self._discard_producer()
         if self._abandoned:
@@ -276,7 +273,7 @@ class Lane:
         self.reason = None
         self._backlog_end = restored.backlog_end
         self.intake.open(position, restored.backlog_end)
-        self._wake.set()
+        self._alarm.ring()
 
     async def _know_tenants(self) -> None:
         """Wait for the rules of tenants: what is paused must not fire because a worker has started."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from itertools import islice
 
 from light_scheduler.clock import Clock
-from light_scheduler.tables.services import Timer
 
+from .alarm import Alarm
 from .context import LaneContext
 from .intake import Intake
 
@@ -17,22 +16,15 @@ MAX_LOOKED_AT = 200
 
 
 class StagedCommit:
-    """Of one lane; `wake` is set when a command arrives, or the timer ticks."""
+    """Of one lane; its alarm rings when a command arrives."""
 
     def __init__(
-        self,
-        context: LaneContext,
-        clock: Clock,
-        intake: Intake,
-        timer: Timer,
-        wake: asyncio.Event,
-        is_closing: Callable[[], bool],
+        self, context: LaneContext, clock: Clock, intake: Intake, alarm: Alarm, is_closing: Callable[[], bool]
     ) -> None:
         self._context = context
         self._clock = clock
         self._intake = intake
-        self._timer = timer
-        self._wake = wake
+        self._alarm = alarm
         self._is_closing = is_closing
 
     async def may_commit(self, instant: int, staged: frozenset[bytes]) -> bool:
@@ -43,9 +35,8 @@ class StagedCommit:
                 return True
             if not self._context.staging.is_near(instant, now):
                 return False
-            self._wake.clear()
-            self._timer.arm(instant)
-            await self._wake.wait()
+            self._alarm.reset()
+            await self._alarm.sleep_until(instant)
         return False
 
     def _must_come_first(self, staged: frozenset[bytes]) -> bool:

@@ -6,37 +6,30 @@ import heapq
 from collections.abc import Callable
 
 from light_scheduler.model import Entry
-from light_scheduler.tables import DueScan, Overlay, layout
+from light_scheduler.tables import DueScan, layout
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.layout import Order
 
+from .budget import TurnBudget
 from .firings import Firings
+from .transaction import Transaction
 
 
 class Turns:
-    """Has schedules fire in order, up to `limit` turns or `max_bytes` of payload of those that wake again at once.
+    """Has schedules fire in order, as far as a budget goes; of its bytes, it counts what wakes again at once.
 
     The rest is left for another cycle; so is the rest of a tenant that has had the turns it is allowed, and what
     `waits` for its target.
     """
 
     def __init__(
-        self,
-        overlay: Overlay,
-        firings: Firings,
-        due: DueScan,
-        *,
-        now: int,
-        limit: int,
-        max_bytes: int,
-        waits: Waits | None,
+        self, transaction: Transaction, firings: Firings, due: DueScan, budget: TurnBudget, waits: Waits | None
     ) -> None:
-        self._leave: Callable[[Entry], None] = overlay.leave
+        self._leave: Callable[[Entry], None] = transaction.overlay.leave
         self._firings = firings
-        self._now = now
+        self._now = transaction.now
         self._due = due
-        self._limit = limit
-        self._max_bytes = max_bytes
+        self._most, self._max_bytes = budget.most, budget.max_bytes
         self._waits = waits
         self._cut = {tenant: layout.order_of(last) for tenant, last in due.cut.items()}
         self._allowed = dict(due.allowed)
@@ -70,7 +63,7 @@ class Turns:
 
     @property
     def _is_spent(self) -> bool:
-        return self._taken + self._firings.steps >= self._limit or self._size > self._max_bytes
+        return self._taken + self._firings.steps >= self._most or self._size > self._max_bytes
 
     def _may_fire(self, entry: Entry) -> bool:
         """Use up one of the turns that a tenant is allowed, if they are counted."""

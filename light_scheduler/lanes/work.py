@@ -24,26 +24,26 @@ from light_scheduler.model.place import Place
 from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
-from light_scheduler.tables.services import LaneServices, Timer
+from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.state import CommandsLog, identity_of
 
+from .alarm import Alarm
 from .attempt import Attempt
-from .budget import NOTHING_DUE, Budget
+from .budget import NOTHING_DUE, Budget, TurnBudget
 from .caution import Caution, Kind, Work, WorkFailedError
 from .context import LaneContext, origin_key
 from .counters import LaneCounters
 from .cycle import Cycle
 from .handover import Slice, Sweep
-from .input_position import InputPosition
-from .intake import Intake
+from .incoming import Incoming
 from .isolation import Isolation
 from .markers import Markers
 from .neighbours import Neighbours
 from .outages import Holding
 from .placements import Stage
-from .readable import Readable
 from .removal import Removal
+from .restrictions import Restrictions
 from .skew import ClockSkew
 from .stable_ends import stable_ends
 from .staged_commit import StagedCommit
@@ -94,11 +94,8 @@ class LaneWork:
         context: LaneContext,
         services: LaneServices,
         *,
-        intake: Intake,
-        readable: Readable,
-        input: InputPosition,
-        timer: Timer,
-        wake: asyncio.Event,
+        incoming: Incoming,
+        alarm: Alarm,
         is_closing: Callable[[], bool],
         reason: Callable[[], str | None],
     ) -> None:
@@ -108,17 +105,15 @@ class LaneWork:
         self.skew = ClockSkew(name, services.max_clock_skew, time.monotonic)
         self._context = context
         self._services = services
-        self._intake = intake
-        self._readable = readable
-        self._input = input
-        self._timer = timer
-        self._wake = wake
+        self._incoming = incoming
+        self._intake, self._input = incoming.intake, incoming.position
+        self._alarm = alarm
         self._reason = reason
         self._isolation = Isolation(name, context.targets)
         self._caution = Caution()
         self._holding = Holding(context, Markers(context, self._stable_ends, self._end, self._deny))
-        self._budget = Budget(context, intake, self._isolation, self._waits)
-        self._staged = StagedCommit(context, services.clock, intake, timer, wake, is_closing)
+        self._budget = Budget(context, self._intake, self._isolation, self._waits)
+        self._staged = StagedCommit(context, services.clock, self._intake, alarm, is_closing)
         self._delayed_turns = FairQueue()
         self._removal = Removal()
         self._sweep = Sweep()
@@ -186,7 +181,7 @@ class LaneWork:
 
     async def cycle(self, table: ScheduleTable, producer: LaneProducer) -> None:
         """Steps 1 to 4; or sleep until commands arrive or the timer ticks."""
-        self._wake.clear()
+        self._alarm.reset()
         self._attempt = Attempt(producer.transactional_id)
         await self._context.targets.resolve(self._context.own_topics)
         self._check_own_topics()
@@ -215,15 +210,9 @@ class LaneWork:
         isolation.expire(now)
         budget.follow_tenants()
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
-        cycle = Cycle(
-            self._context,
-            overlay,
-            batches,
-            now,
-            self._caution.condemned,
-            self._readable.can_read,
-            may_ask=self._neighbours.may_be_asked(now),
-        )
+        may_ask = self._neighbours.may_be_asked(now)
+        restrictions = Restrictions(self._caution.condemned, self._incoming.readable.can_read, may_ask)
+        cycle = Cycle(self._context, overlay, batches, now, restrictions)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
         self._follow_rules(cycle)
@@ -233,7 +222,7 @@ class LaneWork:
             room = self._take_delayed(cycle, most, max_bytes)  # 1. and 2.
         commands = self._take_commands(room) if Kind.COMMAND in kinds else []  # 1.
         if is_behind and self._intake.backlog_taken:
-            self._wake.set()  # what is delayed goes on
+            self._alarm.ring()  # what is delayed goes on
         read, position = len(commands), commands[-1].offset + 1 if commands else None
         commands.reverse()
         cycle.take_all(commands, most if is_behind and not self._caution.is_active else 0, max_bytes)  # 2.
@@ -241,12 +230,12 @@ class LaneWork:
         is_bulk_at_work = Kind.BULK in kinds and cycle.advance_bulk(min(most, MAX_BULK), max_bytes)  # 2.
         if Kind.BULK in kinds and cycle.transaction.tenants.deleted:
             self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.
-        turns = budget.turns(now, most)
-        due = budget.take_due(overlay, now, turns, max_bytes) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
+        turns = budget.turns(now, most, max_bytes)
+        due = budget.take_due(overlay, now, turns) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
         topics = {entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics
         await self._context.targets.resolve(topics)
         is_traced = isolation.is_under_way or self._caution.is_active
-        cycle.fire_due(due, isolation.refusals, turns, max_bytes, traced=is_traced, waits=self._sends(due))  # 2.
+        cycle.fire_due(due, isolation.refusals, turns, traced=is_traced, waits=self._sends(due))  # 2.
         lost_results = cycle.answer(isolation.refusals, self._holding)
         slice = self._hand_over(cycle, overlay, most, now) if not is_traced else None  # 2.
         return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
@@ -285,7 +274,7 @@ class LaneWork:
         return most - len(works)
 
     def _take_commands(self, most: int) -> list[CommandRecord]:
-        commands = self._intake.take(self._readable.count(self._intake.waiting(), most))
+        commands = self._incoming.take(most)
         if self._caution.is_active:
             self._attempt.works += [Work(Kind.COMMAND, record.offset) for record in commands]
         return commands
@@ -360,16 +349,13 @@ class LaneWork:
     async def _rest(self, now: int, next_turn: int | None, table: ScheduleTable, producer: LaneProducer) -> None:
         """Sleep until there is something to fire; or, if that is in a moment, prepare it."""
         may_stage = self._intake.backlog_taken and not (self._isolation.is_under_way or self._budget.has_caps)
-        may_stage = may_stage and not self._readable.is_held  # a command that waits may name what is staged
+        may_stage = may_stage and not self._incoming.readable.is_held  # a command that waits may name what is staged
         staging = self._context.staging if may_stage else NO_STAGING
         instant = staging.instant(next_turn, now)
         if instant is None:
-            self._timer.arm(staging.waking_time(next_turn))
-        elif await self._stage(instant, table, producer):
-            return
-        else:
-            self._timer.arm(next_turn)
-        await self._wake.wait()
+            await self._alarm.sleep_until(staging.waking_time(next_turn))
+        elif not await self._stage(instant, table, producer):
+            await self._alarm.sleep_until(next_turn)
 
     async def _stage(self, instant: int, table: ScheduleTable, producer: LaneProducer) -> bool:
         """Steps 1 to 4 for what is due at an instant ahead, as if it were there; the commit waits for it.
@@ -380,13 +366,13 @@ class LaneWork:
         self._budget.follow_tenants()
         overlay, batches = Overlay(table), self._context.new_batches(instant)
         cycle = Cycle(self._context, overlay, batches, instant)
-        most = self._budget.most(table)
-        due = self._budget.take_staged(overlay, instant, most, MAX_FIRING_BYTES)  # 1.
+        turns = TurnBudget(self._budget.most(table), MAX_FIRING_BYTES)
+        due = self._budget.take_staged(overlay, instant, turns)  # 1.
         topics = {entry.schedule.target.topic for entry in due.entries}
         await self._context.targets.resolve(topics)
         if any(self._context.targets[topic].stamps_appends for topic in topics):
             return False
-        cycle.fire_due(due, {}, most, MAX_FIRING_BYTES, waits=self._sends(due))  # 2.
+        cycle.fire_due(due, {}, turns, waits=self._sends(due))  # 2.
         if not batches.places:
             return False
         staged = frozenset(identity_of(entry) for entry in due.entries)

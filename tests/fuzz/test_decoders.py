@@ -19,6 +19,7 @@ from light_scheduler.engine.cron import compile_cron
 from light_scheduler.errors import FormatError, InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.targets import Targets, TargetTopic
+from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import Outcome, TopicNames
@@ -134,7 +135,7 @@ def test_a_command_is_carried_out_or_visibly_rejected_and_what_it_made_can_fire(
 
     def fire(table: ScheduleTable, now: int) -> None:
         cycle, overlay, _ = cycle_at(table, now)
-        cycle.fire_due(overlay.due(now, 50, MEBIBYTE), {}, 50, MEBIBYTE)
+        cycle.fire_due(overlay.due(now, 50, MEBIBYTE), {}, TurnBudget(50, MEBIBYTE))
         overlay.apply(changelog_offset=1, complete_at=now)
 
     @fuzzing(request)

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.lanes.removal import Removal
@@ -235,7 +236,7 @@ class Ledger:
         is_bulk_at_work = cycle.advance_bulk(MOST, 1 << 30)
         self._removals[lane].advance(cycle.transaction, MOST, 1 << 30)
         due = overlay.due(now, MOST, 1 << 30)
-        cycle.fire_due(due, {}, MOST, 1 << 30)
+        cycle.fire_due(due, {}, TurnBudget(MOST, 1 << 30))
         cycle.answer({})
         cycle.keep_bulk()
         overlay.apply(changelog_offset=len(self.records[self.changelog, lane]), complete_at=now)

@@ -12,6 +12,7 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits
 from light_scheduler.kafka.targets import TargetTopic
+from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.caution import Work
 from light_scheduler.lanes.condemned import NOTHING_CONDEMNED
 from light_scheduler.lanes.context import LaneContext, OriginKey
@@ -20,6 +21,7 @@ from light_scheduler.lanes.handover import Sweep
 from light_scheduler.lanes.probe import LaneProbe
 from light_scheduler.lanes.readable import CanRead, all_can_be_read
 from light_scheduler.lanes.removal import Removal
+from light_scheduler.lanes.restrictions import Restrictions
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import DeadLetter, Headers, HistoryEvent, Result, TopicNames
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
@@ -154,7 +156,7 @@ class Partition:
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
-        cycle = Cycle(self.context, overlay, batches, now, condemned, self.can_read, may_ask=self.may_ask)
+        cycle = Cycle(self.context, overlay, batches, now, Restrictions(condemned, self.can_read, self.may_ask))
         if self.follows_rules:
             cycle.lending.follow_rules()
         self.follows_rules = False
@@ -165,7 +167,7 @@ class Partition:
         if removal is not None:
             removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
-        cycle.fire_due(due, refusals or {}, limit, 1 << 30, waits=waits)
+        cycle.fire_due(due, refusals or {}, TurnBudget(limit, 1 << 30), waits=waits)
         self.lost_results = cycle.answer({}, holding)
         slice = None
         if self.sweep is not None and self.sweep.is_due(cycle.moving, now):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from light_scheduler.lanes.budget import Budget
+from light_scheduler.lanes.budget import Budget, TurnBudget
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.tables import Overlay
 
@@ -16,9 +16,9 @@ from .planting import mutant, replaced
 def _fire_before_the_backlog() -> Iterator[Any]:
     take_due = Budget.take_due
 
-    def hasty(self: Budget, overlay: Overlay, now: int, turns: int, max_bytes: int) -> Any:
+    def hasty(self: Budget, overlay: Overlay, now: int, turns: TurnBudget) -> Any:
         self._intake.backlog_taken = True
-        return take_due(self, overlay, now, turns, max_bytes)
+        return take_due(self, overlay, now, turns)
 
     with replaced(Budget, "take_due", hasty):
         yield None

@@ -10,7 +10,7 @@ import pytest
 from support.partition import ANSWER, AT, NAMES, Partition, command, topic
 from support.producing import FakeProducer
 
-from light_scheduler.lanes.budget import Budget
+from light_scheduler.lanes.budget import Budget, TurnBudget
 from light_scheduler.model import Shares
 from light_scheduler.model.placement import Placement
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
@@ -42,7 +42,9 @@ def test_a_cap_of_firings_is_shared_among_the_partitions_that_keys_belong_to(par
     no_part: Any = None
     context = dataclasses.replace(partition.context, shares=Shares({}, 400.0, {"*": 200.0}))
     budget = Budget(context, no_part, no_part, lambda: None)
-    assert budget.turns(AT, 1_000) == 400 // USED // 4, "a quarter of a second's"
+    turns = budget.turns(AT, 1_000, 1 << 20)
+    assert turns == TurnBudget(400 // USED // 4, 1 << 20, is_capped=True), "a quarter of a second's"
+    assert budget.turns(AT, 24, 1 << 20) == TurnBudget(24, 1 << 20), "a cycle that holds less is not held up by the cap"
 
 
 async def test_a_rate_of_commands_is_shared_among_the_partitions_that_keys_belong_to(partition: Partition) -> None:

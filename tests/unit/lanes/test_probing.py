@@ -182,9 +182,9 @@ async def test_a_probe_waits_for_the_cap_of_all_firings_and_its_lane_sleeps_unti
     intake: Any = SimpleNamespace(backlog_taken=True)
     context = dataclasses.replace(partition.context, shares=Shares({}, 1.0, {}))
     budget = Budget(context, intake, cast(Any, None), lambda: None)
-    while (turns := budget.turns(DUE, 10)) > 0:
-        budget.charge([entry] * turns, DUE)
-    due = budget.take_due(overlay, DUE, turns, 1_000)
+    while (turns := budget.turns(DUE, 10, 1_000)).most > 0:
+        budget.charge([entry] * turns.most, DUE)
+    due = budget.take_due(overlay, DUE, turns)
     assert (due.entries, due.probe_due, budget.next_due) == ([], None, AT + HOUR)
     wakes_at = budget.next_turn(due, DUE)
     assert wakes_at is not None

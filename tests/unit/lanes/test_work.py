@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,9 @@ from support.partition import AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, 
 from support.producing import FakeProducer
 
 from light_scheduler.kafka.target_outages import Outages
+from light_scheduler.lanes.alarm import Alarm
 from light_scheduler.lanes.caution import Kind, Work
+from light_scheduler.lanes.incoming import Incoming
 from light_scheduler.lanes.input_position import InputPosition
 from light_scheduler.lanes.intake import Intake
 from light_scheduler.lanes.neighbours import FIRST_PAUSE_MS
@@ -68,11 +69,10 @@ def work_on(partition: Partition, waiting: list[Any], clock: Clock) -> LaneWork:
     return LaneWork(
         partition.context,
         services,
-        intake=intake,
-        readable=Readable(partition.dialect, None, ignore),
-        input=InputPosition(place, "app", "changelog", lambda: 0.0),
-        timer=timer,
-        wake=asyncio.Event(),
+        incoming=Incoming(
+            intake, Readable(partition.dialect, None, ignore), InputPosition(place, "app", "changelog", lambda: 0.0)
+        ),
+        alarm=Alarm(lambda _: timer),
         is_closing=lambda: False,
         reason=lambda: None,
     )

@@ -1,0 +1,47 @@
+"""Admission control: whether a command is carried out now, waits, or is rejected, by the rules of its tenant."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from light_scheduler.model import Command
+from light_scheduler.model.lending import RoomAsk, RoomGrant
+from light_scheduler.model.tenant_rules import Tenant
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.relay import Origin
+
+from .delayed_commands import Delaying
+from .lending import RoomLending
+from .quotas import Quotas
+from .restrictions import Restrictions
+from .transaction import Transaction
+
+
+class Admission(NamedTuple):
+    """Of one cycle: `quotas` reject what is too much, `lending` finds room for it, `delaying` has commands wait."""
+
+    quotas: Quotas
+    lending: RoomLending
+    delaying: Delaying
+
+    @classmethod
+    def to(cls, transaction: Transaction, restrictions: Restrictions) -> Self:
+        """Return what lets commands into a transaction."""
+        lending = RoomLending(transaction, may_be_asked=restrictions.may_ask)
+        quotas = Quotas(transaction, lending)
+        return cls(quotas, lending, Delaying(transaction, quotas, lending, restrictions.can_read))
+
+    def lend(self, record: CommandRecord, mark: RoomAsk | RoomGrant) -> None:
+        """Take what another partition asks or answers about room. Raises InvalidCommand, LaneError."""
+        if isinstance(mark, RoomAsk):
+            self.lending.answer(record, mark, self.delaying.waiting_of(mark.tenant))
+        else:
+            self.lending.take(record, mark)
+
+    def waits_for_room(self, tenant: Tenant, command: Command, origin: Origin | None) -> bool:
+        """Tell whether a command for a new schedule waits until others have answered whether they have room."""
+        if self.lending.has_room(tenant) or (origin is not None and (origin.partitions or origin.asks)):
+            return False  # of a command that moves along with schedules, others wait for what becomes of it
+        if self.quotas.is_over(tenant, command.recorded_at):
+            return False
+        return self.lending.waits(tenant, self.delaying.waiting_of(tenant.name))

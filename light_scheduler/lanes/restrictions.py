@@ -1,0 +1,25 @@
+"""What a cycle has to leave undone, as its lane knows when the cycle begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .caution import Work
+from .condemned import NOTHING_CONDEMNED
+from .readable import CanRead, all_can_be_read
+
+
+class Restrictions(NamedTuple):
+    """Of one cycle; by default there are none.
+
+    `condemned` work is refused, for these reasons. A delayed command waits on unless it `can_read` it. Other partitions
+    are asked for room, and answered, if it `may_ask`.
+    """
+
+    condemned: Mapping[Work, str] = NOTHING_CONDEMNED
+    can_read: CanRead = all_can_be_read
+    may_ask: bool = True
+
+
+UNRESTRICTED = Restrictions()

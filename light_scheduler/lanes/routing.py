@@ -1,0 +1,56 @@
+"""Which partition carries a command out: that of its key, whichever it was sent to."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka.batches import RecordTooLargeError
+from light_scheduler.model import Command, Entry, EventType
+from light_scheduler.wire import CommandRecord
+from light_scheduler.wire.relay import Origin, mark_of
+
+from .forwarding import Forwarding
+from .moving import Moving
+from .transaction import Transaction
+
+
+class Routing:
+    """Of one cycle: `forwarding` writes to other partitions, `moving` decides while schedules move between them."""
+
+    def __init__(self, transaction: Transaction, forwarding: Forwarding, moving: Moving) -> None:
+        self.forwarding = forwarding
+        self.moving = moving
+        self._transaction = transaction
+        self._forwards = transaction.context.dialect.forwards
+
+    def pass_on(self, record: CommandRecord, command: Command, name: bytes, current: Entry | None) -> bool:
+        """Pass a command on that was sent to this partition, if it is for another one; tell whether it was."""
+        if self.moving.is_active:
+            return self.moving.pass_on(record, command, name, current, None)
+        return current is None and self._copy_home(record, command)
+
+    def origin_of(self, record: CommandRecord) -> Origin | None:
+        """Return where a record was passed on from, if a worker has done so."""
+        with suppress(InvalidCommand):
+            mark = mark_of(record) if self._forwards else None
+            if isinstance(mark, Origin):
+                self.forwarding.require_passed_on(record, mark)
+                return mark
+        return None
+
+    def _copy_home(self, record: CommandRecord, command: Command) -> bool:
+        """Copy a command for a schedule that is not here to the partition of its key, if that is another one."""
+        key = command.key if record.key is None else record.key
+        key = command.id.encode() if key is None else key
+        if not self._forwards or self.forwarding.is_home(key):
+            return False
+        home = self.forwarding.home_of(key)
+        try:
+            self.forwarding.copy(record, home)
+        except RecordTooLargeError:
+            return False
+        self._transaction.forwarded += 1
+        reason = f"the command {command.name} was passed on to partition {home}, that of its key"
+        self._transaction.history.record_command(EventType.MOVED, command.tenant, command.id, reason)
+        return True

@@ -18,7 +18,7 @@ from .transaction import Transaction
 
 
 class Admission(NamedTuple):
-    """Of one cycle: `quotas` reject what is too much, `lending` finds room for it, `delaying` has commands wait."""
+    """Of one cycle: `quotas` reject commands, `delaying` has them wait, and `lending` finds room for schedules."""
 
     quotas: Quotas
     lending: RoomLending

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.retrying import RETRY_S, repeat
 from light_scheduler.kafka.topic_ids import TopicIds
 from light_scheduler.lanes.placement_records import (
     VALUE,
@@ -23,7 +24,6 @@ from light_scheduler.lanes.placement_records import (
 from light_scheduler.lanes.placements import Stage
 from light_scheduler.model.placement import Placement
 
-RETRY_S = 1.0
 TELL_EVERY_S = 0.1
 
 log = logging.getLogger(__name__)
@@ -109,12 +109,7 @@ class TopicPlacements(Service):
                 changed()
 
     async def _follow(self) -> None:
-        while not self.should_stop:
-            try:
-                await self._topic.follow(self._read)
-            except (SchedulerError, KafkaError, OSError) as error:
-                log.warning("following the numbers of partitions: %r; trying again", error)
-                await self.sleep(RETRY_S)
+        await repeat(partial(self._topic.follow, self._read), "following the numbers of partitions", self, log)
 
     async def _tell(self) -> None:
         while not self.should_stop:

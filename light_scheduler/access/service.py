@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any
 
-from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.retrying import repeat
 
 from .book import AccessBook
 from .oidc import Oidc
@@ -58,7 +59,9 @@ class AccessService(Service):
             self._uses[token.id] = now
 
     async def on_start(self) -> None:
-        self._running = [self.add_future(self._follow()), self.add_future(self._note())]
+        follow = partial(self.store.follow, lambda: None)
+        following = repeat(follow, "following the tokens", self, log)
+        self._running = [self.add_future(following), self.add_future(self._note())]
 
     async def on_stop(self) -> None:
         for task in self._running:
@@ -67,14 +70,6 @@ class AccessService(Service):
             await asyncio.wait(self._running)
         if self.oidc is not None:
             await self.oidc.close()
-
-    async def _follow(self) -> None:
-        while not self.should_stop:
-            try:
-                await self.store.follow(lambda: None)
-            except (SchedulerError, KafkaError, OSError) as error:
-                log.warning("following the tokens: %r; trying again", error)
-                await self.sleep(RETRY_S)
 
     async def _note(self) -> None:
         """Write what is to be written: the workers' secret if there is none, and uses of tokens."""

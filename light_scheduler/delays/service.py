@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.clock import Clock
@@ -16,6 +14,7 @@ from light_scheduler.engine.delays import retention_problem
 from light_scheduler.errors import BrokerError, SchedulerError
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.retrying import repeat
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
@@ -32,7 +31,6 @@ from .stored_rules import stored_rules
 
 LOOK_S = 2.0
 """Between two looks for source topics that were not there."""
-RETRY_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -137,8 +135,8 @@ class Delays(Service):
 
     async def on_start(self) -> None:
         self._running = [
-            self.add_future(self._retrying("following the delay rules", self._follow)),
-            self.add_future(self._retrying("delays", self._keep_up)),
+            self.add_future(repeat(self._follow, "following the delay rules", self, log)),
+            self.add_future(repeat(self._keep_up, "delays", self, log)),
         ]
 
     async def on_stop(self) -> None:
@@ -152,14 +150,6 @@ class Delays(Service):
             await asyncio.wait(self._closing.values(), timeout=CLOSE_TIMEOUT_S + 5.0)
         await self._membership.leave()
         await self._targets.close()
-
-    async def _retrying(self, what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        while not self.should_stop:
-            try:
-                await step()
-            except (SchedulerError, KafkaError, OSError) as error:
-                log.warning("%s: %r; trying again", what, error)
-                await self.sleep(RETRY_S)
 
     async def _follow(self) -> None:
         await self._log.follow(self._rules_changed)

@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from light_scheduler.errors import LaneError
 
+from .retrying import Backoff
+
 SPARES = 3
 OTHERS_S = 3.0
 """How long the answers about other ids are waited for when one can be worked under."""
@@ -73,10 +75,9 @@ class Fencing:
             await asyncio.wait(tasks)
 
     async def _fence_later(self, stuck: str) -> None:
-        pause_s = FIRST_REFENCE_S
+        backoff = Backoff(FIRST_REFENCE_S, LAST_REFENCE_S)
         while True:
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LAST_REFENCE_S)
+            await asyncio.sleep(backoff.next_s())
             try:
                 if await self._fence(stuck):
                     log.info("transactional id %s is no longer stuck; it is fenced", stuck)

@@ -20,6 +20,8 @@ from yarl import URL
 from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.wire.schemas import Schemas
 
+from .retrying import Backoff
+
 TIMEOUT_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 5.0
 DENIED_RETRY_S = 30.0
@@ -104,7 +106,7 @@ class SchemaRegistry:
             await self._session.close()
 
     async def _look_up(self, id: int) -> None:
-        retry_s = FIRST_RETRY_S
+        backoff = Backoff(FIRST_RETRY_S, DENIED_RETRY_S)
         while True:
             try:
                 await self._ask(id)
@@ -112,8 +114,7 @@ class SchemaRegistry:
             except _UnavailableError as error:
                 self._tell_of(id, str(error))
                 last_retry_s = DENIED_RETRY_S if isinstance(error, _DeniedError) else LAST_RETRY_S
-            await asyncio.sleep(min(retry_s, last_retry_s))
-            retry_s *= 2
+            await asyncio.sleep(min(backoff.next_s(), last_retry_s))
         question = self._open.pop(id)
         if self._told_at is not None and not any(other.trouble for other in self._open.values()):
             log.info("the schema registry at %s answers again", self._address)

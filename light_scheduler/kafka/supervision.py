@@ -17,6 +17,7 @@ from light_scheduler.errors import SchedulerError
 from light_scheduler.log_fields import NO_FIELDS, Fields, begin_log_fields
 
 from .clients import no_stray_cancellation
+from .retrying import Backoff
 
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 5.0
 CONFIRM_RETRY_S = 0.1
@@ -44,8 +45,7 @@ class Supervision:
         self._name = name
         self._fields = fields
         self._log = log
-        self._first_retry_s = self._retry_s = first_retry_s
-        self._last_retry_s = last_retry_s
+        self._backoff = Backoff(first_retry_s, last_retry_s)
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -74,7 +74,7 @@ class Supervision:
 
     def went_well(self) -> None:
         """Note that the work gets on: the next failure is the first one."""
-        self._retry_s = self._first_retry_s
+        self._backoff.reset()
 
     def tell_of(self, error: Exception) -> None:
         """Log that the work starts again; with a traceback if the error is of an unexpected kind."""
@@ -83,9 +83,7 @@ class Supervision:
 
     def next_retry_s(self, most_s: float | None = None) -> float:
         """Return how long to pause after a failure: longer each time, but for the next time at most `most_s`."""
-        retry_s = self._retry_s
-        self._retry_s = min(2 * retry_s, self._last_retry_s if most_s is None else most_s)
-        return retry_s
+        return self._backoff.next_s(most_s)
 
     async def pause(self, seconds: float) -> None:
         """Wait for some time, or until it is to end."""

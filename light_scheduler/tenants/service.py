@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from aiokafka.errors import KafkaError
 from mode import Service
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address
-from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.retrying import repeat
 from light_scheduler.model.tenant_rules import TenantBook
 
 from .store import TenantStore
-
-RETRY_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -44,20 +42,13 @@ class TenantService(Service):
         await self._loaded.wait()
 
     async def on_start(self) -> None:
-        self._following = self.add_future(self._follow())
+        follow = partial(self.store.follow, self._tell)
+        self._following = self.add_future(repeat(follow, "following the tenants", self, log))
 
     async def on_stop(self) -> None:
         if self._following is not None:
             self._following.cancel()
             await asyncio.wait([self._following])
-
-    async def _follow(self) -> None:
-        while not self.should_stop:
-            try:
-                await self.store.follow(self._tell)
-            except (SchedulerError, KafkaError, OSError) as error:
-                log.warning("following the tenants: %r; trying again", error)
-                await self.sleep(RETRY_S)
 
     def _tell(self) -> None:
         self._loaded.set()

@@ -1,8 +1,8 @@
-"""What a bulk command does to each schedule that it selects.
+"""The effect of a bulk command on each schedule that it selects.
 
-It counts from its arrival: what arrives later is not touched, and whatever happens to a schedule that arrived before
-happens after it, however long it takes to go through them all. So a schedule that something is about to happen to is
-dealt with out of turn, and remembers that it was (`Progress.swept`).
+It takes effect at its arrival, however long it takes to go through all schedules: it does not touch schedules that
+arrive later, and anything that happens to an earlier one happens after it. So a schedule that is about to change is
+handled out of turn, and `Progress.swept` records that.
 """
 
 from __future__ import annotations

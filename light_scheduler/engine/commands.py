@@ -1,4 +1,4 @@
-"""What a command does to the schedule it names."""
+"""The effect of a command on the schedule that it names."""
 
 from __future__ import annotations
 

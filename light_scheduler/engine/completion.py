@@ -1,4 +1,4 @@
-"""What a consumer's report does to a schedule: a firing is done, has failed, or takes longer.
+"""The effect of a consumer's report on a schedule: a firing is completed, has failed, or takes longer.
 
 A report that comes too late changes nothing.
 """

@@ -1,4 +1,4 @@
-"""What follows from a command."""
+"""The decision on a command."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from light_scheduler.model import Entry, EventType, Outcome
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What follows from a command.
+    """The decision on a command.
 
-    `entry` is what is pending afterwards (None: nothing); `event` is what history records, and only with an event has
-    anything changed. `subject` is the schedule that the answer speaks of, as the event saw it; `finished` says that
-    history also records the end of the series.
+    `entry` is the pending schedule afterwards (None: there is none). `event` is the history event; without one, nothing
+    has changed. `subject` is the schedule that the answer is about, as it was at the event. If `finished`, the history
+    also records the end of the series.
     """
 
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""What a delay rule makes of the records of its source: when each is due, and where it goes."""
+"""How a delay rule handles the records of its source: when each is due, and where it goes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Serve = Callable[[float], float]
 """Do a tenant's next work until it costs an allowance; return what it cost: less only if there is no more."""
 
 QUANTUM = 32.0
-"""What a tenant is served at a time: the larger, the less often tenants change; the smaller, the more even."""
+"""Allowance of a tenant's turn. A larger one switches tenants less often, a smaller one shares more evenly."""
 
 NO_WEIGHTS: Mapping[str, int] = {}
 

@@ -1,9 +1,8 @@
-"""What becomes of a schedule when it wakes: one turn at a time, each of which delivers at most one message.
+"""A schedule that wakes takes turns; each turn delivers at most one message.
 
-A schedule wakes because a firing is due, because one was asked for, because one that was delivered has not been
-completed, or because what its target refused is to be tried again. Whatever it is, `take_turn` says what to deliver,
-what history records, and how the schedule stands afterwards; when that wakes at once again, another turn follows.
-Instants are UTC epoch ms, durations ms.
+A schedule wakes because a firing is due or was triggered, because a delivered firing has not been completed in time, or
+to retry a firing that its target refused. In each case `take_turn` returns what to deliver, the history event, and the
+schedule's next state. If that state wakes at once, another turn follows. Instants are UTC epoch ms, durations ms.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ replace = msgspec.structs.replace
 
 @dataclass(frozen=True)
 class FiringRules:
-    """What holds for every firing.
+    """Settings that apply to every firing.
 
-    `lookback_minutes` is how far back a tick looks (None: all the way), `beyond` what happens to what lies before that,
-    and `retries` how often a firing that its target refuses is tried again, each time in the next minute.
+    `lookback_minutes` is how far back a tick looks for due firings (None: without limit), `beyond` what it does with
+    older ones. A firing that its target refuses is retried `retries` times, each time in the next minute.
     """
 
     lookback_minutes: int | None = None
@@ -66,12 +65,12 @@ class Skipped(msgspec.Struct, frozen=True, gc=False):
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
-    """What follows from a schedule's waking.
+    """The decision on a schedule that woke.
 
-    `subject` is the schedule as this turn's firing sees it: its progress names due time, sequence and attempt. `entry`
-    is what is pending afterwards (None: nothing). History records what was `skipped`, then the `event` (None: nothing
-    happened), then that the schedule is `finished`. `dead_letter` says that the message goes to the dead letters.
-    `steps` is what deciding it took, in firings passed over one by one.
+    `subject` is the schedule as this turn's firing sees it: its progress has due time, sequence and attempt. `entry` is
+    the pending schedule afterwards (None: there is none). The history records the `skipped` firings, then the `event`
+    (None: nothing happened), then that the schedule is `finished`. With `dead_letter`, the message goes to the dead
+    letters. `steps` is the cost of the decision: the number of firings passed over one by one.
     """
 
     subject: Entry
@@ -89,7 +88,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Conditions(NamedTuple):
-    """What a delivery depends on besides its schedule; `refusal` says why its target refuses it (None: it does not)."""
+    """Conditions of a delivery besides its schedule; `refusal` says why its target refuses it (None: it does not)."""
 
     now: int
     rules: FiringRules

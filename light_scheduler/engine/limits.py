@@ -1,4 +1,4 @@
-"""What a schedule may not exceed."""
+"""Limits of a schedule."""
 
 from __future__ import annotations
 

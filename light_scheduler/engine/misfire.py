@@ -1,4 +1,4 @@
-"""What becomes of the firings that a series has missed. Instants are UTC epoch ms."""
+"""The misfire policy: which of the firings that a series has missed are delivered. Instants are UTC epoch ms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules of a tenant mean for commands, firings and shares. Pure."""
+"""The rules of a tenant, applied to commands, firings and shares. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState, 
 from .throttle import TokenBucket
 
 COMMANDS_SAVED_S = 1.0
-"""What a tenant may send at once after a pause, in seconds of its rate."""
+"""Commands that a tenant may send at once after a pause, in seconds of its rate."""
 
 
 def with_default_target(command: ScheduleCommand, tenant: Tenant | None) -> ScheduleCommand | None:

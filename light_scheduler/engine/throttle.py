@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from light_scheduler.model import Entry, Shares
 
 SAVED_S = 0.25
-"""What a bucket holds at most, in seconds of its rate: what can go out at once after a pause, beyond the rate."""
+"""Capacity of a bucket, in seconds of its rate: the burst that can go out after a pause."""
 
 MIN_REFILL_S = 0.1
-"""What is held back goes on when so much of its rate has come together: not in a transaction for each firing."""
+"""Tokens to wait for before throttled firings go on, in seconds of the rate. Avoids a transaction for each firing."""
 
 
 ALL = ""
@@ -54,9 +54,9 @@ class TokenBucket:
 
 
 class Throttle:
-    """What the caps leave of a lane's firings.
+    """Applies the rate caps to a lane's firings.
 
-    A cap counts for all partitions of a commands topic that are used; each lane has an equal part of it.
+    A cap counts for all used partitions of a commands topic together; each lane has an equal part of it.
     """
 
     def __init__(self, shares: Shares) -> None:

@@ -1,4 +1,4 @@
-"""What one partition hands to another when a commands topic has grown."""
+"""Messages by which one partition hands schedules to another after a commands topic has grown."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Adoption(NamedTuple):
-    """A schedule is moved, from `partition`; the record that says so has it as its value."""
+    """A schedule has moved here from `partition`; it is the value of the record."""
 
     partition: int
 
 
 class Emptied(NamedTuple):
-    """A partition that holds nothing any more that belongs elsewhere, among so many `partitions`."""
+    """A partition that has handed over all that belongs elsewhere, in a topic of `partitions`."""
 
     partition: int
     partitions: int

@@ -1,4 +1,4 @@
-"""Bulk commands while they are at work: a part in each partition, and a total in the one that they were sent to."""
+"""Bulk commands in progress: a part in each partition, and a total in the partition that the command was sent to."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BulkCommand = ControlCommand | RescheduleCommand
 
 
 class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A bulk command as it is at work in one partition, where its record is `command.partition` and `command.offset`.
+    """A bulk command in progress in one partition; its record there is at `command.partition` and `command.offset`.
 
-    `origin_partition` and `origin_offset` name the record that was sent. Schedules are gone through by id: those up to
-    `after` have been dealt with, and `changed` of them have changed.
+    `origin_partition` and `origin_offset` name the original record. Schedules are visited in order of their ids: those
+    up to `after` are done, and `changed` of them have changed.
     """
 
     command: BulkCommand
@@ -24,7 +24,7 @@ class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     after: str = ""
     changed: int = 0
     token: str = ""
-    """What a report to the total has to name."""
+    """A report to the total has to carry it."""
     requester: Requester | None = None
     """Who asked for it over HTTP."""
 
@@ -36,12 +36,15 @@ class BulkPart(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class BulkTotal(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What is known of a bulk command where it was sent to: `changed` so far, and partitions still `awaited`."""
+    """The result of a bulk command so far: schedules `changed`, and partitions whose reports are `awaited`.
+
+    It is in the partition that the command was sent to.
+    """
 
     command: BulkCommand
     awaited: tuple[int, ...]
     changed: int = 0
     token: str = ""
-    """What a report has to name to be counted."""
+    """A report has to carry it to be counted."""
     requester: Requester | None = None
     """Who asked for it over HTTP."""

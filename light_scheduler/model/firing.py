@@ -20,10 +20,10 @@ def delivery_id(
 
 
 class Firing(msgspec.Struct, frozen=True, gc=False):
-    """What a consumer receives: the payload, the user's headers, and where they come from. Times are UTC epoch ms.
+    """A message as its consumer receives it: payload, the user's headers, and their origin. Times are UTC epoch ms.
 
-    `original_due` is when the first attempt of a backoff series was due; None for other schedules. `delivery_id` tells
-    messages apart: deduplicate by it.
+    `original_due` is when the first attempt of a backoff series was due; None for other schedules. `delivery_id` is
+    unique for each message: deduplicate by it.
     """
 
     tenant: str

@@ -58,12 +58,12 @@ class Asked(NamedTuple):
 
 
 class Lending(msgspec.Struct, frozen=True, array_like=True):
-    """What a partition has lent and borrowed of a tenant's room, and whom it asks. New fields are only appended.
+    """Room of a tenant that a partition has lent and borrowed, and its open asks. New fields are only appended.
 
-    `balance` is the room that it has been given, less what it has given away, under a `version` of the quota.
-    `number` is that of its latest ask. A search lasts until `search_until`, or none is under way (0): it has heard
-    from those in `without` that they have nothing, from those in `promising` that they may have room soon, and
-    it `has_repeated` once these were asked again.
+    `balance` is the room received less the room given away, under a `version` of the quota. `number` is that of the
+    latest ask. A search lasts until `search_until` (0: none is under way). Partitions in `without` have answered that
+    they have nothing, those in `promising` that they may have room soon; `has_repeated` is set once the latter were
+    asked again.
     """
 
     version: QuotaVersion

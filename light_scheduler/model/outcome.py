@@ -1,4 +1,4 @@
-"""What became of a command or a firing: results, history events and dead letters.
+"""Outcomes of commands and firings: results, history events and dead letters.
 
 Field names of `Result` and `HistoryEvent` are their JSON names on the wire.
 """
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 
 
 class EventType(StrEnum):
-    """What happened in the life of a schedule."""
+    """Events in the life of a schedule."""
 
     __hash__ = str.__hash__
 

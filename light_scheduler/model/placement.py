@@ -1,4 +1,4 @@
-"""How many partitions keys are shared out over: now, and before the topic grew."""
+"""The number of partitions that keys are distributed over: now, and before the topic grew."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Placement:
-    """What holds for the partitions of a commands topic.
+    """The state of the partitions of a commands topic.
 
-    Keys belong to one of `partitions`; before the topic grew last, to one of `former`, None: it never grew. Each
-    partition that knows this and runs is in `running`. One in `settled` has handed over what belongs elsewhere, and
-    has been handed all that belongs there. `secret` signs what partitions hand to each other.
+    Keys belong to one of `partitions`; before the topic last grew, to one of `former` (None: it never grew). `running`
+    has each partition that runs and knows these numbers. A partition in `settled` has handed over all that belongs
+    elsewhere, and has received all that belongs to it. `secret` signs what partitions hand to each other.
     """
 
     partitions: int

@@ -17,7 +17,7 @@ ProbeStep = Literal["sent", "fired"]
 
 
 class ProbeMark(NamedTuple):
-    """What a record says of a probe: that it was sent, or has fired. `number` is 32 hexadecimal digits."""
+    """The mark of a record of a probe: it was sent, or has fired. `number` is 32 hexadecimal digits."""
 
     step: ProbeStep
     number: str

@@ -43,11 +43,11 @@ Overlap = Literal["allow", "skip", "queue"]
 
 
 class Bounds(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What limits and spreads a schedule's firings. Instants are UTC epoch ms, durations ms.
+    """Limits and spread of a schedule's firings. Instants are UTC epoch ms, durations ms.
 
-    No firing is planned before `start` or after `end`, nor more than `max_firings`. `jitter` is the most by which a
-    firing is due later than planned, `window` the most by which it may be delivered later than due. A firing that is
-    later than `misfire_grace` is a misfire, and `misfire` says what becomes of it.
+    Firings are planned from `start` to `end`, at most `max_firings` of them. A firing is due up to `jitter` later than
+    planned, and may be delivered up to `window` later than due. A firing that is later than `misfire_grace` is a
+    misfire, and `misfire` is the policy for it.
     """
 
     start: int | None = None
@@ -182,7 +182,7 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
     @property
     def state(self) -> State:
-        """What the schedule does until it wakes."""
+        """The state of the schedule until it wakes."""
         return state_of(self.paused, bool(self.awaited), self.due)
 
     @property

@@ -1,4 +1,4 @@
-"""Tenants: what they may be called, and what each may have of what all share."""
+"""Tenants: their names, and their shares of the workers' capacity."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 TENANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What a whole tenant name matches."""
+"""Pattern of a whole tenant name."""
 
 MAX_WEIGHT = 1_000
 
@@ -17,11 +17,11 @@ OTHERS = "*"
 
 
 class Shares(msgspec.Struct, frozen=True):
-    """What tenants may have of what workers deliver. Rates are firings a second, of a whole commands topic.
+    """Shares of tenants in the firings, and caps. Rates are firings a second of a whole commands topic.
 
-    `weights` (1 to MAX_WEIGHT; 1 if not given): while several tenants have more due than can be delivered at once, each
-    has its weight's part of it. `rate` caps the firings of all tenants together, `rates` those of each one, or of each
-    of the OTHERS. None: no cap.
+    `weights` (1 to MAX_WEIGHT; default 1): while several tenants have more due than can be delivered at once, each gets
+    a share in proportion to its weight. `rate` caps the firings of all tenants together, `rates` those of each tenant,
+    or of each of the OTHERS. None: no cap.
     """
 
     weights: Mapping[str, int] = {}

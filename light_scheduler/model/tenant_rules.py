@@ -1,4 +1,4 @@
-"""Rules of a tenant: which targets it may use, what it may have at most, and whether anything of it fires."""
+"""Rules of a tenant: the targets it may use, its quotas, and whether its schedules fire."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TenantState(StrEnum):
 
 
 class OverRate(StrEnum):
-    """What happens to commands over the rate of their tenant. DELAY: they are carried out when their turn comes."""
+    """The policy for commands over the rate of their tenant. DELAY: they are carried out when their turn comes."""
 
     REJECT = "reject"
     DELAY = "delay"
@@ -59,7 +59,7 @@ class Distribution(NamedTuple):
 
 
 class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a tenant may do. A rule that is null or missing restricts nothing."""
+    """The rules of a tenant. A rule that is null or missing restricts nothing."""
 
     targets: Annotated[
         tuple[str, ...] | None, Meta(description="Topics that messages may go to; * stands for any characters.")

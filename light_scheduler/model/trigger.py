@@ -84,7 +84,7 @@ Series = FixedRate | FixedDelay | Cron | Backoff
 """Triggers that may fire more than once."""
 
 Trigger = Once | FixedRate | FixedDelay | Cron | Backoff
-"""What a schedule may hold."""
+"""A schedule's trigger."""
 
 Timing = Once | After | FixedRate | FixedDelay | Cron | Backoff
-"""What a command may ask for."""
+"""A trigger as a command may give it: `After` becomes `Once` on arrival."""

@@ -17,7 +17,7 @@ _EVERY_WEEK = sum(1 << 7 * week for week in range(6))
 
 
 class Shape(NamedTuple):
-    """What matters of a month: the weekday of its first day (Sunday is 0), and how many days it has."""
+    """The calendar of a month: the weekday of its first day (Sunday is 0), and its number of days."""
 
     first: int
     length: int

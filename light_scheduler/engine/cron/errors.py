@@ -1,4 +1,4 @@
-"""What is wrong with an expression or a time zone, and where."""
+"""Errors in an expression or a time zone, with their position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a schedule besides its history. Instants are UTC epoch ms, durations ms."""
+"""Facts about a schedule besides its history. Instants are UTC epoch ms, durations ms."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Stopped(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that is known when somebody asks.
+    """All facts at the time of the question.
 
-    The history has been looked at back to `searched_from`. `rate` is the lowest cap on firings a second.
+    The history was searched back to `searched_from`. `rate` is the lowest cap on firings a second.
     """
 
     now: int

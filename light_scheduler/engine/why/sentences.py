@@ -14,7 +14,7 @@ from .lateness import NEAR, timeliness
 
 
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened at an instant, in words; `version` and `due` are those of the event. Times are UTC epoch ms."""
+    """An event in words; `version` and `due` are those of the event. Times are UTC epoch ms."""
 
     at: int
     event: EventType

@@ -1,4 +1,4 @@
-"""What a pending schedule waits for."""
+"""Why a pending schedule waits."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ from .time_rule import OF_SERIES, TIME_RULE_FIELDS, TRIGGERS, Spelling, acknowle
 T = TypeVar("T")
 
 ANY = "*"
-"""What the id of a bulk command schedules ends in: everything before it is a prefix."""
+"""Ends the id of a bulk command; the rest of the id is a prefix of the schedules' ids."""
 
 TIME_RULE = tuple(field for field in RULES if field in TIME_RULE_FIELDS or field == "on-past")
-"""The fields that say when, in the order in which people are told of them."""
+"""The fields of the time rule, in the order in which errors list them."""
 
 _COMMON = frozenset({"command", "id", "tenant", "expected-version", "reply-topic", "reply-partition", "correlation-id"})
 _REPLY_PARTITION = RULES["reply-partition"].parse

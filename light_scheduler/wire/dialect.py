@@ -12,12 +12,12 @@ from light_scheduler.model import Command, Entry, FixedRate, Headers, ReplyTo, T
 from .record import CommandRecord
 
 Plain = tuple[int, Target, bytes | None, Headers]
-"""What a command schedules for one instant: due (UTC epoch ms), target, payload, the user's headers. A plain tuple, for
-one is made for nearly every command."""
+"""A one-shot of a command: due (UTC epoch ms), target, payload, the user's headers. A plain tuple for speed, as nearly
+every command makes one."""
 
 
 class PlainTask(NamedTuple):
-    """What a command repeats at a fixed rate, with nothing else. `start` is UTC epoch ms: nothing is due before it."""
+    """A series at a fixed rate, without any other rule. `start` is UTC epoch ms: nothing is due before it."""
 
     tenant: str
     id: str
@@ -29,7 +29,7 @@ class PlainTask(NamedTuple):
 
 
 class Envelope(msgspec.Struct, frozen=True, gc=False):
-    """What can be told of a command that cannot be understood: enough to answer it and to file it."""
+    """The readable part of an invalid command: enough to answer it and to write its dead letter."""
 
     command: str
     tenant: str
@@ -51,10 +51,10 @@ class Dialect(Protocol):
         ...
 
     def plain(self, record: CommandRecord) -> Plain | None:
-        """Read the most frequent command the short way: a schedule of one instant in the default tenant, nothing else.
+        """Read the most frequent command the short way: a one-shot in the default tenant, without any other rule.
 
-        Its id is the record's key, which has not been looked at: text is the id as it is. None says no more than that
-        `decode` has to read the record. Raises InvalidCommand only where `decode` does, too.
+        Its id is the record's key, which is not checked here. None only means that `decode` has to read the record.
+        Raises InvalidCommand only where `decode` does, too.
         """
         ...
 
@@ -66,7 +66,7 @@ class Dialect(Protocol):
     def task(self, record: CommandRecord) -> PlainTask | None:
         """Read a series at a fixed rate, whose target has the record's key, the short way.
 
-        None says no more than that `decode` has to read the record. Never raises.
+        None only means that `decode` has to read the record. Never raises.
         """
         ...
 
@@ -79,7 +79,7 @@ class Dialect(Protocol):
         ...
 
     def salvage(self, record: CommandRecord) -> Envelope:
-        """Tell what can be told of a record that `decode` refused. Never raises."""
+        """Return the readable part of a record that `decode` refused. Never raises."""
         ...
 
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:

@@ -1,7 +1,7 @@
-"""What the scheduler writes about its work: results, history events and dead letters.
+"""Records that the scheduler writes about its work: results, history events and dead letters.
 
 Results and history events are JSON objects whose members are the fields of the structs. A dead letter is the original
-record, byte for byte, with headers that say what became of it.
+record, byte for byte, with headers that say what happened to it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from .instants import parse_instant
 from .spans import MAX_SHOWN, parse_span, shown
 
 CONTROL_PREFIX = "schedule-"
-"""What the names of all headers that are the scheduler's begin with."""
+"""Prefix of all headers of the scheduler."""
 
 Parse = Callable[[str], Any]
 

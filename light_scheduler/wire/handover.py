@@ -1,11 +1,11 @@
-"""What partitions hand to each other when a commands topic has grown, as records of that topic.
+"""Records by which partitions hand over schedules after a commands topic has grown. They are in that topic.
 
-    schedule-adopted-from   partition:signature   the value is a pending schedule (`wire.state`), which is moved here
+    schedule-adopted-from   partition:signature   the value is a pending schedule (`wire.state`) that moves here
     schedule-emptied        partition:partitions:signature   that partition has handed over all that belongs elsewhere
-                                                             among so many; key and value are null
+                                                             in a topic of `partitions`; key and value are null
 
-The signature is the HMAC-SHA256 of the rest of the header and the value, with the secret that workers share: what is
-adopted has passed no limit or right but those of the command that it was made of.
+The signature is the HMAC-SHA256 of the rest of the header and the value, with the secret that workers share. It is
+needed because limits and rights are not checked again: an adopted schedule passed them as a command.
 """
 
 from __future__ import annotations

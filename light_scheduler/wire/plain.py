@@ -19,10 +19,10 @@ from .state import identity
 from .state_format import VERSION
 
 IDENTITY = identity(DEFAULT_TENANT, "")
-"""What the identity of each of them begins with; the id follows."""
+"""Prefix of their identities; the id follows."""
 
 HISTORY_KEY = history_key(DEFAULT_TENANT, None)
-"""What the key of their history begins with; the id follows."""
+"""Prefix of the keys of their history; the id follows."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _text = msgspec.json.Encoder().encode

@@ -1,4 +1,4 @@
-"""What a codec needs of a Kafka record, with the names that aiokafka's ConsumerRecord gives it."""
+"""Kafka records as codecs read them, with the names of aiokafka's ConsumerRecord."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from light_scheduler.model import Headers
 
 
 class CommandRecord(Protocol):
-    """A record as it was read: nothing in it has been looked at. `timestamp` is UTC epoch ms."""
+    """A record as it was read; its content is not checked. `timestamp` is UTC epoch ms."""
 
     @property
     def key(self) -> bytes | None: ...

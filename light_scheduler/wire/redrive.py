@@ -1,11 +1,11 @@
-"""What a dead letter is sent as when it is redriven: the command that was refused, or the firing as it was meant.
+"""The record that redrives a dead letter: the command that was refused, or the firing that was not delivered.
 
 A redriven firing has the headers of a firing, and
 
     schedule-redriven-from   partition-offset of its dead letter
 
-Its `schedule-delivery-id` ends in that place: a consumer that deduplicates by it gets a letter once, however often it
-is redriven.
+Its `schedule-delivery-id` ends in that place, so a consumer that deduplicates by it processes a dead letter once,
+however often it is redriven.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""What lanes pass on to each other through their commands topic, told by a header that is theirs alone.
+"""Records that lanes forward to each other through their commands topic, each with a header that only lanes write.
 
-    schedule-forwarded-from    partition:offset:timestamp of the record that was sent: this one is a copy of it in
-                               another partition, for a schedule that may be there; with a :token, a bulk one; with
-                               :?partitions:signature, :=partitions:signature or :.partitions:signature, one that was
-                               passed on since the topic has grown
-    schedule-bulk-count        offset:partition:count:token: so many schedules of a partition have been changed by the
-                               bulk command whose record has that offset here; key and value are null
+    schedule-forwarded-from    partition:offset:timestamp of the original record: this one is a copy of it in another
+                               partition, for a schedule that may be there; with a :token, a bulk command; with
+                               :?partitions:signature, :=partitions:signature or :.partitions:signature, a command that
+                               is forwarded because the topic has grown
+    schedule-bulk-count        offset:partition:count:token: the number of schedules in a partition that were changed
+                               by the bulk command whose record has that offset here; key and value are null
 
-The headers are taken off before a dialect reads a record, whatever dialect that is. A copy is never passed on again,
-unless the topic has grown (see `lanes.moving`): `?` asks the partition that the key belonged to before, which passes
-it to the one that the key belongs to, with `=` and, ahead of it, the schedule if it has it (see `handover`). With `.`
-the partition that asked is told that its command is carried out elsewhere.
+The headers are removed before a dialect reads the record. A copy is never forwarded again, unless the topic has grown
+(see `lanes.moving`): `?` asks the partition that the key belonged to before. That one forwards the copy with `=` to the
+partition that the key belongs to; if it has the schedule, it sends that ahead of the copy (see `handover`). `.` tells
+the partition that asked that its command is carried out elsewhere.
 
-The delays of a copy count from when the command was sent, its answer names the record that was, and so does an id that
-is made from the record's place.
+A copy counts as the original record: delays count from the original's timestamp, the answer names its offset, and so
+does an id that is made from the offset.
 
-The token is 128 random bits, made for each bulk command by the lane that copies it. A count without it is refused,
-so only those who can read the commands topic can forge one. The signature is as in `handover`, of the topic and of all
-that was sent: a question from one who knows of more partitions makes a lane start again.
+The token is 128 random bits, made for each bulk command by the lane that copies it. A count without it is refused, so
+only those who can read the commands topic can forge one. The signature is made as in `handover`, over the topic and the
+whole record: it matters because a question that knows of more partitions makes a lane start again.
 """
 
 from __future__ import annotations

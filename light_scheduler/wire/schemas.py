@@ -23,9 +23,9 @@ REFUSED_S = 60.0
 
 
 class Schemas:
-    """What a schema registry is known to hold: schemas as their JSON has them, and why others cannot be had.
+    """A cache of a schema registry: schemas as in their JSON, and for others the reason why they are not available.
 
-    The oldest of too many are dropped, and asked for again.
+    Beyond MOST_KEPT the oldest are dropped; they are requested again when needed.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:

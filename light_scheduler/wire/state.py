@@ -70,7 +70,7 @@ _NONE_AWAITED = b"\x90"
 
 
 class _Aim(msgspec.Struct, array_like=True, gc=False):
-    """What `Target` begins with."""
+    """The first field of `Target`."""
 
     topic: str
 

@@ -1,4 +1,4 @@
-"""What the dialects of other schedulers have in common."""
+"""The common base of the dialects of other schedulers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CompatibleDialect(ABC):
     """How its senders write the fields that an error may name: of `at`, `id`, `target-topic`, and so on."""
 
     forwards = False
-    """What has a key is in the partition that its sender chose, by whatever partitioner."""
+    """A record with a key stays in the partition that its sender chose, with whatever partitioner."""
 
     has_schemas = False
     has_tasks = False

@@ -28,9 +28,9 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
 class PartitionState(NamedTuple):
-    """What is told of a partition. Instants are UTC epoch ms; offsets are the first and last one read, or -1.
+    """The published state of a partition. Instants are UTC epoch ms; offsets are the first and last one read, or -1.
 
-    `daily` has how much is due by the number of the day since 1970, in UTC.
+    `daily` maps days, as numbers since 1970 in UTC, to the number of messages due.
     """
 
     state: State

@@ -22,7 +22,7 @@ _MOST_BITS = 56
 
 
 class TaskBytes(NamedTuple):
-    """What a task says, and where its name ends and its start is.
+    """The fields of a task, and the positions of its name's end and of its start.
 
     `action` and `unit` are indexes in their enums; `start` may be None.
     """

@@ -1,4 +1,4 @@
-"""Who asks, what they may do, and what an operation needs. Pure."""
+"""Identities, their rights, and the rights that operations need. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Role(StrEnum):
-    """What an identity may do. Each role includes those before it."""
+    """The role of an identity. Each role includes those before it."""
 
     METRICS = "metrics"
     READ = "read"
@@ -24,7 +24,7 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 class Right(NamedTuple):
-    """What an operation needs: a role, None if anybody may use it, and whether that has to be for all tenants.
+    """The right that an operation needs: a role (None: anybody may use it), and whether it must be for all tenants.
 
     An operation about one tenant needs the role for that tenant; its path names the tenant.
     """
@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Identity:
-    """Who asks. `name` is for people and the audit trail; `tenants` None: all of them."""
+    """The sender of a request. `name` is for people and the audit trail; `tenants` None: all of them."""
 
     name: str
     role: Role

@@ -23,11 +23,11 @@ from .identity import Identity, Role
 
 PREFIX = "lst"
 TOKEN_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
-"""What the whole id of a token matches."""
+"""Pattern of a whole token id."""
 
 LONGEST_NAME = 100
 MOST_SECRETS = 2
-"""Texts that stand for a token at a time: an old one, and the one that takes its place."""
+"""Secrets of a token that are valid at a time: the old one, and the one that replaces it."""
 
 _TEXT = re.compile(rf"{PREFIX}_(?P<id>[0-9a-f]{{12}})_(?P<secret>[A-Za-z0-9_-]{{43}})", re.ASCII)
 _SECRET_BYTES = 32

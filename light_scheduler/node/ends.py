@@ -1,4 +1,4 @@
-"""What follows when a worker process of a node ends."""
+"""The reaction to the end of a worker process: restart it, or end the node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from light_scheduler.host.restarts import STEADY_S, Restarts, how_it_ended
 from .job import CANNOT_RUN, WRONG_SETTINGS
 
 MOST_FAILURES = 5
-"""A process that ends so many times in a row soon after its start does not come up by being started again."""
+"""Early ends in a row after which restarting a process is pointless."""
 
 
 class Again(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a worker process is given: a JSON line on its standard input, so no secret is in arguments or environment."""
+"""The job of a worker process: a JSON line on its standard input, so no secret is in arguments or environment."""
 
 from __future__ import annotations
 

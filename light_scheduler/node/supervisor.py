@@ -39,13 +39,13 @@ from .job import STOP_TIMEOUT_S, Job, encoded
 from .silence import ANSWER_S, ASK_EVERY_S, Silence
 
 NAME = "supervisor"
-"""What its lines in the log are marked with; those of processes bear their numbers."""
+"""Name of the supervisor in log lines. Those of worker processes have the number of the process."""
 
 READY_EVERY_S = 0.5
 KILL_WAIT_S = 5.0
 
 WORKER = (sys.executable, "-P", "-m", f"{__package__}.process")
-"""What runs as a process. As with the command itself, no module is taken from the current folder."""
+"""The command line of a worker process. Like the main command, it imports nothing from the current folder."""
 
 log = logging.getLogger("light_scheduler.node.supervisor")
 

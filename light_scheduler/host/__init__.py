@@ -1,1 +1,1 @@
-"""What this machine offers: ports, signals, a Java runtime, and jars that are downloaded once and pinned."""
+"""The machine: ports, signals, a Java runtime, and jars that are downloaded once and pinned."""

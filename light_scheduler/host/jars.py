@@ -20,7 +20,7 @@ KAFKA_VERSION = "4.3.1"
 
 
 class Library(NamedTuple):
-    """What jars are for, where they are, and about what a first download comes to: the scale of the progress bar."""
+    """The jars of a library: a name, Maven coordinates, and about the size of the first download (progress bar)."""
 
     name: str
     coordinates: tuple[str, ...]
@@ -39,7 +39,7 @@ KAFKA = Library(
 )
 
 Advance = Callable[[str, int], None]
-"""Is told the file being downloaded and how many of its bytes just came."""
+"""Called with the file being downloaded and the number of bytes that just arrived."""
 
 _CHUNK_BYTES = 1 << 16
 

@@ -1,6 +1,6 @@
-"""What each jar has to contain: SHA-256 sums that are part of this package, so that no server is trusted for them.
+"""SHA-256 sums of all jars. They are part of this package, so no server has to be trusted.
 
-`jars.sha256` has them as `sha256sum` writes them; `scripts/pin_jars.py` makes it anew when a version changes.
+`jars.sha256` holds them in the format of `sha256sum`; `scripts/pin_jars.py` writes it when a version changes.
 """
 
 from __future__ import annotations

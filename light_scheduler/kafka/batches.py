@@ -55,10 +55,10 @@ OF_PRODUCER = (
     ProducerFenced,
     TransactionalIdAuthorizationFailed,
 )
-"""Errors that a partition answers with, or the client, and that are about the transaction as a whole."""
+"""Errors of a partition or the client that concern the whole transaction."""
 
 UserRecord = Entry | Result
-"""What a record for a user's topic delivers: a pending schedule's firing, or a command's answer."""
+"""Content of a record for a user's topic: a pending schedule's firing, or a command's answer."""
 
 
 class RecordTooLargeError(Exception):
@@ -287,7 +287,7 @@ class Written(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """What the broker said last: the offset after what it took, and when it did if it is the topic's timestamps."""
+    """The broker's last answer: records, the offset after them, and their time if the topic uses log append time."""
 
     records: int
     end: int
@@ -295,7 +295,7 @@ class _Taken(NamedTuple):
 
 
 class _Sending:
-    """What goes to one partition, and when (monotonic, s) it was last answered."""
+    """Batches on their way to one partition, and the time (monotonic, s) of its last answer."""
 
     def __init__(self, target: tuple[str, int], origins: list[UserRecord]) -> None:
         self.target = target

@@ -1,4 +1,4 @@
-"""What a broker says about itself. Blocking, bounded calls; they raise BrokerError."""
+"""Facts that a broker reports about itself. Blocking, bounded calls; they raise BrokerError."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ WRITE_TIMEOUT_S = 10.0
 OTHER_CHANGE_S = 2.0
 """How long to wait for the record of somebody who makes a change at the same time."""
 ANSWER_S = 2.0
-"""How long a broker may say nothing to the question where the topic ends: lanes that start wait for the answer."""
+"""Time-out for asking the broker for the topic's end offset. Starting lanes wait for the answer."""
 
 
 class Entries(Protocol):
-    """What a `CompactedTopic` is for those who read and write its entries."""
+    """The interface of a `CompactedTopic` for readers and writers of its entries."""
 
     is_loaded: bool
 
@@ -39,7 +39,7 @@ class Entries(Protocol):
 
 
 class ChangingEntries(Entries, Protocol):
-    """The same for those who make new entries of the ones before."""
+    """The same for writers whose new entries depend on the current ones."""
 
     async def change(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None: ...
 
@@ -59,7 +59,7 @@ class CompactedTopic:
 
     @property
     def entries(self) -> Mapping[bytes, bytes]:
-        """What the topic held when `changed` was last called."""
+        """The topic's entries at the last call of `changed`."""
         return self._entries
 
     async def follow(self, changed: Callable[[], None]) -> None:

@@ -45,7 +45,7 @@ _PASSING = (
 
 
 class _Owner(NamedTuple):
-    """What Kafka knows the owner of a transactional id by."""
+    """Kafka's identification of the owner of a transactional id."""
 
     producer_id: int
     epoch: int

@@ -38,14 +38,14 @@ _OPERATIONS: Mapping[Operation, AclOperation] = {
 
 @dataclass(frozen=True)
 class MissingRight:
-    """What is missing, as a sentence, and the right that mends it."""
+    """A right that is missing, and the problem as a sentence."""
 
     problem: str
     right: Right
 
 
 def missing_rights(settings: Settings, *, timeout: float = TIMEOUT_S) -> list[MissingRight]:
-    """Return what workers need and do not have: on topics, on groups, on transactional ids."""
+    """Return the rights that workers need and do not have: on topics, groups and transactional ids."""
     admin = admin_client(settings.connection)
     partition_counts(admin, settings.connection, timeout)  # its error says it if nothing answers
     missing = _on_topics(admin, needed_rights(settings), timeout)

@@ -1,4 +1,4 @@
-"""What the worker knows of the topics that it delivers to."""
+"""The worker's knowledge of the topics that it delivers to."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _SILENT = logging.Logger("light_scheduler.kafka.topic_admin", logging.CRITICAL +
 
 @dataclass(frozen=True)
 class TopicsReport:
-    """What `create_topics` did: the topics it made, and those that were there and were left as they are."""
+    """The result of `create_topics`: topics that it created, and existing ones that it left unchanged."""
 
     created: tuple[str, ...]
     existing: tuple[str, ...]

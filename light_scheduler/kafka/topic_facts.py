@@ -1,4 +1,4 @@
-"""What the cluster's metadata and a topic's configuration say of it as a target."""
+"""Facts about a topic as a target, from the cluster's metadata and the topic's configuration."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _LEADERLESS = {LeaderNotAvailableError.errno, ListenerNotFound.errno}
 class TargetTopic(NamedTuple):
     """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
 
-    One that is compacted takes no record without a key. One that `stamps_appends` replaces timestamps by its own clock.
-    `leaders` has the node that leads each partition. One that `is_denied` is there, as far as is known, and refuses us.
+    A compacted topic refuses records without a key. With `stamps_appends` the broker sets timestamps by its own clock.
+    `leaders` has the leader node of each partition. A topic that `is_denied` probably exists, but writing is not allowed.
     """
 
     partitions: int

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Stamp(NamedTuple):
-    """What changes with a file's content, through links too: Kubernetes replaces a link, not the file."""
+    """A fingerprint that changes with a file's content. It follows links: Kubernetes replaces a link, not the file."""
 
     modified_ns: int
     size: int

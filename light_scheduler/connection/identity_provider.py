@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 ROLES = ("metrics", "read", "write", "admin")
-"""What a value of the claim of roles can stand for."""
+"""Roles that values of the role claim can be mapped to."""
 
 ALL_TENANTS = "*"
-"""Stands for all tenants in the claim of tenants."""
+"""Stands for all tenants in the tenant claim."""
 
 
 @dataclass(frozen=True)
 class IdentityProvider:
-    """Whose tokens are accepted, for whom they have to be, and what their claims mean.
+    """Issuer and audience of accepted tokens, and the meaning of their claims.
 
     `jwks_url` None: the issuer's discovery document names it. Claims are paths with dots: `realm_access.roles`. `roles`
-    maps values of the claim of roles to ROLES.
+    maps values of the role claim to ROLES.
     """
 
     issuer: str

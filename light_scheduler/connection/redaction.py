@@ -1,6 +1,6 @@
-"""What the Kafka client may not log: at level DEBUG it writes down every request, logins included.
+"""Keeps secrets out of the Kafka client's log: at level DEBUG it logs every request, logins included.
 
-Nor does it warn of a password that is sent in the clear, once for every connection: `doctor` does.
+Also drops its warning of a password sent in clear text, which would come with every connection: `doctor` warns of it.
 """
 
 from __future__ import annotations

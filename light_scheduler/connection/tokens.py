@@ -35,7 +35,7 @@ class TokenServerFailed(KafkaConnectionError):  # type: ignore[misc]
 
 
 class _Answer(msgspec.Struct):
-    """What the server answers: a token and how long it lives, or why there is none."""
+    """The token server's answer: a token and its lifetime, or an error."""
 
     access_token: str | None = None
     expires_in: float | None = None

@@ -1,4 +1,4 @@
-"""What a relay reads and writes in the database. Each method is the body of one transaction."""
+"""A relay's access to the database. Each method is the body of one transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tables import SHARDS, OutboxTables
 
 MOST_ROWS = 500
 MOST_BYTES = 8 * 1024 * 1024
-"""Of a batch: how many rows, and how much payload. The last row may go beyond that."""
+"""Size of a batch: rows, and bytes of payload. The last row may exceed it."""
 
 
 class BookedRow(NamedTuple):
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
 
 class Ledger:
-    """The tables, as one relay uses them. `lease_ms` is how long a shard is its own without another sign of life.
+    """The tables, as one relay uses them. A relay keeps a shard for `lease_ms` after its last sign of life.
 
     Leases begin and end by the clock of the database: the relays' own may be hours apart.
     """
@@ -51,7 +51,7 @@ class Ledger:
         self._lease_end = DatabaseTime() + lease_ms
 
     def attend(self, connection: Connection) -> list[int]:
-        """Give a sign of life, take or give up shards so that relays have equal shares; return those it has."""
+        """Give a sign of life, take or give up shards so that relays have equal shares; return this relay's shards."""
         shards = self._shards
         live = self._sign_of_life(connection)
         connection.execute(update(shards).where(shards.c.relay == self._relay).values(until=self._lease_end))

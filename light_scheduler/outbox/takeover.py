@@ -23,7 +23,7 @@ from .relay import OutboxRelay, RelayOptions
 
 @dataclass
 class TakenOver:
-    """What was taken over, and how many rows are left. `refused` are ids that cannot be booked, with the reasons."""
+    """The result of a takeover, and the rows left. `refused` maps ids that cannot be booked to the reasons."""
 
     appointments: int = 0
     periodic: int = 0

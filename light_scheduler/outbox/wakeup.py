@@ -1,4 +1,4 @@
-"""What wakes a relay at once: a booking that PostgreSQL tells of. All else it finds when it looks from time to time."""
+"""Wakes a relay at once when PostgreSQL notifies it of a booking. Other bookings are found by polling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .database import Database
 
 RETRY_S = 5.0
 LOOK_S = 0.5
-"""How soon a thread that listens hears of the end."""
+"""How soon a listening thread notices that it has to end."""
 
 log = logging.getLogger(__name__)
 

@@ -41,7 +41,7 @@ BOOTSTRAP_VARIABLE = "TEST_KAFKA_BOOTSTRAP"
 
 
 class Kafka(Protocol):
-    """What the fixture `light_scheduler_kafka` is."""
+    """The type of the fixture `light_scheduler_kafka`."""
 
     @property
     def bootstrap_servers(self) -> str:

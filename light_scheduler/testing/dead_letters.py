@@ -1,4 +1,4 @@
-"""What a worker would answer about dead letters over HTTP, of a scheduler in memory; and sending them again."""
+"""Answers about the dead letters of a scheduler in memory, as a worker gives them over HTTP; and redriving them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test sees of a scheduler in memory, whichever client it has."""
+"""A test's view of a scheduler in memory, for both clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Observed:
 
     @property
     def history(self) -> list[HistoryEvent]:
-        """What has happened to schedules so far, in order."""
+        """All history events so far, in order."""
         return [decode_history(record.value) for record in self.records(self._scheduler.names.history)]
 
     @property

@@ -1,4 +1,4 @@
-"""What a worker would answer over HTTP, of a scheduler in memory."""
+"""Answers about a scheduler in memory, as a worker gives them over HTTP."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class TargetTopic(NamedTuple):
     """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
 
     A compacted topic refuses records without a key. With `stamps_appends` the broker sets timestamps by its own clock.
-    `leaders` has the leader node of each partition. A topic that `is_denied` probably exists, but writing is not allowed.
+    `leaders` has the leader node of each partition. With `is_denied` we have no right to the topic; it probably exists.
     """
 
     partitions: int

@@ -1,4 +1,4 @@
-"""What a schedule of one application becomes in another: the decisions of `import`."""
+"""How a schedule of one application is imported into another: the decisions of `import`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ replace = msgspec.structs.replace
 
 
 class Destination(NamedTuple):
-    """Where schedules of a commands topic go: a changelog, of a commands topic with so many partitions."""
+    """The changelog that schedules of a commands topic go to, and the number of its partitions."""
 
     changelog: str
     partitions: int
 
 
 def place_in(destination: Destination, entry: Entry, partition: int, of: int) -> int:
-    """Return the partition that a schedule goes to which was in number `partition` of so many.
+    """Return the partition for a schedule that was in `partition` of `of`.
 
-    Among another number it is that of its key, as when partitions are added. Raises InvalidCommand if that is unknown.
+    If the numbers of partitions differ, the key decides, as when partitions are added. Raises InvalidCommand if the key
+    is unknown.
     """
     if destination.partitions == of:
         return partition

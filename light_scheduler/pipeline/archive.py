@@ -33,20 +33,20 @@ _CHECKPOINT = "_checkpoint"
 
 _LOOK_EVERY_S = 1
 _MOST_COMMITS = 1_000
-"""In which the last compaction is looked for; before it, all of the table is compacted."""
+"""Commits to search for the last compaction. If it is not among them, the whole table is compacted."""
 
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 
 
 @dataclass(frozen=True)
 class ArchiveOptions:
-    """What is archived: `topics` into the Delta table at `path`.
+    """Options of an archive of `topics` in the Delta table at `path`.
 
-    `batch` is about how many records a micro-batch holds. Without `continuous` the job ends when it has all that was
-    there when it began; with it, it goes on until `stop` is set. Small files of days that got records are compacted in
-    the end, or every `compact_every` seconds. Then, with `vacuum`, files are deleted that have not been part of the
-    table for so long (ms). With `allow_data_loss` it goes on if records are gone that it has not read, and if a topic
-    was created again, and notes that.
+    `batch` is the approximate number of records in a micro-batch. Without `continuous` the job ends at the records that
+    existed when it began; with it, it goes on until `stop` is set. Small files of days with new records are compacted
+    at the end, or every `compact_every` seconds. After that, with `vacuum`, files are deleted that have not been part
+    of the table for `vacuum` ms. With `allow_data_loss` the job goes on when records were deleted before it read them
+    or a topic was created again, and notes the loss.
     """
 
     cluster: Cluster

@@ -45,7 +45,7 @@ _DUE, _SCHEDULES, _PAUSED, _CUT = "due", "schedules", "paused", "cut"
 
 @dataclass(frozen=True)
 class ForecastOptions:
-    """What is forecast: `ahead` ms from now. `inputs` are the commands topics.
+    """Options of a forecast of the next `ahead` ms. `inputs` are the commands topics.
 
     `table` is the folder of a Parquet table of minute, tenant, topic and firings; `page` is where the report goes.
     """
@@ -69,9 +69,9 @@ class Load:
 
 @dataclass(frozen=True)
 class ForecastSummary:
-    """What is due from `start` to `end`. What is overdue counts in the first minute.
+    """Firings due from `start` to `end`. Overdue ones count in the first minute.
 
-    `paused` of the `schedules` fire nothing until they are resumed; of those that are `cut`, only the first firings are
+    `paused` of the `schedules` do not fire until they are resumed. Of those that are `cut`, only the first firings are
     counted (`expansion.MOST_FIRINGS`). `minutes` are those in which something is due.
     """
 

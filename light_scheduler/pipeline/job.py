@@ -1,4 +1,4 @@
-"""What all jobs have in common.
+"""The common interface of all jobs.
 
 A job is a module, or a package, with
 
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 
 class Summary(Protocol):
-    """What a job has to say in the end; its fields are the JSON document that `--json` prints."""
+    """The result of a job; its fields are the JSON document that `--json` prints."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

@@ -1,10 +1,10 @@
-"""What an archive lacks: records that were deleted before it came to them, if it was told to go on without them.
+"""Gaps of an archive: records that were deleted before it read them, if it was allowed to go on without them.
 
-    PATH/_losses   Parquet: from which `offset` on a partition of a topic is there again; null: the topic is another one
-                   since then, whose offsets begin anew
+    PATH/_losses   Parquet: the `offset` from which on a partition of a topic is complete again; null: the topic was
+                   created again, and its offsets begin anew
 
-What the offsets of an archive leave out does not tell: markers of transactions take offsets too. So it is noted when a
-run begins, from where the last one has stopped.
+Missing offsets in an archive do not show a gap, because transaction markers take offsets too. So each run notes the gap
+at its beginning, from the position where the last run stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FOLDER = "_losses"
 
 
 def note_losses(spark: SparkSession, path: str, checkpoint: str, cluster: Cluster, topics: Sequence[str]) -> None:
-    """Note in an archive what is gone of topics behind where its stream has stopped."""
+    """Note in an archive the records of topics that were deleted after the position where its stream stopped."""
     at = _position(spark, checkpoint)
     if at is None:
         return
@@ -43,7 +43,7 @@ def note_losses(spark: SparkSession, path: str, checkpoint: str, cluster: Cluste
 
 
 def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[TopicPart, int]:
-    """Return from which offset on partitions are there again, of which an archive lacks something before.
+    """Return, for partitions with a gap, the offset from which on the archive is complete.
 
     Raises JobError if it holds two topics of one name.
     """

@@ -35,9 +35,9 @@ _PRECISION = 10_000
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is reported on: firings from `start` to `end` (UTC epoch ms; None: no bound).
+    """Options of a report on firings from `start` to `end` (UTC epoch ms; None: no bound).
 
-    With `archive` history is read from that table instead of the topic. `page` is where the report goes.
+    With `archive` the history is read from that table instead of the topic. `page` is the file of the report.
     """
 
     cluster: Cluster

@@ -44,9 +44,9 @@ _DELTA = {
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What a job needs of Spark. `memory` is the JVM's; Python workers and the page cache come on top.
+    """Options of a Spark session. `memory` is the JVM's; Python workers and the page cache come on top.
 
-    `master`, `memory` and `jars` have no effect under `spark-submit`, which has options of its own for them.
+    `master`, `memory` and `jars` have no effect under `spark-submit`, which has its own options for them.
     """
 
     master: str = "local[*]"

@@ -1,4 +1,4 @@
-"""What is wrong with a line of history that no order explains, and how to go on after it."""
+"""Finds the fault behind a history event that no order of commands explains, and how to go on after it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ MOST_PASSED = 1_000
 
 
 class Diagnosis(NamedTuple):
-    """What is wrong, and how to go on.
+    """The faults found, and how to go on.
 
-    With a `way` the faults explain the line. Else its message `is_sought`, if it tells of one, and the replay goes on
-    in `state`, or as it was, or `is_lost`: it does not know any more how the schedule stands.
+    With a `way` the faults explain the history event. Otherwise, if the event delivered a message, that message
+    `is_sought`; and the replay goes on in `state`, or in its state before, or `is_lost`: the state of the schedule is
+    not known any more.
     """
 
     faults: Sequence[Fault]
@@ -33,14 +34,14 @@ class Diagnosis(NamedTuple):
 
 
 class Diagnoses:
-    """Finds the fault that explains most: a line is held against one state of what was possible before it."""
+    """Finds the fault that explains most: a history event is compared with one of the states possible before it."""
 
     def __init__(self, orders: Orders, commands_topic: str) -> None:
         self._orders = orders
         self._topic = commands_topic
 
     def of(self, told: Told, state: State, last_fired: HistoryEvent | None, last_ending: Ending | None) -> Diagnosis:
-        """Say what is wrong with a line, after the last firing and the last definition that ended."""
+        """Find the fault of a history event, given the last firing and the last definition that ended."""
         event, entry = told.event, state.entry
         if event.event is EventType.MOVED and entry is None and state.position < len(self._orders.asked):
             fault = _fault(told, FaultKind.IGNORED, "it was passed on to another partition, and is in none")

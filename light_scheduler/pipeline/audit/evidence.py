@@ -270,7 +270,7 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
 
 @dataclass
 class _Lane:
-    """What one lane has to do with a schedule."""
+    """One lane's records of a schedule."""
 
     asked: list[Asked] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)

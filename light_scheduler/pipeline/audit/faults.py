@@ -1,4 +1,4 @@
-"""What can be wrong with a delivery, and where to look."""
+"""Faults of deliveries, and the records where they show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FaultKind(StrEnum):
-    """What is wrong. The text is what reports call it."""
+    """The kinds of faults, by the names that reports use."""
 
     MISSING = "missing"
     """Promised, and not delivered."""
@@ -22,15 +22,15 @@ class FaultKind(StrEnum):
     AFTER_CANCEL = "after_cancel"
     """Delivered after a cancel that was accepted."""
     SUPERSEDED = "superseded"
-    """Delivered as an accepted update had it no more."""
+    """Delivered at a time that an accepted update had replaced."""
     UNEXPECTED = "unexpected"
-    """Delivered, or told by history, although nothing asked for it."""
+    """Delivered, or in the history, although nothing asked for it."""
     IGNORED = "ignored"
-    """A command that should have had an effect, and had none although later ones had."""
+    """A command that had no effect, although it should have had one and later commands had theirs."""
 
 
 class RecordId(NamedTuple):
-    """Where a record is."""
+    """The place of a record."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class RecordId(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong with a schedule. `due` and `at` are UTC epoch ms; `place` is the record to look at."""
+    """A fault of a schedule. `due` and `at` are UTC epoch ms; `place` is the record to look at."""
 
     kind: FaultKind
     due: int | None

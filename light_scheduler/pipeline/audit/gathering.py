@@ -25,10 +25,10 @@ from .promises import Refused
 from .standing import rate_of
 
 IMPORT = "import"
-"""What asks for a schedule that no command did."""
+"""Stands in for the command of an imported schedule."""
 
 CARRIED = "carried"
-"""What asks for a schedule that an audit before this one left pending; its start is the next time of its series."""
+"""Stands in for the command of a schedule left pending by the previous audit; starts at the next time of its series."""
 
 COLUMNS = f"{EVIDENCE}, asks string, interval bigint, start bigint, prefix string, target string"
 """Rows of evidence, and what questions without an engine need: which command it is, the interval and the start of a

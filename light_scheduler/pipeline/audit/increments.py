@@ -38,7 +38,7 @@ _WHOSE = ["tenant", "id"]
 
 
 class Judged(NamedTuple):
-    """What was found in which rows of evidence, how many series Spark expanded, and what is wrong and was not told."""
+    """Rows of evidence, the findings in them, the number of series that Spark expanded, and faults not yet reported."""
 
     rows: DataFrame
     found: DataFrame

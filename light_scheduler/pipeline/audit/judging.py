@@ -37,7 +37,7 @@ _ROWS = 2_000
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for every schedule that is judged. If it `continues`, the next audit needs what is left of each."""
+    """Terms for judging every schedule. If it `continues`, findings include the rest of each for the next audit."""
 
     rules: FiringRules
     bounds: Bounds
@@ -100,7 +100,7 @@ def _judging(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
 
 
 class _Left:
-    """What is left of a schedule for the next audit."""
+    """The rest of a schedule for the next audit."""
 
     def __init__(self, tenant: str, id: str) -> None:
         self._whose = tenant, id
@@ -109,7 +109,7 @@ class _Left:
         self.is_unjudged = False
 
     def add(self, lane: int, topic: str, verdict: Verdict) -> None:
-        """Note what a lane leaves."""
+        """Add the rest that a lane leaves."""
         if verdict.standing is None:
             self._is_open = True
         elif row := standing_row(*self._whose, lane, topic, verdict.standing):
@@ -127,7 +127,7 @@ class _Left:
 
 
 class _Tally:
-    """What is counted in a partition of the evidence: a few rows instead of one for each firing."""
+    """Counts of a partition of the evidence: a few rows instead of one for each firing."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What is audited."""
+"""Options of an audit."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ class Imported:
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """What is audited. Instants are UTC epoch ms, durations ms.
+    """Options of an audit. Instants are UTC epoch ms, durations ms.
 
-    `inputs` maps the commands topics to their dialects; `rules` and `limits` are those of the workers. Without `end` it
-    is `settle` before now: what is newer may not be visible in every topic yet. What is later than `patience` is late,
-    counted from when only the scheduler was in its way. `targets` are read besides those that history names. With
-    `archive` all is read from that table, up to `settle` before the last line of history in it. `imported` is what the
-    application began with. `page` is where the report goes, `faults` the folder of a Parquet table of all faults.
+    `inputs` maps the commands topics to their dialects; `rules` and `limits` are those of the workers. The default of
+    `end` is `settle` before now, because newer records may not be visible in every topic yet. A firing is late after
+    more than `patience`, counted from when only the scheduler held it up. `targets` are read besides those that the
+    history names. With `archive` all records come from that table, up to `settle` before the last history event in it.
+    `imported` is the table that the application began with. `page` is the file of the report, `faults` the folder of a
+    Parquet table of all faults.
 
     With `since_last`, the folder of a state (`state.AuditState`), the audit continues where the last one of that state
-    ended, or begins one with all that there is; then `start` and `archive` are not taken.
+    ended, or begins with all records; then `start` and `archive` are not allowed.
     """
 
     cluster: Cluster

@@ -38,11 +38,11 @@ ASKED = frozenset(
         EventType.MOVED,
     }
 )
-"""What only a command can be the cause of."""
+"""Events that only a command can cause."""
 
 
 class Line(NamedTuple):
-    """A line that history has to have."""
+    """An event that the history must have."""
 
     event: EventType
     subject: Entry

@@ -1,4 +1,4 @@
-"""What a replay is given, line by line, and what it makes of it."""
+"""Input of a replay (commands and history events) and its output (promised deliveries)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .faults import RecordId
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """A command that cannot be understood, or passes a limit.
+    """A command that is invalid or exceeds a limit.
 
-    `may_be_report`: or it is what a lane reports to another one. A forged report is rejected, which history tells.
+    `may_be_report`: it may be a lane's report to another lane. A forged report is rejected, and the history says so.
     """
 
     partition: int
@@ -27,21 +27,21 @@ Asked = Command | Refused
 
 
 Name = tuple[int | None, int | None, int | None, int | None]
-"""(due, attempt, version, sequence): what tells the messages of a schedule apart, while it lives."""
+"""(due, attempt, version, sequence): identifies a message among those of a schedule, while it is pending."""
 
 
 class Told(NamedTuple):
-    """A line of history, and where it is."""
+    """A history event, and its place."""
 
     event: HistoryEvent
     place: RecordId
 
 
 class Promise(NamedTuple):
-    """What history says was delivered, or put among the dead letters if `cause` is given.
+    """A delivery according to the history, or with a `cause` a dead letter.
 
-    `subject` is the schedule as the firing saw it, None if the replay had lost track of it. `ready_at` (UTC epoch ms)
-    is since when only the scheduler was in its way.
+    `subject` is the schedule as the firing saw it, None if the replay had lost track of it. Since `ready_at` (UTC epoch
+    ms) only the scheduler held it up.
     """
 
     told: Told
@@ -55,7 +55,7 @@ class Promise(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """That a definition was replaced or taken away at an instant (UTC epoch ms)."""
+    """The end of a definition: it was replaced or removed at an instant (UTC epoch ms)."""
 
     at: int
     event: EventType
@@ -63,5 +63,5 @@ class Ending(NamedTuple):
 
 
 def name_of(event: HistoryEvent) -> Name:
-    """Name the message that a line of history speaks of."""
+    """Name the message of a history event."""
     return event.due, event.attempt, event.version, event.sequence

@@ -31,9 +31,9 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Log:
-    """What is known of a topic: the partitions that have lost their beginning, and whether it is compacted.
+    """Facts about a topic: partitions that have lost their beginning, and whether it is compacted.
 
-    `whole_since` (UTC epoch ms) is since when it has all that was written to it, if that is known without reading it.
+    Since `whole_since` (UTC epoch ms) it has all records written to it, as far as is known without reading it.
     """
 
     truncated: frozenset[int] = frozenset()
@@ -45,17 +45,17 @@ class Source(Protocol):
     """Kafka's own columns, of topics."""
 
     def logs(self, topics: Sequence[str]) -> dict[str, Log]:
-        """Look topics up; those that are not there are left out. Raises JobError if that cannot be done."""
+        """Look topics up; missing ones are left out. Raises JobError if that fails."""
         ...
 
     def read(self, topics: Sequence[str], since: int | None = None) -> DataFrame:
-        """Return the records of topics that are there, from an instant on (UTC epoch ms) or from their beginning."""
+        """Return the records of existing topics, from an instant on (UTC epoch ms) or from their beginning."""
         ...
 
     def firsts(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
-        """Return the timestamp (UTC epoch ms) of the first record that is left in each partition, if any is.
+        """Return the timestamp (UTC epoch ms) of the first record left in each partition that has any.
 
-        Raises JobError if that cannot be told.
+        Raises JobError if that fails.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""How a schedule stands at the end of an audit: what the next audit needs of it instead of all its records.
+"""The state of a schedule at the end of an audit, which replaces its records in the next audit.
 
-Nothing is left of a schedule that is over. One that is pending, and of which every record is explained, is its entry.
-Whatever else there is, such as a command that no worker has come to, keeps all records: then nothing has a standing.
+A schedule that has ended leaves nothing. A pending schedule whose records are all explained leaves its entry. In any
+other case, such as a command that no worker has read yet, all records are kept, and there is no standing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .replay import Replay
 DEALT_WITH = frozenset(
     {EventType.FIRED, EventType.SKIPPED, EventType.EXPIRED, EventType.MISSED, EventType.DEAD_LETTERED}
 )
-"""What history tells of a time of a series, once it has passed."""
+"""Events of which the history has one for each past time of a series."""
 
 
 class Series(NamedTuple):
@@ -27,12 +27,12 @@ class Series(NamedTuple):
     next: int
 
     def encode(self) -> bytes:
-        """Return it as the key of a row of evidence."""
+        """Encode it as the key of a row of evidence."""
         return b"%d:%d" % self
 
     @classmethod
     def decode(cls, key: bytes) -> Series:
-        """Read it back."""
+        """Decode it."""
         return cls(*map(int, key.split(b":")))
 
 

@@ -1,13 +1,13 @@
-"""What an audit leaves for the next one: a folder of tables, on any file system that Spark writes to.
+"""State that an audit leaves for the next one: a folder of tables, on any file system that Spark writes to.
 
     PATH/watermarks            a row for each finished audit: its number, and its watermark
-    PATH/open/slot=0, slot=1   what schedules are carried over, by turns: the next audit reads one and writes the other
-    PATH/evidence/run=N        what audit N has read, by schedule: only a schedule with a new fault is looked up in it
-    PATH/faults/run=N          what audit N has told
-    PATH/scratch               what the audit that runs needs for itself
+    PATH/open/slot=0, slot=1   schedules carried over, in turn: the next audit reads one slot and writes the other
+    PATH/evidence/run=N        records read by audit N, by schedule; used only for schedules with a new fault
+    PATH/faults/run=N          faults reported by audit N
+    PATH/scratch               temporary files of the running audit
 
-The row of the watermark is one file and written last. Until it is there, the audit before it is the last one, and what
-an interrupted one has written is overwritten by the next.
+The row of the watermark is one file and written last. Until it exists, the previous audit is the last one, and the next
+audit overwrites the files of an interrupted one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an audit has to say: as a document, as lines, and as a page."""
+"""The report of an audit: as a document, as lines, and as a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from light_scheduler.pipeline.pages import BAD, FAINT, GOOD, Section, page, para
 from light_scheduler.wire import format_instant
 
 MOST_TOLD = 100
-"""Faults that a summary tells one by one."""
+"""Faults that a summary lists one by one."""
 
 _UNJUDGED = {
     "unjudged": "lines of history or firings could not be judged: a topic has lost its beginning, or is gone",
@@ -36,7 +36,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class FoundFault:
-    """A fault as people are told of it. Instants are UTC epoch ms; topic, partition and offset say where to look."""
+    """A fault as reports show it. Instants are UTC epoch ms; topic, partition and offset say where to look."""
 
     kind: str
     tenant: str
@@ -55,13 +55,13 @@ class FoundFault:
 
 @dataclass(frozen=True)
 class AuditSummary:
-    """What was judged, and what is wrong with it.
+    """The numbers of an audit, and its faults.
 
-    `start` and `end` are UTC epoch ms. `unjudged` are lines of history and firings that nothing could be held against,
-    `ambiguous` schedules whose ids are used on several commands topics, `moved` those that moved between partitions,
-    `unreadable` records that look like the
-    scheduler's and are not, `waiting` commands that no worker has come to yet. `expanded_by_spark` is how many series
-    Spark has expanded on its own. `faults` are the first of them.
+    `start` and `end` are UTC epoch ms. `unjudged` counts history events and firings without a counterpart to compare
+    with, `ambiguous` schedules whose ids are used on several commands topics, `moved` those that moved between
+    partitions, `unreadable` records that look like the scheduler's and are not, and `waiting` commands that no worker
+    has read yet. `expanded_by_spark` is the number of series that Spark has expanded on its own. `faults` are the first
+    ones.
     """
 
     start: int
@@ -99,7 +99,7 @@ class AuditSummary:
 
 @dataclass(frozen=True)
 class Figures:
-    """What the plots show: (lateness in ms, firings), (instant, firings) and (instant, faults), by `width` ms."""
+    """Data of the plots: (lateness in ms, firings), (instant, firings) and (instant, faults), by `width` ms."""
 
     lateness: Sequence[tuple[int, int]]
     firings: Sequence[tuple[int, int]]

@@ -60,9 +60,9 @@ class Buried(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What is judged: what happened from `start` to `end` (UTC epoch ms). `patience` (ms) is how late may be.
+    """The period that is judged, `start` to `end` (UTC epoch ms). `patience` (ms) is the accepted lateness.
 
-    Firings are counted from `counted` on: an audit before this one has counted those before.
+    Firings are counted from `counted` on: the previous audit has counted earlier ones.
     """
 
     start: int
@@ -72,7 +72,7 @@ class Bounds(NamedTuple):
 
     @property
     def first_read(self) -> int:
-        """From which instant on targets are read: what history tells of from `start` on is recorded after it."""
+        """The instant from which targets are read: firings in the history since `start` were recorded after it."""
         return max(0, self.start - LAG_MS)
 
     def hold(self, instant: int) -> bool:
@@ -83,7 +83,7 @@ class Bounds(NamedTuple):
 
 
 class Horizon(NamedTuple):
-    """From which instant on (UTC epoch ms) a topic surely has what was written to it; None: not at all."""
+    """The instant (UTC epoch ms) since which a topic surely has all records written to it; None: unknown."""
 
     targets: Mapping[str, int | None]
     dead_letters: int | None
@@ -94,9 +94,10 @@ class Horizon(NamedTuple):
 
 
 class Case(NamedTuple):
-    """All there is about one schedule of one lane, each in the order of its log; `passed_on` are offsets of commands
-    of which another lane has copies, `imported` is the schedule as it was pending when the application began, or at the
-    end of the audit before this one, and `series` the series that it was then.
+    """All records about one schedule of one lane, each kind in the order of its log.
+
+    `passed_on` are offsets of commands of which another lane has copies. `imported` is the schedule as it was pending
+    when the application began, or at the end of the previous audit, and `series` its series then.
     """
 
     asked: Sequence[Asked]
@@ -112,14 +113,14 @@ class Case(NamedTuple):
 
 
 class KeptPromise(NamedTuple):
-    """A firing that was promised and delivered. `late` is ms after it could have been at the earliest, if known."""
+    """A firing that was promised and delivered. `late` is how many ms later than possible, if known."""
 
     promise: Promise
     late: int | None
 
 
 class Verdict(NamedTuple):
-    """What is wrong, what was delivered, what was counted, and which command of the lane was surely handled last.
+    """The verdict on a schedule: faults, deliveries, counts, and the last command of the lane that was surely handled.
 
     `standing` is all that the next audit needs of the schedule; None: it needs all records.
     """
@@ -167,7 +168,7 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
 
 
 def _standing(case: Case, replay: Replay, bounds: Bounds, faults: Iterable[Fault]) -> Standing | None:
-    """Return how a schedule stands, if all that there is of it has been judged."""
+    """Return the standing of a schedule, if all its records have been judged."""
     told = (event.at for event, _ in case.told)
     instants = chain(told, (letter.at for letter in case.buried), (fault.at for fault in faults))
     if case.passed_on or any(instant > bounds.end for instant in instants):
@@ -191,9 +192,9 @@ def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name
 
 
 def _candidates(promise: Promise, spare: Mapping[Name, Sequence[Seen]], horizon: Horizon) -> Sequence[Seen]:
-    """Return the messages that may be the one that was promised.
+    """Return the messages that may be the promised one.
 
-    If that one may be before what was read of its topic, one that was recorded much later is a copy of it.
+    If the promised one may be older than the records read of its topic, a message recorded much later is a copy of it.
     """
     event, found = promise.told.event, spare.get(promise.name, ())
     if not found or horizon.reaches(event.target_topic, event.at):
@@ -233,7 +234,7 @@ def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[
 
 
 def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Fault:
-    """Say what is wrong with a message that no line of history stands for."""
+    """Return the fault of a message without a history event."""
     if seen.name in promised:  # a copy has the headers of the genuine message, so its record says when it was made
         return Fault(FaultKind.DUPLICATE, seen.due, seen.timestamp, seen.place, "history tells it once")
     before = [ending for ending in endings if ending.at <= seen.fired_at and ending.version >= seen.version]
@@ -247,7 +248,7 @@ def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Faul
 
 
 def _unburied(promises: Iterable[Promise], buried: Iterable[Buried], horizon: Horizon) -> list[Fault]:
-    """Find firings that history tells to be among the dead letters, and are not."""
+    """Find firings that are dead letters according to the history, but not in the topic."""
     there = Counter((letter.cause, letter.due) for letter in buried)
     faults = []
     for promise in promises:

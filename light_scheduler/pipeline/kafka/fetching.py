@@ -34,7 +34,7 @@ WHAT_TO_DO = (
     "To go on with what is left: run a batch job again; for a stream, set the option failOnDataLoss to false "
     "(`light-scheduler pipeline archive --allow-data-loss`)."
 )
-"""What `DataLossError` advises."""
+"""The advice of `DataLossError`."""
 
 
 class DataLossError(RuntimeError):

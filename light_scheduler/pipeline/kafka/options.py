@@ -49,7 +49,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What is read, and how. `client` is librdkafka's configuration."""
+    """Options of a read. `client` is librdkafka's configuration."""
 
     client: dict[str, Any] = field(repr=False)  # it may hold secrets
     topics: tuple[str, ...]

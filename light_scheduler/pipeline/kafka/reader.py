@@ -24,11 +24,11 @@ from .ranges import OffsetRange, limited, planned
 from .rows import record_batch
 
 SparkOffsets = dict[str, Any]
-"""What checkpoints hold as JSON: see `positions`."""
+"""A position as checkpoints store it in JSON: see `positions`."""
 
 
 class _Ranges:
-    """What both readers share: a range's rows."""
+    """Reads the rows of a range: the common part of both readers."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = ReadOptions.parse(options, streaming=streaming)

@@ -49,7 +49,7 @@ _WITHOUT_COUNTERPART = re.compile(
     r"ssl\.(protocol|enabled\.protocols|provider|truststore\.password|(key|trust)manager\.algorithm|engine\.factory\.class|"
     r"secure\.random\.implementation)|security\.providers|sasl\.(login|client)\.class|sasl\.jaas\.config\..*"
 )
-"""What librdkafka cannot be told. Left out without a word, some of it would make a connection less safe."""
+"""Options without a counterpart in librdkafka. Dropping some of them silently would make a connection less safe."""
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",

@@ -24,12 +24,12 @@ from .producing import Sender, check_columns, send_batches
 from .silence import SILENT
 
 BATCH_ID = "streaming.sql.batchId"
-"""The local property that says which micro-batch a task belongs to."""
+"""The local property with the micro-batch that a task belongs to."""
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task has to say: how many records it wrote, and whether they had been written before."""
+    """A task's report: the number of records it wrote, and whether they had been written before."""
 
     task: int
     records: int

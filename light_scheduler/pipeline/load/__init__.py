@@ -46,12 +46,12 @@ _CONFIGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """What is loaded, and where to.
+    """Options of a load.
 
-    `refused` is the path of the table of rows that are refused, written as Parquet. `constants` are fields that are the
-    same for all rows, `ignored` columns that mean nothing. Marks are kept in `marks_topic` under `name`: another one
-    loads again what has been loaded. With `sends_past` one-shots whose time has passed are sent even if they may have
-    been sent before. With `dry_run` rows are validated only.
+    `refused` is the path of a Parquet table for rows that are refused. `constants` are fields with the same value for
+    all rows, `ignored` columns that are skipped. Marks are kept in `marks_topic` under `name`: under another name the
+    same rows are loaded again. With `sends_past` one-shots whose time has passed are sent even if they may have been
+    sent before. With `dry_run` rows are only validated.
     """
 
     table: str

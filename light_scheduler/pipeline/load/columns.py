@@ -36,7 +36,7 @@ from light_scheduler.wire.fields import CONTROL_PREFIX, RULES, closest, parse_ba
 from light_scheduler.wire.native import header_name
 
 Cell = bytes | InvalidCommand | None
-"""What a header, key or payload is, or why the cell cannot be it."""
+"""The bytes of a header, key or payload, or the error of the cell."""
 
 _NOT_OF_SCHEDULES = {"command", "firing-id", "attempt", "completion"}
 FIELDS = tuple(field for field in RULES if field not in _NOT_OF_SCHEDULES)

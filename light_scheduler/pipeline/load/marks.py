@@ -1,6 +1,6 @@
-"""What has been loaded, for good: marks in a compacted topic, written in the transaction that sends the rows.
+"""Marks of loaded rows in a compacted topic, written in the transaction that sends the rows.
 
-    key    the first 16 bytes of a SHA-256 of what is marked
+    key    the first 16 bytes of the SHA-256 of the marked content
     value  JSON; of a batch of rows {"at": 1767225600000, "rows": 20000, "held": false, "by": "5f...", "sent": 19999},
            see `BatchMark`; of a file see `files`; of a Delta table see `versions`
 
@@ -35,15 +35,15 @@ _known: dict[tuple[int, str, str], Marks] = {}
 
 
 def key_of(*content: Any) -> bytes:
-    """Return what something is known by: a digest of its content."""
+    """Return the key of a mark: a digest of the marked content."""
     return hashlib.sha256(msgspec.msgpack.encode(content, enc_hook=str)).digest()[:_KEY_BYTES]
 
 
 class BatchMark(msgspec.Struct, frozen=True):
-    """A batch of rows that was sent. `at` (UTC epoch ms) is the instant by which its rows were judged.
+    """A batch of rows that was sent. `at` (UTC epoch ms) is the instant at which its rows were checked.
 
-    `held`: those whose time had passed by then were not sent. `by` is a digest of the run, and of the place of the
-    batch in it, that wrote the mark, and `sent` how many rows it sent: a task that Spark runs again counts them again.
+    `held`: rows whose time had passed by then were not sent. `by` is a digest of the run that wrote the mark and of the
+    batch's place in it; `sent` is the number of rows it sent: a task that Spark runs again counts them again.
     """
 
     at: int
@@ -54,7 +54,7 @@ class BatchMark(msgspec.Struct, frozen=True):
 
 
 class Marks:
-    """The marks of a topic; `connection` has the options of the Kafka format that say where it is."""
+    """The marks of a topic; `connection` has the address of the cluster as options of the Kafka format."""
 
     def __init__(self, connection: Mapping[str, str], topic: str) -> None:
         self._topic = topic

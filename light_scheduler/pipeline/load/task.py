@@ -60,7 +60,7 @@ def report_schema(fields: list[StructField]) -> StructType:
 
 
 class Piece(NamedTuple):
-    """What is read of a file in one go."""
+    """A block of a file that is read in one go."""
 
     file: str
     block: int
@@ -74,11 +74,11 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadTask:
-    """What each task does; goes to it by pickle. Without `connection` rows are validated only.
+    """The work of each Spark task, sent to it as a pickle. Without `connection` rows are only validated.
 
-    `name` is what the marks are kept under, in `marks_topic`. `connection` has the cluster as options of a Kafka
-    format. `guard` knows which files were sent before; None: none was. With `sends_past` that makes no difference.
-    `run` tells this run of the load from others.
+    Marks are kept under `name` in `marks_topic`. `connection` has the cluster as options of a Kafka format. `guard`
+    knows the files that were sent before (None: none); with `sends_past` it is not used. `run` identifies this run of
+    the load.
     """
 
     maker: RecordMaker
@@ -96,7 +96,7 @@ class LoadTask:
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """What a mark holds for: another load, topic or constant makes other commands of the same rows."""
+        """The scope of a mark: with another load, topic or constant the same rows make other commands."""
         return self.name, self.topic, sorted(self.maker.constants.items())
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,7 +111,7 @@ class LoadTask:
 
 
 def batch_key(task: LoadTask, rows: Rows) -> bytes:
-    """Return what a batch is known by: equal for rows that say the same, wherever and however they are stored."""
+    """Return the key of a batch: equal for rows with the same content, wherever and however they are stored."""
     said = [(name, cells) for name, cells in rows.fields if any(cell is not None for cell in cells)]
     return key_of(*task.scope, rows._replace(fields=said))
 

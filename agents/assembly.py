@@ -1,4 +1,4 @@
-"""What the lanes of a worker share, and making lanes and standbys of it."""
+"""Creates the lanes and standbys of a worker, and the services that they share."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Told:
-    """What the topic has of a lane, as it was read at an instant (ms), and which state of its table that is."""
+    """A lane's counts in the topic, the time (ms) they were read from it, and the state of the table that they show."""
 
     lane: Lane
     read_at: int

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class _Told(NamedTuple):
-    """What was told last, and when more is to be told; `low` is the first offset that the lane read here."""
+    """The last published state, and when to publish the next; `low` is the first offset that the lane read here."""
 
     lane: Lane
     low: int

@@ -1,4 +1,4 @@
-"""What a worker needs before it can start: a free port, the broker, the topics."""
+"""Checks before a worker starts: a free port, the broker, the topics."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ log = logging.getLogger(__name__)
 
 
 class CommandBatch(NamedTuple):
-    """What an agent receives as one event: consecutive commands of one partition, fetched from offset `first` on."""
+    """One event of an agent: consecutive commands of one partition, fetched from offset `first` on."""
 
     lane: Lane
     epoch: int

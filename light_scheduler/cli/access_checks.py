@@ -1,4 +1,4 @@
-"""What `doctor` looks at of access over HTTP: who can reach a worker, its certificates, and the tokens."""
+"""Checks of `doctor` for access over HTTP: who can reach a worker, its certificates, and the tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doctor` looks at. Nothing here writes to a topic or leaves anything behind."""
+"""Checks of `doctor`. They write to no topic and leave nothing behind."""
 
 from __future__ import annotations
 

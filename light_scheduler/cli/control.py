@@ -1,4 +1,4 @@
-"""What `cancel`, `pause`, `resume` and `trigger` have in common: all of it but their names."""
+"""The commands `cancel`, `pause`, `resume` and `trigger`, which differ only in their names."""
 
 from __future__ import annotations
 

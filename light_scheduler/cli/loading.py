@@ -32,10 +32,10 @@ class WrittenFile(msgspec.Struct, frozen=True):
 
 
 class LoadState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done: the first `lines` lines, whose bytes have this SHA-256. `name` is the load's own.
+    """Progress of a load: the first `lines` lines are done; `sha256` is that of their bytes. `name` is the load's own.
 
-    With `in_flight`, rows after these may have been sent: Kafka has a mark that says which. `refused_file` is the file
-    of refused rows as it was before them.
+    With `in_flight`, later rows may have been sent: a mark in Kafka says which. `refused_file` is the file of refused
+    rows as it was before them.
     """
 
     name: str

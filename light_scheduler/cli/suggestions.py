@@ -1,6 +1,6 @@
-"""What a shell completes besides commands and options: contexts, and the ids and tenants that a worker knows.
+"""Shell completion of values: contexts, and the ids and tenants that a worker knows.
 
-Whoever presses Tab wants no error and no wait: what cannot be known in time is not suggested.
+Pressing Tab must neither fail nor wait: values that are not found in time are not suggested.
 """
 
 from __future__ import annotations

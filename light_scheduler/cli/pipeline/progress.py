@@ -1,4 +1,4 @@
-"""What a job is doing, on standard error while it does it: a bar of the tasks that Spark has done in this phase."""
+"""Progress of a job on standard error: a bar of the tasks that Spark has finished in this phase."""
 
 from __future__ import annotations
 

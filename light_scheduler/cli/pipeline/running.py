@@ -54,7 +54,7 @@ _ADVICE = {
         "that the job needs. Run the job again; load such a Delta table under another --name, which sends all rows"
     ),
 }
-"""What to do about what is not found, by how Java says so."""
+"""Advice for missing classes and files, by Java's error message."""
 
 
 class Pairs(click.ParamType):
@@ -90,7 +90,7 @@ class ReportFile(click.ParamType):
 
 
 _REPORT_SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss", "hdfs", "viewfs")
-"""What Arrow writes to."""
+"""URL schemes that Arrow can write to."""
 
 
 def job_options(*settings: str) -> Callable[[F], F]:

@@ -31,7 +31,7 @@ CONTEXT_SETTINGS = tuple(
 """The settings that a context can have: what reaches a cluster."""
 
 OF_COMMANDS = ("url", "tenant", "output")
-"""What a context can have besides: a worker to ask, the tenant of schedules, and how to print data."""
+"""Other settings of a context: a worker to ask, the tenant of schedules, and the output format."""
 
 OUTPUT_FORMATS = ("table", "json", "jsonl", "yaml")
 """How the command line can print data; the first is the default."""

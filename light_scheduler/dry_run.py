@@ -27,7 +27,7 @@ _LINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the scheduler would answer to the command of a line; `field` names what is wrong. Times are UTC epoch ms."""
+    """The scheduler's answer to the command of a line; `field` names the invalid field. Times are UTC epoch ms."""
 
     line: int
     command: str | None
@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def is_refused(self) -> bool:
-        """Whether nothing would be done: the command is wrong, conflicts with another, or names what is not there."""
+        """Whether the command would have no effect: it is invalid, conflicts, or its schedule is not pending."""
         return self.outcome in (Outcome.REJECTED, Outcome.CONFLICT, Outcome.NOT_FOUND)
 
 
@@ -53,7 +53,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 class DryRun:
-    """Commands on trial: all are accepted at `start` (UTC epoch ms), in the order of the lines.
+    """A dry run of commands: all are accepted at `start` (UTC epoch ms), in the order of the lines.
 
         run = DryRun(Path("commands.jsonl").read_bytes().splitlines(), start)
         for delivery in run.deliveries(start + 86_400_000): ...
@@ -76,13 +76,13 @@ class DryRun:
         self._lines = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
 
     def deliveries(self, until: int) -> Iterator[Delivery]:
-        """Yield what would be delivered up to `until` (UTC epoch ms), in order. No more is computed than is read."""
+        """Yield the deliveries up to `until` (UTC epoch ms), in order. They are computed as they are read."""
         return chain.from_iterable(self.rounds(until))
 
     def rounds(self, until: int) -> Iterator[list[Delivery]]:
         """Yield the same in lists, one for each line and cycle, which may be empty.
 
-        For those who have only so much time.
+        For callers with limited time.
         """
         for number, line in self._lines:
             self._send(number, line)
@@ -94,7 +94,7 @@ class DryRun:
 
     @property
     def answers(self) -> list[Answer]:
-        """What the scheduler would answer, by line."""
+        """The scheduler's answers, by line."""
         answers = dict(self._unsent)
         for record in self._scheduler.broker.records:
             correlation_id = correlation_id_of(record.headers) if record.topic == self._results else None

@@ -125,7 +125,7 @@ class CycleTimeout(LaneError):
 
 
 class InputInDoubt(LaneError):
-    """What was fetched as commands may come from another log than the one that was to be read."""
+    """The fetched commands may come from another log than the intended one."""
 
 
 class Overtaken(LaneError):

@@ -1,4 +1,4 @@
-"""What log lines are about: fields that lines in JSON have while some work goes on, in whichever module they are."""
+"""Context of log lines: fields that JSON lines have while some work goes on, in whichever module they are written."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ REPEAT_S = 10.0
 MAX_REMEMBERED = 1_000
 
 _PASSES_BY_ITSELF = "GroupCoordinatorNotAvailableError"
-"""What a new broker answers until it has made its own topics: worth a line only if it lasts."""
+"""A new broker answers this until it has created its own topics. It is logged only if it lasts."""
 
 # Where they are, without importing them: processes that rebuild state log, too, and need neither. `find_spec` of
 # importlib.util fails once faust is imported, which takes another module's place then.

@@ -1,4 +1,4 @@
-"""What long work is doing, on standard error while it does it."""
+"""Progress of long work, on standard error."""
 
 from __future__ import annotations
 

@@ -471,7 +471,7 @@ class Settings:
 
     @property
     def web_token(self) -> Secret | None:
-        """What the command line sends to workers to be let in. Raises ConfigurationError if it cannot be read."""
+        """The token that the command line sends to workers. Raises ConfigurationError if it cannot be read."""
         if self.token is None and self.token_file is None:
             return None
         return Secret(secret_of("token", self.token, self.token_file))
@@ -483,7 +483,7 @@ class Settings:
 
     @property
     def shares(self) -> Shares:
-        """What tenants may have of what workers deliver."""
+        """The shares and caps of tenants."""
         return Shares(dict(self.tenant_weights), self.firing_rate, dict(self.tenant_firing_rates))
 
     @property

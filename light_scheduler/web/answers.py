@@ -1,4 +1,4 @@
-"""What the scheduler's answer to a command, or its failure, is as a response."""
+"""HTTP responses for the scheduler's answers to commands, and for failures."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LEAST_BYTES_PER_S = 256 << 10
 
 
 STREAM_BYTES = 4 << 20
-"""What is reserved for a body that its handler reads piece by piece."""
+"""Memory reserved for a body that its handler reads piece by piece."""
 
 
 class Bodies:

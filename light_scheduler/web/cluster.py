@@ -1,4 +1,4 @@
-"""What the web needs of the worker: its own partitions, and who has the others."""
+"""Interfaces of the worker for HTTP: its own partitions, and the owners of the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from light_scheduler.tables.views import Lane, ReadableTable
 
 
 class Tables(Protocol):
-    """What this worker's partitions hold."""
+    """The tables of this worker's partitions."""
 
     def tables(self) -> Mapping[Lane, ReadableTable]:
         """Return the tables of the lanes that run: (commands topic, partition) -> table."""

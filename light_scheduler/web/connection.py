@@ -44,7 +44,7 @@ _CLIENTS_FAULT = (web.RequestPayloadError, HttpProcessingError, ConnectionError)
 
 
 class Answers:
-    """What all connections of a server have in common: the bytes of answers that are being sent are `unsent`."""
+    """Shared by all connections of a server: `unsent` counts the bytes of answers that are being sent."""
 
     def __init__(self) -> None:
         self.unsent = Shares(MOST_UNSENT_BYTES)

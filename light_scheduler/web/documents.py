@@ -296,7 +296,7 @@ class DelayList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeView(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the probes of a partition since this worker took it over."""
+    """Results of the probes of a partition since this worker took it over."""
 
     topic: Annotated[str, Meta(description="The commands topic.")]
     partition: int

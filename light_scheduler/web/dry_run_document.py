@@ -1,4 +1,4 @@
-"""What a dry run tells, as JSON: on the command line and over HTTP."""
+"""The result of a dry run as JSON, on the command line and over HTTP."""
 
 from __future__ import annotations
 

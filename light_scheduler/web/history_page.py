@@ -11,7 +11,7 @@ from light_scheduler.model import HistoryEvent
 
 
 class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to one schedule."""
+    """The history of one schedule."""
 
     events: Annotated[list[HistoryEvent], Meta(description="The newest first.")]
     searched_from: Annotated[

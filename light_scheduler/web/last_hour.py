@@ -1,4 +1,4 @@
-"""What this worker has done in the last hour, in memory: half a minute at a time, however much that was."""
+"""This worker's activity in the last hour, kept in memory as one slot for each half minute."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _BUCKETS = len(LATENESS_BOUNDS_MS) + 1
 
 
 class Slot(msgspec.Struct):
-    """What lanes did from an instant (UTC epoch ms) on, for `SLOT_MS`, and what waited in the end.
+    """Activity of lanes from an instant (UTC epoch ms) on, for `SLOT_MS`, and the backlog at its end.
 
-    `accepted` are commands, `lateness` firings by bucket (see `Lateness`). `latest` (ms) is no less than the lateness
-    of any of them. `backlog` are commands to be read; None: not known.
+    `accepted` counts commands, `lateness` firings by bucket (see `Lateness`). `latest` (ms) is an upper bound of their
+    lateness. `backlog` counts commands to be read; None: not known.
     """
 
     at: int
@@ -40,7 +40,7 @@ class Slot(msgspec.Struct):
     backlog: int | None = None
 
     def add(self, other: Slot) -> None:
-        """Take in what other lanes did at the same time."""
+        """Add the activity of other lanes at the same time."""
         self.accepted += other.accepted
         self.fired += other.fired
         self.lateness = [a + b for a, b in zip(self.lateness, other.lateness, strict=True)]

@@ -28,7 +28,7 @@ from .slices import LoopTime
 MOST_RECORDS = 20_000
 MOST_BYTES = 16 << 20
 MOST_TIME_S = 0.1
-"""What one request reads, and the processor time that it takes; a piece that is begun is read to its end."""
+"""Limits of one request: records, bytes and processor time. A piece that is begun is read to its end."""
 
 FIRST_PIECE = 16
 LARGEST_PIECE = 2_000
@@ -86,7 +86,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Match(Generic[T]):
-    """What was looked for, and its record's place; `timestamp` is UTC epoch ms."""
+    """A match, and the place of its record; `timestamp` is UTC epoch ms."""
 
     partition: int
     offset: int

@@ -1,4 +1,4 @@
-"""What holds for every answer: errors are problem documents, and browsers are told what they may do with it.
+"""Rules for every answer: errors are problem documents, and headers tell browsers what they may do with it.
 
 Faust hands middlewares on by keyword: their second parameter has to be called `handler`.
 """

@@ -1,8 +1,8 @@
-"""What request headers ask of a command: that a version is the one that the client knows, and how long to wait.
+"""Request headers of commands: the version that the client expects, and how long to wait.
 
-`If-Match` has the version as an ETag; another version is 412. So is a schedule that is there with `If-None-Match: *`;
-with an ETag, a GET is answered with 304 if the version is still that one. `Prefer: wait=5` waits that long and then
-answers 202 in place of 504, `Prefer: respond-async` waits for nothing (RFC 9110, RFC 7240).
+`If-Match` has the version as an ETag; another version is answered with 412. So is `If-None-Match: *` for an existing
+schedule. A GET with an ETag in `If-None-Match` is answered with 304 if the version is still the same. `Prefer: wait=5`
+waits that long and then answers 202 in place of 504; `Prefer: respond-async` does not wait (RFC 9110, RFC 7240).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ ANSWER_S = 2.0
 
 
 class _Answer(NamedTuple):
-    """What a process answered; `status` is None if it did not."""
+    """The answer of a process; `status` is None if there was none."""
 
     status: int | None
     body: bytes

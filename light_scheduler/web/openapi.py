@@ -31,7 +31,7 @@ _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "letter": ("Partition and offset of the dead letter, such as 2-15.", {"pattern": r"^[0-9]{1,9}-[0-9]{1,18}$"}),
     "id": ("Id of the schedule, percent-encoded. It can hold any character, slashes included.", {"minLength": 1}),
 }
-"""What each is, and what its text must be."""
+"""Description and schema of each path parameter."""
 
 
 def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS) -> dict[str, Any]:

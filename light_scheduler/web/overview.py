@@ -58,7 +58,7 @@ class LaneCounts(msgspec.Struct, frozen=True):
 
 
 class LaneFigures(msgspec.Struct, frozen=True):
-    """What a lane is doing; see `LaneStatus`."""
+    """Figures of a lane; see `LaneStatus`."""
 
     lag: int | None
     dead_letters: int
@@ -66,7 +66,7 @@ class LaneFigures(msgspec.Struct, frozen=True):
 
 
 class OwnOverview(msgspec.Struct, frozen=True):
-    """What a worker has of an overview; `figures` and `hour` are None if it is for some tenants."""
+    """A worker's part of an overview; `figures` and `hour` are None if it is for some tenants only."""
 
     lanes: list[Lane]
     counts: list[LaneCounts]

@@ -27,7 +27,7 @@ class TopicPending(msgspec.Struct, frozen=True):
 
 
 class HourSample(msgspec.Struct, frozen=True, kw_only=True):
-    """What all workers did in half a minute."""
+    """Activity of all workers in half a minute."""
 
     at: Annotated[int, Meta(description="When it began, UTC epoch ms.")]
     accepted: Annotated[float, Meta(description="Commands accepted a second.")]

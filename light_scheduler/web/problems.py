@@ -74,7 +74,7 @@ _OF_STATUS = {
     HTTPStatus.SERVICE_UNAVAILABLE: ProblemType.UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT: ProblemType.NO_ANSWER,
 }
-"""What an error is if nothing more is said of it than its status."""
+"""The type of an error that is only given by its status."""
 
 
 class MissingPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class MissingPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is wrong with a request, and what to do."""
+    """An error: why a request failed, and what to do."""
 
     title: str
     status: int

@@ -1,4 +1,4 @@
-"""What each operation needs: the one table of it. An operation that is missing here is not served."""
+"""The right that each operation needs. An operation that is missing in this table is not served."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ REQUEST_TIME_S = 1.0
 
 
 class Kind(NamedTuple):
-    """What is counted together: a kind of schedules in an interval, by the minute (UTC) in which that begins.
+    """Schedules that are counted together: topic, state, and the minute (UTC) in which the interval begins.
 
-    The minute is None for all that are pending.
+    The minute is None for all pending schedules.
     """
 
     topic: str
@@ -57,7 +57,7 @@ class OwnCounts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Intervals:
-    """What is asked for: whole minutes, hours or days of a tenant. `begin` and `end` are minutes since 1970."""
+    """The requested intervals: whole minutes, hours or days of a tenant. `begin` and `end` are minutes since 1970."""
 
     tenant: str
     by: By

@@ -1,4 +1,4 @@
-"""What counts of upcoming firings look like over HTTP."""
+"""The JSON of counts of upcoming firings."""
 
 from __future__ import annotations
 

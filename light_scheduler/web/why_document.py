@@ -13,7 +13,7 @@ from light_scheduler.model import HistoryEvent
 
 
 class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to a schedule and why, and what happens next, in sentences."""
+    """The explanation of a schedule in sentences: past events with their reasons, and the next one."""
 
     tenant: str
     id: str

@@ -68,7 +68,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kafka(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler reads."""
+    """The cluster and topics that a scheduler reads."""
 
     bootstrap_servers: str
     topics: Annotated[list[str], Meta(description="The commands topics of the dialect etf1.")]
@@ -76,7 +76,7 @@ class Kafka(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Etf1Info(InfoDocument, frozen=True, kw_only=True):
-    """What a worker is, with what etf1's admin reads of a scheduler."""
+    """Facts about a worker, with the fields that etf1's admin reads."""
 
     hostname: str
     address: Annotated[list[str], Meta(description="Of the worker, if its url has an address.")]

@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LaneMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lane has: `pending` schedules, how many of them match, and the first of those in the search's order."""
+    """Matches of a lane: its `pending` schedules, how many match, and the first matches in the search's order."""
 
     lane: Lane
     pending: int
@@ -31,7 +31,7 @@ class LaneMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """What all lanes of a worker have. `is_refused`: there is more to read, or to send, than one request may."""
+    """Matches of all lanes of a worker. `is_refused`: there is more to read or to send than one request may."""
 
     lanes: list[Lane]
     matches: list[LaneMatches]

@@ -1,4 +1,4 @@
-"""What a search of etf1's admin asks for: which schedules, in which order, and how many of them."""
+"""A search of etf1's admin: which schedules, in which order, and how many."""
 
 from __future__ import annotations
 

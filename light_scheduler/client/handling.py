@@ -1,4 +1,4 @@
-"""What follows from how a firing was processed: it is completed, delivered again later, or given up."""
+"""The follow-up of processing a firing: it is completed, delivered again later, or given up."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HandlingRules:
-    """What happens after a firing was processed.
+    """Rules for what happens after a firing was processed.
 
     - `completes`: report it to the scheduler as completed or failed, for schedules with `ack_timeout`, fixed delays and
       backoff series. The scheduler then decides when it comes again.
-    - `heartbeat`: with `completes`, the firing is extended before it is processed and then this often, so that it does
-      not come again meanwhile. One whose time-out was over before its turn came is passed over: it comes again. A
-      third of `ack_timeout` leaves room for a heartbeat that is late.
+    - `heartbeat`: with `completes`, the firing is extended before it is processed and then this often, so that it is
+      not delivered again meanwhile. A firing whose time-out ended before processing begins is skipped: it is delivered
+      again. A third of `ack_timeout` leaves room for a heartbeat that is late.
     - `initial`, `factor`, `longest`, `attempts`: otherwise, when and how often a message that failed is delivered
       again; see `SchedulerClient.retry`.
     - `give_up`: is called with a message and its error once no attempt is left. None: the error is raised.

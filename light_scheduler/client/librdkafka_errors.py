@@ -1,4 +1,4 @@
-"""What goes wrong in confluent-kafka, as this package's errors."""
+"""Errors of confluent-kafka as this package's errors."""
 
 from __future__ import annotations
 

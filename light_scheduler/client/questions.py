@@ -1,4 +1,4 @@
-"""What is asked of a worker over HTTP: a request as values, and the reading of its answer. Nothing is sent here."""
+"""Questions to a worker over HTTP: requests as values, and decoding of the answers. Nothing is sent here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client knows of a command that is in the log, before the scheduler has answered, or if no answer came."""
+"""Receipts of commands that are in the log: before the scheduler has answered, or without an answer in time."""
 
 from __future__ import annotations
 

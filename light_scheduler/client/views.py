@@ -93,7 +93,7 @@ class HistoryPage(msgspec.Struct, frozen=True):
 
 
 class WhyEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened at an instant, as a sentence."""
+    """An event of a schedule, as a sentence."""
 
     at: int
     event: EventType
@@ -103,10 +103,10 @@ class WhyEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to a schedule and why, the oldest event first, and in `summary` what happens next.
+    """The explanation of a schedule: its events and their reasons, the oldest first; `summary` says what happens next.
 
-    `state` is "pending", "paused" or "awaiting"; how it ended, such as "delivered" or "cancelled"; or "unknown" if
-    nothing is known of the id. Of the history, all since `searched_from` has been read: that is back to `since` if
+    `state` is "pending", "paused" or "awaiting"; how the schedule ended, such as "delivered" or "cancelled"; or
+    "unknown" if there is no trace of the id. The history has been read back to `searched_from`: that is `since` if
     `complete`.
     """
 

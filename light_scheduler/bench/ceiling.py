@@ -39,7 +39,7 @@ _TRANSACTION_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True)
 class LaneShare:
-    """What one lane committed: events, and from when to when (s of one clock)."""
+    """The share of one lane: events committed, and when it began and ended (s of one clock)."""
 
     events: int
     begun: float

@@ -1,4 +1,4 @@
-"""What was delivered, counted by a read_committed consumer of the target topic."""
+"""Deliveries, counted by a read_committed consumer of the target topic."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from .options import Options
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured, with what, on what, and what came of it."""
+    """The scenario, its settings, the machine, the versions, and the figures."""
 
     scenario: str
     settings: Options

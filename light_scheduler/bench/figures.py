@@ -20,7 +20,7 @@ FAULT_KINDS = (
     "broker_kill",
     "broker_freeze",
 )
-"""What is done to workers and broker in a chaos run."""
+"""Faults of workers and brokers in a chaos run."""
 
 UNITS = {
     "accepted_per_s": "1/s",

@@ -1,4 +1,4 @@
-"""What a process takes of the machine: memory, disk, processor time."""
+"""Resources used by a process: memory, disk, processor time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is doing, on standard error while it does it."""
+"""Progress of a run, on standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Progress(PhaseBar):
     def __init__(self, console: Console | None = None) -> None:
         super().__init__(console=console)
         self.round = ""
-        """What stands before each phase, such as `round 1 of 3`."""
+        """Prefix of each phase, such as `round 1 of 3`."""
 
     def phase(self, text: str, total: int | None = None) -> None:
         """Begin a phase of so many steps; None: nobody knows."""

@@ -22,7 +22,7 @@ _LIMITS = Limits(_DEFAULT.max_payload_bytes, _DEFAULT.max_id_bytes)
 
 
 class Shape(Enum):
-    """What an event writes: an accepted schedule its state, a firing itself and the end of its state."""
+    """Records written by an event: an acceptance writes state; a firing writes a message and the end of the state."""
 
     ACCEPTANCE = "acceptance"
     FIRING = "firing"

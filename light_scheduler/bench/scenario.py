@@ -1,4 +1,4 @@
-"""What a scenario is to the rest: one round of it, and what its rate is measured against."""
+"""The interface of scenarios: one round, and the ceiling that its rate is compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker and a worker need for a secured connection, made for one run."""
+"""Certificates and passwords for a secured connection between broker and worker, made for one run."""
 
 from __future__ import annotations
 

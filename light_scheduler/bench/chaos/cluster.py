@@ -1,4 +1,4 @@
-"""What a run plays on: brokers, proxies between them and the workers, and the workers. All of it is temporary."""
+"""The stage of a run: brokers, workers, and proxies between them. All of it is temporary."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _SHOWN = 25
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is made of; the same for the same values. Faults begin `pause` seconds apart on average."""
+    """The plan of a run; equal values give the same run. Faults begin `pause` seconds apart on average."""
 
     seed: int
     seconds: float
@@ -45,7 +45,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run found; `injected` counts its faults by kind, `unsettled` says what was left undone."""
+    """The outcome of a run; `injected` counts its faults by kind, `unsettled` says what did not finish."""
 
     verdict: Verdict
     injected: Counter[str]

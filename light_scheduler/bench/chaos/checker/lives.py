@@ -1,7 +1,7 @@
-"""What each accepted schedule command promises, and whether what was delivered keeps it.
+"""The promise of each accepted schedule command, and whether the deliveries keep it.
 
-A life begins with a command that defined a schedule, or gave it another time, and ends when it was replaced, cancelled,
-or had nothing left to do. Times are UTC epoch ms.
+A life begins with a command that defined a schedule or changed its time, and ends when it was replaced, cancelled, or
+had no firing left. Times are UTC epoch ms.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Fault:
 
 @dataclass
 class Verdict:
-    """What was found. `promises` counts what was held to account: commands, and messages delivered."""
+    """The result of a check. `promises` counts all that was checked: commands, and messages delivered."""
 
     commands: int = 0
     deliveries: int = 0
@@ -166,7 +166,7 @@ def _attach(record: Record, lives: Mapping[RecordId, Life], order: _Order, names
 
 
 def _letters(dead_letters: Iterable[Record], replay: Replay) -> Iterator[Trouble]:
-    """What was rejected, or refused by its target, is a dead letter once; what was given up after all attempts too."""
+    """Check that there is one dead letter for each rejection, each refusal by a target, and each firing given up."""
     found: Counter[tuple[str, RecordId, int | None]] = Counter()
     for record in dead_letters:
         told = {name: (value or b"").decode(errors="replace") for name, value in record.headers}

@@ -1,4 +1,4 @@
-"""What runs for as long as a `with` block lasts."""
+"""Things that run as long as a `with` block lasts."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ _KILL_WAIT_SECONDS = 10.0
 
 
 class WhenOrphaned(NamedTuple):
-    """What happens when the process that holds the leash dies: SIGTERM, after `grace` seconds SIGKILL, then `remove`.
+    """The end of the command when the process that holds the leash dies: SIGTERM, after `grace` seconds SIGKILL.
 
-    `remove` is a folder that is deleted in that case, since nobody else is left to do it.
+    Then the folder `remove` is deleted, since nobody else is left to do it.
     """
 
     grace: float = 10.0

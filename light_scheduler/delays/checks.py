@@ -1,4 +1,4 @@
-"""What stands in the way of the delay rules, looked at from outside. Blocking, bounded calls."""
+"""Checks of the delay rules from outside: what keeps them from working. Blocking, bounded calls."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DelayServices:
-    """What the delay lanes of a worker share.
+    """Services shared by the delay lanes of a worker.
 
     `confirm` sends a heartbeat and tells whether a partition is ours; `fail` ends the worker with an error.
     """

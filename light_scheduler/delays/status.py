@@ -1,4 +1,4 @@
-"""What delays tell about themselves: for HTTP, `/info` and `/metrics`. Times are UTC epoch ms, durations ms."""
+"""Status of delay rules, for HTTP, `/info` and `/metrics`. Times are UTC epoch ms, durations ms."""
 
 from __future__ import annotations
 

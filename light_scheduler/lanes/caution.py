@@ -40,7 +40,7 @@ class WorkFailedError(Exception):
 
 
 class Share(NamedTuple):
-    """What a cycle may hold: so many of each of these kinds of work."""
+    """The limits of a cycle: at most `limit` pieces of each of these kinds of work."""
 
     limit: int
     kinds: frozenset[Kind]

@@ -10,13 +10,13 @@ from light_scheduler.errors import SchedulerError
 from .caution import Work, WorkFailedError
 
 NO_FAULT_OF_WORK = (SchedulerError, OSError, MemoryError)
-"""What the state of the worker or its storage is at fault for, and not the command or firing that meets it."""
+"""Errors caused by the state of the worker or its storage, not by the command or firing that meets them."""
 
 NOTHING_CONDEMNED: Mapping[Work, str] = {}
 
 
 class Condemned:
-    """What one cycle is to refuse, and why; `met` is what of it the cycle has refused."""
+    """Work that one cycle has to refuse, with the reasons; `met` is the work that it has refused."""
 
     def __init__(self, reasons: Mapping[Work, str]) -> None:
         self._reasons = reasons

@@ -1,4 +1,4 @@
-"""What the cycles of a lane have in common, and how they name what a topic refuses."""
+"""The context that the cycles of a lane share, and their names for refused records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .tracing import Tracing
 OriginKey = tuple[str, str | None, int | None, int]
 
 Refusals = dict[OriginKey, str]
-"""What a topic of the user's refuses, and why."""
+"""Records that a user's topic refuses, with the reasons."""
 
 
 def origin_key(origin: UserRecord) -> OriginKey:
@@ -40,7 +40,7 @@ def origin_key(origin: UserRecord) -> OriginKey:
 
 @dataclass(frozen=True)
 class LaneContext:
-    """What a lane's cycles have in common."""
+    """The context shared by a lane's cycles."""
 
     commands_topic: str
     partition: int
@@ -53,9 +53,9 @@ class LaneContext:
     staging: Staging = NO_STAGING
     new_token: Callable[[], str] = new_token
     secret: Callable[[], bytes | None] = lambda: None
-    """What workers sign with who asked for a command over HTTP."""
+    """Key with which workers sign who sent a command over HTTP."""
     rates: CommandRates = field(default_factory=CommandRates)
-    """What this lane has carried out of commands that are limited."""
+    """Rates of the rate-limited commands that this lane has carried out."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
 
     short_ways: bool = True
@@ -65,14 +65,14 @@ class LaneContext:
     """How many partitions keys belong to; None: as many as there are, and the topic never grows."""
 
     probe: LaneProbe = field(default_factory=LaneProbe)
-    """What is known of the probes of the partition."""
+    """The probes of the partition."""
 
     tracing: Tracing | None = None
     """Who is told of commands and firings that belong to traces; None: nobody."""
 
     @property
     def placement(self) -> Placement:
-        """What holds for the partitions of the commands topic; it has been asked for before."""
+        """The placement of keys in the commands topic; it has been resolved before."""
         if self.placements is not None and (known := self.placements.of(self.commands_topic)) is not None:
             return known
         return _settled(self.targets[self.commands_topic].partitions)

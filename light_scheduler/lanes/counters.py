@@ -1,4 +1,4 @@
-"""What a lane has done since this worker took its partition over."""
+"""Counters of a lane since this worker took its partition over."""
 
 from __future__ import annotations
 

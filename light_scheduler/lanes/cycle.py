@@ -56,7 +56,7 @@ class Cycle:
         routing = Routing(transaction, forwarding, self.moving)
         self._commands = Commands(transaction, routing, admission, self._answers, self._bulk, self._condemned)
         self.tried: set[OriginKey] = set()
-        """What was to be delivered, if `fire_due` was asked to trace it."""
+        """Firings that the cycle tried to deliver, if `fire_due` was asked to trace them."""
 
     @property
     def outcomes(self) -> Counter[Outcome]:
@@ -65,7 +65,7 @@ class Cycle:
 
     @property
     def events(self) -> Counter[EventType]:
-        """What history tells of this cycle."""
+        """History events of this cycle."""
         return self.transaction.history.events
 
     @property
@@ -96,7 +96,7 @@ class Cycle:
 
     @property
     def condemned_met(self) -> list[Work]:
-        """What was condemned, and has been refused."""
+        """Condemned work that this cycle has refused."""
         return self._condemned.met
 
     @property

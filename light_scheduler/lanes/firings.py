@@ -63,7 +63,7 @@ class Firings:
         self._fire_plain = PlainFirings(transaction).fire if is_short else _leave
         self._probing = Probing(transaction)
         self.current: Entry | None = None
-        """What is being carried out, or was last."""
+        """The schedule whose turn is being carried out, or was last."""
         self.steps = 0
         self.tried: set[OriginKey] = set()
 

@@ -1,7 +1,7 @@
-"""What a cycle writes to other partitions of its commands topic.
+"""Records that a cycle writes to other partitions of its commands topic.
 
-A command that came to the wrong partition is copied to that of its key, and a bulk command to all: `commands` and
-`moving` say when.
+A command that arrived in the wrong partition is copied to the partition of its key, and a bulk command to all:
+`commands` and `moving` decide when.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class Isolation:
-    """What the topics of a lane have refused. `name` is the lane's, for the log.
+    """Records that topics have refused to a lane. `name` is the lane's, for the log.
 
-    A topic that names the record it refuses has said all. Of one that refuses a batch all records are suspects: they
-    are sent one by one until it is known which it is, or until they went through.
+    Some topics name the record that they refuse. When a topic refuses a whole batch, all its records are suspects: they
+    are sent one by one until the refused one is known, or all went through.
     """
 
     def __init__(self, name: str, targets: Targets) -> None:

@@ -114,7 +114,7 @@ class Lane:
 
     @property
     def placement(self) -> Placement | None:
-        """What holds for the partitions of its topic; None: it is not known, or the topic never grows."""
+        """The placement of keys in its topic; None: not known, or the topic never grows."""
         placements = self.context.placements
         return None if placements is None else placements.of(self.tp.topic)
 

@@ -38,10 +38,10 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Touched:
-    """What the transactions of one id did last in a place.
+    """The last transactions of one id in a place.
 
-    `at` is when the last one ended (monotonic, s), `end` the end offset of the last one that counts, -1 for none, and
-    `has_written_since` whether the place is known to have taken records of one that was aborted after that.
+    `at` is when the last one ended (monotonic, s), `end` the end offset of the last committed one (-1: none), and
+    `has_written_since` whether the place is known to have records of one that was aborted after that.
     """
 
     at: float

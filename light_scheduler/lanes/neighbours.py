@@ -14,7 +14,7 @@ FIRST_PAUSE_MS, LAST_PAUSE_MS = 60_000, 960_000
 
 
 class Neighbours:
-    """What a lane knows of the other partitions of its topic. Instants are UTC epoch ms."""
+    """The other partitions of a lane's topic, and whether they may be asked. Instants are UTC epoch ms."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic

@@ -1,4 +1,4 @@
-"""What a lane does about targets that cannot be written to: what is due for them waits, and goes out when they can."""
+"""A lane's handling of unavailable targets: their firings wait, and are delivered when the target is back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .markers import Markers
 
 
 class Holding:
-    """What waits in one lane for targets that cannot be written to, and what it has found out about them."""
+    """Firings of one lane that wait for unavailable targets, and its knowledge of these targets."""
 
     def __init__(self, context: LaneContext, markers: Markers) -> None:
         self._context = context

@@ -1,9 +1,9 @@
-"""How much a cycle may hold, so that what comes meanwhile does not wait for long."""
+"""The size of cycles: small enough that commands and firings that come meanwhile do not wait for long."""
 
 from __future__ import annotations
 
 CYCLE_MS = 200
-"""What a cycle should take. What is due just after one has begun is delivered at the end of the next."""
+"""Intended duration of a cycle. A firing that is due just after one has begun is delivered at the end of the next."""
 
 LEAST, MOST = 250, 5_000
 """Commands, or firings, of a cycle. More than that saves nothing: transactions cost some ms each."""

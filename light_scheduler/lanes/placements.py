@@ -1,4 +1,4 @@
-"""What lanes are told of the number of partitions, and what they tell of how far they are."""
+"""The number of partitions as lanes know it, and their reports of how far they are after it has grown."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Stage(StrEnum):
 
 
 class Placements(Protocol):
-    """What holds for each commands topic: the same for all workers, a moment later.
+    """The placement for each commands topic: the same for all workers, after a moment.
 
-    A topic counts as grown when every worker can know, which may be some time after it has got partitions; until then
-    those are not used. `changed` is called when something holds that did not before.
+    A topic counts as grown when every worker can know it, which may be some time after it has got partitions; the new
+    partitions are not used until then. `changed` is called when a placement changes.
     """
 
     changed: list[Callable[[], None]]
 
     def of(self, topic: str) -> Placement | None:
-        """Return what holds for a commands topic, as far as is known; None: nothing is."""
+        """Return the placement of a commands topic, as far as is known; None: it is not known."""
         ...
 
     async def refresh(self, topic: str, partition: int) -> None:

@@ -1,13 +1,13 @@
-"""What a worker knows of the probes of one partition.
+"""The state of the probes of one partition.
 
 A probe is a schedule that the worker sends to the commands topic. Its firing goes to the same partition, where the
-lane reads it. So a probe that is back has passed everything that a command and its firing pass.
+lane reads it. So a probe that is back has taken the whole way of a command and its firing.
 
     idle --begin--> sent --the schedule is stored--> stored --the firing is read--> idle
                      |                                 |
                      +---- not back in time: failed ---+
 
-Only the probe that is under way counts. Any other one, of an earlier owner or from before a time-out, is carried out
+Only the probe that is under way counts. Any other one, from an earlier owner or from before a time-out, is carried out
 or ignored without a trace.
 """
 
@@ -54,7 +54,7 @@ class LaneProbe:
 
     @property
     def status(self) -> ProbeStatus | None:
-        """What came of the probes so far; None: none was sent."""
+        """Results of the probes so far; None: none was sent."""
         return self._status
 
     @property

@@ -1,4 +1,4 @@
-"""What a lane tells about itself: for `/info`, `/ready` and `/metrics`. Times are UTC epoch ms, durations ms."""
+"""Status of a lane, for `/info`, `/ready` and `/metrics`. Times are UTC epoch ms, durations ms."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the probes of a partition since this worker took it over."""
+    """Results of the probes of a partition since this worker took it over."""
 
     successes: Annotated[int, Meta(description="Probes that came back.")] = 0
     failures: Annotated[int, Meta(description="Probes that were not sent, or not back in time.")] = 0

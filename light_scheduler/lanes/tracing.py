@@ -1,7 +1,7 @@
-"""What a lane tells of the traces that commands and firings belong to, once their transaction is committed.
+"""Events that a lane reports to traces, once their transaction is committed.
 
-Of a schedule whose command came with a sampled `traceparent` (W3C Trace Context), each event of the history is told.
-Nothing is collected unless somebody is to be told.
+If the command of a schedule came with a sampled `traceparent` (W3C Trace Context), each history event of the schedule
+is reported. Nothing is collected without a receiver.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TracedCycle(NamedTuple):
 
 
 class Tracing(Protocol):
-    """Whom lanes tell. What it raises would fail the lane: it raises nothing, and does not wait."""
+    """The receiver of traced cycles. An error would fail the lane, so it must not raise, nor wait."""
 
     def tell(self, cycle: TracedCycle) -> None: ...
 

@@ -26,10 +26,10 @@ SPLIT_BYTES = 1_024
 
 
 class Transaction:
-    """What a cycle has added so far; dropped, it leaves no trace. `now` (UTC epoch ms) is when the cycle decides.
+    """The writes of a cycle so far; if dropped, it leaves no trace. `now` (UTC epoch ms) is when the cycle decides.
 
-    A state change goes into the overlay and, as a record, into the batch of the changelog. Nothing here refers to what
-    uses it, so a transaction is gone with its cycle, not when the garbage collector comes by.
+    A state change goes into the overlay and, as a record, into the batch of the changelog. Nothing here refers back to
+    its users, so a transaction is freed with its cycle, not by the garbage collector.
     """
 
     def __init__(self, context: LaneContext, overlay: Overlay, batches: RecordBatches, now: int) -> None:

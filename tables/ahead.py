@@ -1,7 +1,7 @@
-"""What is due ahead in a partition, from its counts: by the minute today and tomorrow (UTC), by the day after that.
+"""Counts of future firings of a partition: by the minute for today and tomorrow (UTC), then by the day.
 
-Each schedule that waits for its time is in one interval, what is overdue in its own minute. Paused schedules, and
-those that wait for a completion, are in none.
+Each schedule that waits for its due time is in one interval; an overdue one is in the minute of its due time. Paused
+schedules, and those that wait for a completion, are in none.
 """
 
 from __future__ import annotations

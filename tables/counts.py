@@ -61,7 +61,7 @@ _decode_changes = msgspec.msgpack.Decoder(dict[int, int]).decode
 
 
 class Group(NamedTuple):
-    """What schedules have in common that are counted together."""
+    """Schedules that are counted together: those with the same tenant, target topic and state."""
 
     tenant: str
     topic: str
@@ -132,7 +132,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Step:
-    """What a write does to the counts: rows to be stored with it, and what `Counts.take` takes in afterwards."""
+    """The effect of a write on the counts: rows to store with it, and changes for `Counts.take` afterwards."""
 
     rows: dict[bytes, bytes | None]
     groups: Mapping[int, int]

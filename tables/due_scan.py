@@ -15,18 +15,18 @@ from .rows import Rows
 from .table import stored_entry
 
 Waits = Callable[[Entry], Place | None]
-"""Says which place a schedule that is due waits for; None: it may be delivered."""
+"""Returns the place that a due schedule waits for; None: it may be delivered."""
 
 HELD_COST = 0.25
-"""What it costs to pass over a schedule, where taking one costs 1: it is decoded, and nothing else."""
+"""Cost of passing over a schedule, which is only decoded; taking one costs 1."""
 
 
 class DueScan(NamedTuple):
-    """What is due, and when (ms) the first thing left is; None when nothing is left.
+    """The due schedules taken by a scan. `next_due` (ms) is when the first one left is due; None: none is left.
 
-    `cut` has the last schedule taken of each tenant of which more is due than was taken. Of capped tenants `allowed`
-    says how many turns they have, and `held` when (ms) the first thing was due that has to wait for more; `next_due`
-    does not count that, nor the probe of the partition, which is due at `probe_due`.
+    `cut` has the last schedule taken of each tenant of which more is due than was taken. For capped tenants `allowed` is
+    the number of turns they have, and `held` the due time (ms) of the first schedule that has to wait for more turns.
+    `next_due` ignores those, and the probe of the partition, which is due at `probe_due`.
     """
 
     entries: list[Entry]

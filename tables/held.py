@@ -1,7 +1,7 @@
-"""What the due scan passes over: schedules whose target cannot be written to.
+"""Schedules that the due scan passes over because their target is unavailable.
 
-They stay where they are in the time index. All that is kept of them is where each target's begin, so that the scan goes
-back there when the target can be written to again.
+They stay in place in the time index. Only the range of keys is kept for each target, so that the scan returns there
+when the target is available again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from light_scheduler.model.place import Place
 
 
 class Stretch(NamedTuple):
-    """Of one tenant and place: the time-index keys between which schedules were passed over, and how many."""
+    """The range of time-index keys of a tenant and place in which schedules were passed over, and how many."""
 
     first: bytes
     last: bytes
@@ -20,7 +20,7 @@ class Stretch(NamedTuple):
 
 
 class Held:
-    """What was passed over, by place and tenant."""
+    """Schedules that were passed over, by place and tenant."""
 
     def __init__(self) -> None:
         self._places: dict[Place, dict[str, Stretch]] = {}
@@ -30,11 +30,11 @@ class Held:
 
     @property
     def places(self) -> list[Place]:
-        """Those of which something was passed over."""
+        """The places with schedules that were passed over."""
         return list(self._places)
 
     def count(self, place: Place) -> int:
-        """Return how many schedules were passed over; those that were cancelled since are among them."""
+        """Return how many schedules were passed over, including those that were cancelled since."""
         return sum(stretch.schedules for stretch in self._places.get(place, {}).values())
 
     def pass_over(self, place: Place, tenant: str, key: bytes) -> None:

@@ -23,10 +23,10 @@ from .table import ScheduleTable
 
 CHUNK_BYTES = 32 << 20
 CHUNK_RECORDS = 200_000
-"""What is gathered at most, in values and in records: the memory that a load takes."""
+"""Limits of the values and records gathered in memory by a load."""
 
 STEP_RECORDS = 4_000
-"""What is done in one step: some 20 ms."""
+"""Records in one step, which takes some 20 ms."""
 
 
 class ChangelogRecord(Protocol):

@@ -15,11 +15,11 @@ from .table import ScheduleTable
 
 
 class LocalCopy:
-    """What a lane, or a standby, has of a partition's state in its folder.
+    """The local copy of a partition's state, in the folder of a lane or a standby.
 
-    `table` is None while it is closed, and `facts`, while it is open, those of the changelog that it was found to
-    belong to. A lane's is announced to `services.loads` until it is there. `rebuilds` counts how often a copy
-    was thrown away. What takes long ends early when `stopping` says so.
+    `table` is None while the copy is closed. While it is open, `facts` are those of the changelog that it was checked
+    against. A lane's copy is announced to `services.loads` until it is complete. `rebuilds` counts copies that were
+    thrown away. Long work ends early when `stopping` returns True.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process is to do: fill the table at `path` from a partition's changelog."""
+    """The job of a process: fill the table at `path` from a partition's changelog."""
 
     clients: KafkaClients
     changelog: str

@@ -27,7 +27,7 @@ LOG_INTERVAL_S = 5.0
 
 
 class ChangelogFacts(NamedTuple):
-    """What decides whether a local copy may be used: the topic's identity and how long it keeps tombstones (ms)."""
+    """Facts that decide whether a local copy may be used: the topic's id, and how long it keeps tombstones (ms)."""
 
     id: str
     delete_retention_ms: int
@@ -81,7 +81,7 @@ class Restoration:
 
 
 class Restored(NamedTuple):
-    """What a restore did: records applied, up to which offset, and from where to where the commands went then."""
+    """The result of a restore: records applied, the offset reached, and the range of commands at that time."""
 
     records: int
     end: int

@@ -47,7 +47,7 @@ def _block_cache() -> Cache:
 
 @cache
 def _memtables() -> WriteBufferManager:
-    """What tables in memory take is taken from the cache; near the bound, some of it is written early."""
+    """Return the manager that charges memtables to the block cache; near the bound some of them are flushed early."""
     return WriteBufferManager.new_write_buffer_manager_with_cache(MEMTABLE_BYTES, False, _block_cache())
 
 

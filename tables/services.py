@@ -1,4 +1,4 @@
-"""What the lanes and standbys of a worker share."""
+"""Services shared by the lanes and standbys of a worker."""
 
 from __future__ import annotations
 

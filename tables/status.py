@@ -1,4 +1,4 @@
-"""What a copy of a partition's state tells about itself: for `/info`, `/ready` and `/metrics`."""
+"""Status of a copy of a partition's state, for `/info`, `/ready` and `/metrics`."""
 
 from __future__ import annotations
 

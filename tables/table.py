@@ -73,10 +73,10 @@ def stored_entry(index_key: bytes, value: bytes, get: Callable[[bytes], bytes | 
 
 
 class ScheduleTable:
-    """What is stored. Changes are collected in an `Overlay` and applied in one write, together with a checkpoint.
+    """The schedules of a partition. An `Overlay` collects changes and applies them in one write, with a checkpoint.
 
-    Raises FormatTooNew if a newer version wrote the store, FormatTooOld if one did whose layout is no longer read; the
-    store is then left untouched.
+    Raises FormatTooNew if a newer version wrote the store, FormatTooOld if its layout is too old to be read; the store
+    is then left untouched.
     """
 
     def __init__(self, store: Store) -> None:

@@ -37,7 +37,7 @@ _PAYLOAD_BYTES_PER_ROW = 4_096
 
 
 class ReadableTable(Protocol):
-    """What views read: the table of one partition."""
+    """A table as views read it: that of one partition."""
 
     @property
     def pending(self) -> int:
@@ -83,9 +83,9 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What to list. `due_from` is included, `due_to` is not; all `labels` must be there. Raises QueryError.
+    """A query for schedules. `due_from` is inclusive, `due_to` exclusive; all `labels` must match. Raises QueryError.
 
-    A due range goes by when a schedule wakes; one that does not, for it is paused, is in none.
+    A due range applies to the time at which a schedule wakes. A paused schedule does not wake, so it is in no range.
     """
 
     tenant: str

@@ -17,7 +17,8 @@ from .rows import NOT_ASKED, Rows
 class WholeSchedules:
     """What an overlay has of one tenant: its rows, and its new index keys (`fresh`), which this adds to.
 
-    Schedules go by their ids, as UTF-8. `count` is told by how much the number of an identity's schedules changes.
+    Schedules are named by their ids in UTF-8. `count` is called with an identity and the change of its number of
+    schedules.
     """
 
     def __init__(self, tenant: str, rows: Rows, fresh: set[bytes], count: Callable[[bytes, int], None]) -> None:

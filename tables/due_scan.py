@@ -24,9 +24,9 @@ HELD_COST = 0.25
 class DueScan(NamedTuple):
     """The due schedules taken by a scan. `next_due` (ms) is when the first one left is due; None: none is left.
 
-    `cut` has the last schedule taken of each tenant of which more is due than was taken. For capped tenants `allowed` is
-    the number of turns they have, and `held` the due time (ms) of the first schedule that has to wait for more turns.
-    `next_due` ignores those, and the probe of the partition, which is due at `probe_due`.
+    `cut` has the last schedule taken of each tenant of which more is due than was taken. For capped tenants `allowed`
+    is the number of turns they have, and `held` the due time (ms) of the first schedule that has to wait for more
+    turns. `next_due` ignores those, and the probe of the partition, which is due at `probe_due`.
     """
 
     entries: list[Entry]

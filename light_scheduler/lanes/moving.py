@@ -54,7 +54,7 @@ replace = msgspec.structs.replace
 
 
 class Moving:
-    """Moves schedules and passes commands on. `is_active` while schedules are left to be moved, from here or to here."""
+    """Moves schedules and passes commands on. `is_active` while schedules are left to be moved from here or to here."""
 
     def __init__(
         self, transaction: Transaction, forwarding: Forwarding, bulk: BulkCommands, delaying: Delaying

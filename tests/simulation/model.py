@@ -408,11 +408,11 @@ class Partition:
     def _take_dead_letter(self, letter: Record) -> bool:
         if header(letter, "dead-letter-cause") == "rejected":
             return False
-        buried = self.pending.pop(header(letter, "dead-letter-id"), None)
-        if buried is None or not (
-            buried.payload == POISON or buried.target == self.refusing or self._is_forbidden(buried)
+        refused = self.pending.pop(header(letter, "dead-letter-id"), None)
+        if refused is None or not (
+            refused.payload == POISON or refused.target == self.refusing or self._is_forbidden(refused)
         ):
-            raise Violation(f"a dead letter of {buried}, which nobody refused")
+            raise Violation(f"a dead letter of {refused}, which nobody refused")
         return True
 
     def _check_rules(self, id: str, due: Pending) -> None:

@@ -4,7 +4,7 @@ A row of evidence is
 
     tenant, id        whose it is; the id is empty where none could be told
     lane              the partition of the commands topic whose lane it belongs to
-    kind              IMPORTED, COMMAND, BURIED, TOLD or SEEN, which is also the order of a schedule's rows
+    kind              IMPORTED, COMMAND, DEAD_LETTER, TOLD or SEEN, which is also the order of a schedule's rows
     topic, partition, offset, timestamp (UTC epoch ms)      the record
     key, value, headers                                     what is needed of it; the key of a command that a lane
                                                             has passed on to another is where it was sent to; that of
@@ -52,9 +52,9 @@ from light_scheduler.wire.state import decode_entry, encode_entry
 from .faults import RecordId
 from .promises import Asked, Refused, Told
 from .standing import Series, Standing
-from .verdict import Buried, Case, Seen
+from .verdict import Case, FoundDeadLetter, Seen
 
-IMPORTED, COMMAND, BURIED, TOLD, SEEN = range(-1, 4)
+IMPORTED, COMMAND, DEAD_LETTER, TOLD, SEEN = range(-1, 4)
 
 SCHEMA = (
     "tenant string, id string, lane int, kind int, topic string, partition int, offset bigint, timestamp bigint, "
@@ -216,10 +216,10 @@ def seen_of(row: Row) -> Seen:
     )
 
 
-def buried_of(row: Row) -> Buried:
+def dead_letter_of(row: Row) -> FoundDeadLetter:
     """Read a dead letter. Raises FormatError."""
     letter, _ = decode_dead_letter(row)
-    return Buried(
+    return FoundDeadLetter(
         RecordId(row.topic, row.partition, row.offset), letter.cause, letter.at, letter.due, letter.source_offset
     )
 
@@ -241,11 +241,11 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
             partition, offset = map(int, row.key.split(b":"))
             copies[partition, offset] = row.partition, row.offset
     for lane, found in by_lane.items():
-        for letter in [letter for letter in found.buried if letter.cause is DeadLetterCause.REJECTED]:
+        for letter in [letter for letter in found.dead_letters if letter.cause is DeadLetterCause.REJECTED]:
             if (lane, letter.offset) in copies:  # it names the record that was sent
-                found.buried.remove(letter)
+                found.dead_letters.remove(letter)
                 home, offset = copies[lane, letter.offset]
-                by_lane[home].buried.append(letter._replace(offset=offset))
+                by_lane[home].dead_letters.append(letter._replace(offset=offset))
     for lane, found in by_lane.items():
         if is_moved or len(found.topics) > 1:
             yield lane, "moved" if is_moved else "ambiguous"
@@ -257,7 +257,7 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
                 found.asked,
                 found.told,
                 found.seen,
-                found.buried,
+                found.dead_letters,
                 topic,
                 {offset for partition, offset in copies if partition == lane},
                 whole_since,
@@ -275,7 +275,7 @@ class _Lane:
     asked: list[Asked] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
-    buried: list[Buried] = field(default_factory=list)
+    dead_letters: list[FoundDeadLetter] = field(default_factory=list)
     imported: Entry | None = None
     series: Series | None = None
     topics: set[str] = field(default_factory=set)
@@ -295,7 +295,7 @@ class _Lane:
             elif row.kind == SEEN:
                 self.seen.append(seen_of(row))
             else:
-                self.buried.append(buried_of(row))
+                self.dead_letters.append(dead_letter_of(row))
         except FormatError:  # of somebody else's making: whoever writes to a target topic may use our headers
             self.unreadable += 1
 

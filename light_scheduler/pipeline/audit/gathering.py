@@ -19,7 +19,7 @@ from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.redrive import REDRIVEN, REDRIVEN_FROM
 from light_scheduler.wire.state import decode_entry
 
-from .evidence import BURIED, SEEN, TOLD, asked_of, encode_asked, imported_row, kafka_rows
+from .evidence import DEAD_LETTER, SEEN, TOLD, asked_of, encode_asked, imported_row, kafka_rows
 from .evidence import SCHEMA as EVIDENCE
 from .promises import Refused
 from .standing import rate_of
@@ -111,7 +111,7 @@ def dead_letters(records: DataFrame) -> DataFrame:
     tenant, id = _header(DEAD_LETTER_PREFIX + "tenant"), _header(DEAD_LETTER_PREFIX + "id")
     lane = _header(DEAD_LETTER_PREFIX + "source-partition").try_cast("int")
     return records.where(tenant.isNotNull() & lane.isNotNull()).select(
-        *_owner(tenant, id, lane, BURIED),
+        *_owner(tenant, id, lane, DEAD_LETTER),
         *_record(F.lit(None), F.lit(None), F.col("headers")),
         *_nothing("asks", "interval", "start", "prefix", "target"),
     )

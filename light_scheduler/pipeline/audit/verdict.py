@@ -49,7 +49,7 @@ class Seen(NamedTuple):
         return self.due - min(self.fired_at, self.timestamp)
 
 
-class Buried(NamedTuple):
+class FoundDeadLetter(NamedTuple):
     """A dead letter; `offset` is that of the command that it comes from."""
 
     place: RecordId
@@ -103,7 +103,7 @@ class Case(NamedTuple):
     asked: Sequence[Asked]
     told: Sequence[Told]
     seen: Sequence[Seen]
-    buried: Sequence[Buried]
+    dead_letters: Sequence[FoundDeadLetter]
     commands_topic: str
     passed_on: AbstractSet[int] = frozenset()
     whole_since: int = 0
@@ -162,7 +162,7 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
             counts["unjudged"] += 1
     promised = {promise.name for promise in replay.promises}
     faults += [_surplus(seen, promised, replay.endings) for found in spare.values() for seen in found]
-    faults += _unburied(replay.promises, case.buried, horizon)
+    faults += _missing_dead_letters(replay.promises, case.dead_letters, horizon)
     standing = _standing(case, replay, bounds, faults)
     return Verdict([fault for fault in faults if bounds.hold(fault.at)], deliveries, counts, replay.handled, standing)
 
@@ -170,14 +170,14 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
 def _standing(case: Case, replay: Replay, bounds: Bounds, faults: Iterable[Fault]) -> Standing | None:
     """Return the standing of a schedule, if all its records have been judged."""
     told = (event.at for event, _ in case.told)
-    instants = chain(told, (letter.at for letter in case.buried), (fault.at for fault in faults))
+    instants = chain(told, (letter.at for letter in case.dead_letters), (fault.at for fault in faults))
     if case.passed_on or any(instant > bounds.end for instant in instants):
         return None
     return standing_of(replay, case.asked, case.told, case.series)
 
 
 def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name, Sequence[Seen]]) -> Replay:
-    rejected = {letter.offset for letter in case.buried if letter.cause is DeadLetterCause.REJECTED}
+    rejected = {letter.offset for letter in case.dead_letters if letter.cause is DeadLetterCause.REJECTED}
     replay = Replay(
         AskedOf(case.commands_topic, case.asked, rejected, case.passed_on),
         rules,
@@ -247,9 +247,11 @@ def _surplus(seen: Seen, promised: set[Name], endings: Sequence[Ending]) -> Faul
     return _fault(FaultKind.UNEXPECTED, seen, "history does not tell it")
 
 
-def _unburied(promises: Iterable[Promise], buried: Iterable[Buried], horizon: Horizon) -> list[Fault]:
+def _missing_dead_letters(
+    promises: Iterable[Promise], dead_letters: Iterable[FoundDeadLetter], horizon: Horizon
+) -> list[Fault]:
     """Find firings that are dead letters according to the history, but not in the topic."""
-    there = Counter((letter.cause, letter.due) for letter in buried)
+    there = Counter((letter.cause, letter.due) for letter in dead_letters)
     faults = []
     for promise in promises:
         event, place = promise.told

@@ -11,8 +11,8 @@ from support.ledger import Ledger, Record
 
 from light_scheduler.model import DEFAULT_TENANT, EventType
 from light_scheduler.pipeline.audit.evidence import (
-    BURIED,
     COMMAND,
+    DEAD_LETTER,
     SEEN,
     TOLD,
     Row,
@@ -154,7 +154,7 @@ def evidence(ledger: Ledger) -> list[Row]:
         *(_command(ledger, record) for record in ledger.of(names.commands)),
         *(row for record in ledger.of(names.history) for row in _told(record)),
         *(_seen(record) for record in ledger.of(ledger.target)),
-        *(_buried(record) for record in ledger.of(names.dead_letters)),
+        *(_dead_letter(record) for record in ledger.of(names.dead_letters)),
     ]
     schedules = {(row.tenant, row.id, row.lane) for row in rows if row.kind == COMMAND and not row.id.endswith("*")}
     many = [row for row in rows if row.kind == COMMAND and row.id.endswith("*")]
@@ -183,9 +183,11 @@ def _seen(record: Record) -> Row:
     return _row(firing.tenant, firing.id, firing.source_partition, SEEN, record, payload_digest(record.value))
 
 
-def _buried(record: Record) -> Row:
+def _dead_letter(record: Record) -> Row:
     letter, _ = decode_dead_letter(record)
-    return _row(letter.tenant or DEFAULT_TENANT, letter.id or "", letter.source_partition, BURIED, record, record.value)
+    return _row(
+        letter.tenant or DEFAULT_TENANT, letter.id or "", letter.source_partition, DEAD_LETTER, record, record.value
+    )
 
 
 def _row(tenant: str, id: str, lane: int, kind: int, record: Record, value: bytes | None) -> Row:

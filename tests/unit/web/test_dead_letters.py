@@ -30,7 +30,9 @@ COMMANDS = "light-scheduler-commands"
 PATH = "/api/v1/dead-letters"
 
 
-def bury(cluster: Any, cause: str = "rejected", *, partition: int = 0, at: int = NOW - HOUR, **fields: Any) -> str:
+def add_letter(
+    cluster: Any, cause: str = "rejected", *, partition: int = 0, at: int = NOW - HOUR, **fields: Any
+) -> str:
     """Write a dead letter and return its name."""
     is_firing = cause != "rejected"
     told: dict[str, Any] = {
@@ -53,9 +55,9 @@ def bury(cluster: Any, cause: str = "rejected", *, partition: int = 0, at: int =
 
 
 async def test_a_list_shows_the_newest_first_and_what_is_asked_for(workers: Any, cluster: Any) -> None:
-    refused = bury(cluster, "refused", id="b", at=NOW - 3 * HOUR)
-    rejected = bury(cluster, at=NOW - 2 * HOUR)
-    missed = bury(cluster, "missed", tenant="shop", partition=1)
+    refused = add_letter(cluster, "refused", id="b", at=NOW - 3 * HOUR)
+    rejected = add_letter(cluster, at=NOW - 2 * HOUR)
+    missed = add_letter(cluster, "missed", tenant="shop", partition=1)
     cluster.topics.add(TOPIC, b"k", b"of somebody else")
 
     async def names(**parameters: str) -> list[str]:
@@ -74,7 +76,7 @@ async def test_a_list_shows_the_newest_first_and_what_is_asked_for(workers: Any,
 
 
 async def test_one_is_shown_with_its_bytes(workers: Any, cluster: Any) -> None:
-    shown = await workers[0].json(f"{PATH}/{bury(cluster, 'refused')}")
+    shown = await workers[0].json(f"{PATH}/{add_letter(cluster, 'refused')}")
     assert shown == {
         "letter": "0-0",
         "kind": "firing",
@@ -110,13 +112,13 @@ async def test_one_is_shown_with_its_bytes(workers: Any, cluster: Any) -> None:
 async def test_a_firing_goes_to_the_partition_that_its_schedule_chose(
     workers: Any, cluster: Any, fields: Any, partition: int
 ) -> None:
-    letter = bury(cluster, "refused", **fields)
+    letter = add_letter(cluster, "refused", **fields)
     answer = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200)
     assert (answer["topic"], answer["partition"]) == ("out", partition)
 
 
 async def test_a_firing_for_a_partition_that_is_not_there_is_sent_to_no_other(workers: Any, cluster: Any) -> None:
-    letter = bury(cluster, "refused", target_partition=2)
+    letter = add_letter(cluster, "refused", target_partition=2)
     problem = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 400)
     assert problem["detail"] == "target.partition: topic out has no partition 2"
     assert "out" not in cluster.topics.records
@@ -126,7 +128,7 @@ async def test_a_firing_for_a_partition_that_is_not_there_is_sent_to_no_other(wo
 async def test_a_letter_that_is_not_there_is_told_from_a_wrong_name(
     workers: Any, cluster: Any, name: str, status: int
 ) -> None:
-    bury(cluster)
+    add_letter(cluster)
     cluster.topics.add(TOPIC, b"k", b"of somebody else", partition=1)
     await workers[0].json(f"{PATH}/{name}", status)
     await workers[0].ask("POST", f"{PATH}/{name}/redrive", status)
@@ -146,7 +148,7 @@ async def test_a_command_is_sent_again_as_it_was_and_one_in_json_names_who_asked
 ) -> None:
     token = await cluster.token("write", "default", name="ops")
     before = ("schedule-requested-by", b"somebody before")
-    letter = bury(cluster, value=value, headers=[*headers, before], source_partition=3)
+    letter = add_letter(cluster, value=value, headers=[*headers, before], source_partition=3)
     answer = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 200, headers={"Authorization": f"Bearer {token}"})
     assert answer == {
         "letter": letter, "kind": "command", "tenant": "default", "id": "a", "topic": COMMANDS, "partition": 3,
@@ -162,7 +164,7 @@ async def test_a_command_is_sent_again_as_it_was_and_one_in_json_names_who_asked
 async def test_a_firing_is_delivered_as_it_was_meant_and_the_history_says_by_whom(
     workers: Any, cluster: Any, key: bytes | None
 ) -> None:
-    letter = bury(cluster, "unacknowledged", key=key)
+    letter = add_letter(cluster, "unacknowledged", key=key)
     told = HistoryEvent(
         EventType.DEAD_LETTERED, "default", "a", 4, NOW - 2 * HOUR, NOW - HOUR, 3, 2, "out", "tried", partition=1
     )
@@ -184,7 +186,7 @@ async def test_a_firing_is_delivered_as_it_was_meant_and_the_history_says_by_who
 
 
 async def test_a_firing_whose_history_is_gone_counts_from_one(workers: Any, cluster: Any) -> None:
-    await workers[0].ask("POST", f"{PATH}/{bury(cluster, 'missed')}/redrive", 200)
+    await workers[0].ask("POST", f"{PATH}/{add_letter(cluster, 'missed')}/redrive", 200)
     (delivered,) = map(parse_firing, cluster.topics.records["out"][partition_for(b"k", 2)])
     assert (delivered.version, delivered.sequence, delivered.attempt) == (1, 1, 1)
 
@@ -207,11 +209,11 @@ async def test_what_cannot_be_redriven_is_a_conflict_that_says_why(workers: Any,
 async def test_a_forged_firing_is_not_sent_to_an_internal_topic_whoever_asks(
     workers: Any, cluster: Any, topic: str
 ) -> None:
-    problem = await workers[0].ask("POST", f"{PATH}/{bury(cluster, 'refused', target_topic=topic)}/redrive", 409)
+    problem = await workers[0].ask("POST", f"{PATH}/{add_letter(cluster, 'refused', target_topic=topic)}/redrive", 409)
     assert problem["type"].endswith(":not-redrivable")
     assert f"is for {topic}, an internal topic" in problem["detail"]
     assert topic not in cluster.topics.records
-    own = bury(cluster, "refused", target_topic=COMMANDS)
+    own = add_letter(cluster, "refused", target_topic=COMMANDS)
     await workers[0].ask("POST", f"{PATH}/{own}/redrive", 200)
 
 
@@ -228,7 +230,7 @@ async def test_a_firing_is_not_sent_against_the_rules_of_its_tenant_whoever_asks
 ) -> None:
     tokens = [await cluster.token("write", "shop"), await cluster.token("admin")]
     await cluster.tenants.write_all([record])
-    letter, other = bury(cluster, "refused", tenant="shop"), bury(cluster, "refused")
+    letter, other = add_letter(cluster, "refused", tenant="shop"), add_letter(cluster, "refused")
     for token in tokens:
         headers = {"Authorization": f"Bearer {token}"}
         problem = await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 409, headers=headers)
@@ -239,13 +241,13 @@ async def test_a_firing_is_not_sent_against_the_rules_of_its_tenant_whoever_asks
 
 
 async def test_a_firing_waits_for_the_rules_of_tenants_to_be_read(workers: Any, cluster: Any) -> None:
-    letter = bury(cluster, "refused")
+    letter = add_letter(cluster, "refused")
     workers[0].tenants._topic = SimpleNamespace(is_loaded=False)
     assert "has not read the rules" in (await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 503))["detail"]
 
 
 async def test_a_broker_that_does_not_answer_is_a_503(workers: Any, cluster: Any) -> None:
-    letter = bury(cluster)
+    letter = add_letter(cluster)
     workers[0].commands.failure = BrokerError("no answer")
     await workers[0].ask("POST", f"{PATH}/{letter}/redrive", 503)
 
@@ -253,8 +255,8 @@ async def test_a_broker_that_does_not_answer_is_a_503(workers: Any, cluster: Any
 async def test_letters_of_other_tenants_look_as_if_they_were_not_there(workers: Any, cluster: Any) -> None:
     token = await cluster.token("write", "shop")
     headers = {"Authorization": f"Bearer {token}"}
-    own = bury(cluster, tenant="shop", headers=[("schedule-target-topic", b"out"), ("schedule-tenant", b"shop")])
-    others = bury(cluster, "refused", tenant="default")
+    own = add_letter(cluster, tenant="shop", headers=[("schedule-target-topic", b"out"), ("schedule-tenant", b"shop")])
+    others = add_letter(cluster, "refused", tenant="default")
     page = await workers[0].ask("GET", PATH, 200, headers=headers)
     assert [each["letter"] for each in page["dead_letters"]] == [own]
     await workers[0].ask("GET", f"{PATH}?tenant=default", 404, headers=headers)
@@ -268,11 +270,14 @@ async def test_a_token_for_some_tenants_redrives_nothing_that_it_may_not_send(wo
     headers = {"Authorization": f"Bearer {await cluster.token('write', 'shop')}"}
     to_commands = [("schedule-tenant", b"shop"), ("schedule-target-topic", COMMANDS.encode())]
     refusals = (
-        (bury(cluster, "refused", tenant="shop", target_topic=COMMANDS), 403),
-        (bury(cluster, tenant="shop", headers=to_commands), 403),
+        (add_letter(cluster, "refused", tenant="shop", target_topic=COMMANDS), 403),
+        (add_letter(cluster, tenant="shop", headers=to_commands), 403),
         # Its dead letter says another tenant than the record does.
-        (bury(cluster, tenant="shop", headers=[("schedule-tenant", b"b"), ("schedule-target-topic", b"out")]), 404),
-        (bury(cluster, tenant="shop", headers=[("schedule-nonsense", b"1")]), 400),
+        (
+            add_letter(cluster, tenant="shop", headers=[("schedule-tenant", b"b"), ("schedule-target-topic", b"out")]),
+            404,
+        ),
+        (add_letter(cluster, tenant="shop", headers=[("schedule-nonsense", b"1")]), 400),
     )
     for letter, status in refusals:
         await workers[0].ask("POST", f"{PATH}/{letter}/redrive", status, headers=headers)
@@ -281,7 +286,10 @@ async def test_a_token_for_some_tenants_redrives_nothing_that_it_may_not_send(wo
 
 
 async def test_the_command_line_lists_shows_and_redrives(workers: Any, cluster: Any, run: Any) -> None:
-    refused, rejected = bury(cluster, "refused", reason="\x1b[2J"), bury(cluster, tenant="shop", source_partition=3)
+    refused, rejected = (
+        add_letter(cluster, "refused", reason="\x1b[2J"),
+        add_letter(cluster, tenant="shop", source_partition=3),
+    )
     url = ("--url", workers[0].url)
     code, out, err = await run("dead-letters", "list", *url)
     assert (code, err) == (0, "2 dead letters\n")

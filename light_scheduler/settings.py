@@ -566,7 +566,7 @@ def load_settings(
 
 
 def option_name(setting: str) -> str:
-    """Return the command-line spelling of a setting."""
+    """Return the option of a setting."""
     return "--" + setting.replace("_", "-")
 
 

@@ -26,8 +26,8 @@ from .durations import Duration
 from .location import Location, place_of
 from .options import settings_options, tenant_option, url_option
 from .output import Output, output_option
+from .parameter_names import parameter_name
 from .rule_check import check_command
-from .spelling import spelled
 from .verbosity import warn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -147,7 +147,7 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
         is_told = isinstance(given, str) and (shown(given) in reason or reason.startswith(given))
         if isinstance(given, str) and len(given) <= MAX_SHOWN and not is_told:
             reason += f" (given: {shown(given)})"
-        raise click.UsageError(f"{spelled(name)}: {reason}") from error
+        raise click.UsageError(f"{parameter_name(name)}: {reason}") from error
 
 
 def quiet_kafka_client() -> None:

@@ -52,7 +52,7 @@ def rows_of(lines: LoadedLines, format: Format, tenant: str) -> Iterator[Row]:
 
 
 def field_name(field: str | None, format: Format) -> str | None:
-    """Return the name of a field as the file spells it, of a result that names a header."""
+    """Return the name of a field in the file; `field` is named as in a result, after its header."""
     if field is None:
         return None
     return json_name(field) if format == "jsonl" else field.removeprefix(CONTROL_PREFIX)

@@ -17,7 +17,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.instants import format_instant
 
-from .spelling import spelled
+from .parameter_names import parameter_name
 
 if TYPE_CHECKING:
     from light_scheduler.web.documents import Content, TriggerView
@@ -47,7 +47,7 @@ def ask_of(kind: type[R], settings: Settings, url: str | None, question: Callabl
     try:
         return asyncio.run(answer())
     except QueryError as error:
-        raise click.BadParameter(error.reason, param_hint=spelled(error.field)) from error
+        raise click.BadParameter(error.reason, param_hint=parameter_name(error.field)) from error
 
 
 def instant_text(ms: int, now: int) -> str:

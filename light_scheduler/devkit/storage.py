@@ -105,5 +105,5 @@ class BrokerFolder:
 
 
 def new_cluster_id() -> str:
-    """Return a random id in Kafka's spelling: a UUID in URL-safe base64 without padding."""
+    """Return a random id in Kafka's format: a UUID in URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -136,7 +136,7 @@ def topic_findings(
 
 
 def topic_id(connection: Address, topic: str, *, timeout: float = TIMEOUT_S, admin: AdminClient | None = None) -> str:
-    """Return the id that tells a topic from an earlier one of the same name, as librdkafka spells it."""
+    """Return the id that tells a topic from an earlier one of the same name, in the format of librdkafka."""
     admin = admin or admin_client(connection)
     description = awaited(
         admin.describe_topics(TopicCollection([topic]), request_timeout=timeout)[topic],

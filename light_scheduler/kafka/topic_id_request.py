@@ -71,7 +71,7 @@ class _Described(Response):  # type: ignore[misc]
     )
 
     def topic_id(self) -> tuple[int, str]:
-        """Return the error code of the topic that was asked for, and its id, spelt as librdkafka does."""
+        """Return the error code of the topic that was asked for, and its id in the format of librdkafka."""
         error_code, _, topic_id = self.topics[0][:3]
         return error_code, b64encode(topic_id).rstrip(b"=").decode()
 

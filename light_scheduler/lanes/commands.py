@@ -186,7 +186,7 @@ class Commands:
     ) -> None:
         """Reject a command; one that could not be read is rejected by its dialect, which names fields as the sender."""
         if command is not None:
-            error = InvalidCommand(self._dialect.spelled(record, error.field), error.reason)
+            error = InvalidCommand(self._dialect.field_name(record, error.field), error.reason)
         reject(self._transaction, self._answers, record, origin, error)
         if origin is not None:
             self._bulk.report_none(origin)

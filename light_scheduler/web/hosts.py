@@ -31,7 +31,7 @@ def host_name(header: str) -> str | None:
 
 
 def normal(name: str) -> str:
-    """Return the one spelling of a name or address, of several."""
+    """Return the canonical form of a name or address."""
     try:
         return str(ip_address(name))
     except ValueError:

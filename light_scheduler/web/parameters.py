@@ -83,11 +83,11 @@ def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
     """
     declared = {_parameter(field): field for field in msgspec.structs.fields(kind)}
     values: dict[str, Any] = {}
-    for spelled in dict.fromkeys(given):
-        name = spelled.replace("-", "_")
+    for given_name in dict.fromkeys(given):
+        name = given_name.replace("-", "_")
         if name not in declared:
             raise QueryError(name, f"is not known{closest(name, declared) or '.'} Parameters: {', '.join(declared)}")
-        texts, encoded = given.getall(spelled), declared[name].encode_name
+        texts, encoded = given.getall(given_name), declared[name].encode_name
         if declared[name].default_factory is list:
             values[encoded] = texts
             for text in texts:

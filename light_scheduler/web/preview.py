@@ -104,12 +104,14 @@ class PreviewHandlers:
 
         return await self._previewed(decode, parameters.count, json_name)
 
-    async def _previewed(self, decode: Callable[[], Command], count: int, spell: Callable[[str], str]) -> web.Response:
+    async def _previewed(
+        self, decode: Callable[[], Command], count: int, name_of: Callable[[str], str]
+    ) -> web.Response:
         try:
             async with self._work.turn():
                 firings = await _reckoned(decode, count)
         except InvalidCommand as error:
-            name = spell(error.field)
+            name = name_of(error.field)
             detail = f"{name}: {error.reason}"
             raise ProblemError(
                 HTTPStatus.BAD_REQUEST, detail, parameter=name, type=ProblemType.INVALID_COMMAND

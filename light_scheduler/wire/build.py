@@ -25,7 +25,7 @@ from .dialect import Envelope
 from .fields import COMMANDS, RULES, parse_id, parse_tenant, parse_topic
 from .ids import record_id
 from .record import CommandRecord, Copy
-from .time_rule import OF_SERIES, TIME_RULE_FIELDS, TRIGGERS, Spelling, acknowledgement, bounds, timing
+from .time_rule import OF_SERIES, TIME_RULE_FIELDS, TRIGGERS, NameOf, acknowledgement, bounds, timing
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def command_from(
     key: bytes | None,
     payload: bytes | None,
     headers: Headers,
-    spell: Spelling,
+    name_of: NameOf,
 ) -> Command:
     """Make the command that parsed fields ask for. Raises InvalidCommand in the sender's own names."""
     get = given.get
@@ -76,21 +76,21 @@ def command_from(
     if reply_topic is not None:
         reply_to = ReplyTo(reply_topic, get("correlation-id"), get("reply-partition"))
     elif lone := next((field for field in ("correlation-id", "reply-partition") if field in given), None):
-        raise InvalidCommand(spell(lone), f"needs {spell('reply-topic')}: the topic for the result")
+        raise InvalidCommand(name_of(lone), f"needs {name_of('reply-topic')}: the topic for the result")
     else:
         reply_to = None
     if name != "schedule":
-        return _control(name, given, record, key, reply_to, spell)
+        return _control(name, given, record, key, reply_to, name_of)
     if not _OF_COMPLETION.isdisjoint(given):
-        raise _misplaced(given, _OF_COMPLETION, "schedule", spell)
+        raise _misplaced(given, _OF_COMPLETION, "schedule", name_of)
     has_series_fields = not OF_SERIES.isdisjoint(given)
     topic = get("target-topic")
     command = ScheduleCommand(
         get("tenant", DEFAULT_TENANT),
-        _id_of_one(given, spell) if "id" in given else _id_from_key(key, spell) or _generated_id(record),
+        _id_of_one(given, name_of) if "id" in given else _id_from_key(key, name_of) or _generated_id(record),
         key,
-        timing(given, spell),
-        Target("" if topic is None else topic, _target_key(given, key, spell), *_target_partition(given, spell)),
+        timing(given, name_of),
+        Target("" if topic is None else topic, _target_key(given, key, name_of), *_target_partition(given, name_of)),
         payload,
         headers,
         record.partition,
@@ -103,12 +103,12 @@ def command_from(
         get("on-conflict", "replace"),
         get("expected-version"),
         reply_to,
-        bounds(given, spell) if has_series_fields else None,
-        acknowledgement(given, spell) if has_series_fields else None,
+        bounds(given, name_of) if has_series_fields else None,
+        acknowledgement(given, name_of) if has_series_fields else None,
         get("paused", False),
     )
     if topic is None:
-        raise TargetMissing(spell("target-topic"), command)
+        raise TargetMissing(name_of("target-topic"), command)
     return command
 
 
@@ -147,32 +147,32 @@ def _control(
     record: CommandRecord,
     key: bytes | None,
     reply_to: ReplyTo | None,
-    spell: Spelling,
+    name_of: NameOf,
 ) -> Command:
     if not given.keys() <= FIELDS_OF[name]:
-        raise _misplaced(given, given.keys() - FIELDS_OF[name], name, spell)
+        raise _misplaced(given, given.keys() - FIELDS_OF[name], name, name_of)
     if name in ("complete", "extend"):
-        return _about_firing(name, given, record, key, reply_to, spell)
+        return _about_firing(name, given, record, key, reply_to, name_of)
     tenant = given.get("tenant", DEFAULT_TENANT)
     version = given.get("expected-version")
     source = (record.partition, record.offset, record.timestamp)
-    selection = _selection(given, spell)
-    id = given.get("id") or _id_from_key(key, spell)
+    selection = _selection(given, name_of)
+    id = given.get("id") or _id_from_key(key, name_of)
     if id is None:
-        raise InvalidCommand(spell("id"), "is required: the record has no key to use as the id")
+        raise InvalidCommand(name_of("id"), "is required: the record has no key to use as the id")
     if name == "reschedule":
         if TRIGGERS.isdisjoint(given):
-            raise InvalidCommand(spell("at"), f"is required, or one of {', '.join(map(spell, sorted(TRIGGERS)))}")
+            raise InvalidCommand(name_of("at"), f"is required, or one of {', '.join(map(name_of, sorted(TRIGGERS)))}")
         return RescheduleCommand(
             tenant,
             id,
             key,
-            timing(given, spell),
+            timing(given, name_of),
             *source,
             given.get("on-past"),
             version,
             reply_to,
-            bounds(given, spell),
+            bounds(given, name_of),
             selection,
         )
     return ControlCommand(name, tenant, id, key, *source, version, reply_to, selection)  # type: ignore[arg-type]
@@ -184,14 +184,14 @@ def _about_firing(
     record: CommandRecord,
     key: bytes | None,
     reply_to: ReplyTo | None,
-    spell: Spelling,
+    name_of: NameOf,
 ) -> CompleteCommand | ExtendCommand:
     for field in ("firing-id", "attempt"):
         if field not in given:
-            raise InvalidCommand(spell(field), "is required: copy it from the message")
+            raise InvalidCommand(name_of(field), "is required: copy it from the message")
     id, due = given["firing-id"]
     if given.get("id", id) != id:
-        raise InvalidCommand(spell("firing-id"), f"is not a firing of schedule {given['id']}")
+        raise InvalidCommand(name_of("firing-id"), f"is not a firing of schedule {given['id']}")
     named = (given.get("tenant", DEFAULT_TENANT), id, key, due, given["attempt"])
     source, version = (record.partition, record.offset, record.timestamp), given.get("expected-version")
     if name == "extend":
@@ -199,45 +199,47 @@ def _about_firing(
     return CompleteCommand(*named, given.get("completion", "success") == "success", *source, version, reply_to)
 
 
-def _selection(given: dict[str, Any], spell: Spelling) -> Selection | None:
+def _selection(given: dict[str, Any], name_of: NameOf) -> Selection | None:
     """Tell which schedules a bulk command is for: its id ends in `*`."""
     id = given.get("id", "")
     if not id.endswith(ANY):
         if "labels" in given:
             raise InvalidCommand(
-                spell("labels"), f"is for several schedules: give {spell('id')} as {ANY} or as a prefix and {ANY}"
+                name_of("labels"), f"is for several schedules: give {name_of('id')} as {ANY} or as a prefix and {ANY}"
             )
         return None
     if "expected-version" in given:
-        raise InvalidCommand(spell("expected-version"), "has no meaning for several schedules")
+        raise InvalidCommand(name_of("expected-version"), "has no meaning for several schedules")
     return Selection(id.removesuffix(ANY), given.get("labels") or None)
 
 
-def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, spell: Spelling) -> InvalidCommand:
+def _misplaced(given: dict[str, Any], fields: Collection[str], command: str, name_of: NameOf) -> InvalidCommand:
     field = next(field for field in given if field in fields)
     why = "" if "command" in given or command == "schedule" else ", which a null value without a trigger is"
     article = "an" if command.startswith("e") else "a"
-    return InvalidCommand(spell(field), f"has no meaning for {article} {command}{why}")
+    return InvalidCommand(name_of(field), f"has no meaning for {article} {command}{why}")
 
 
-def _id_of_one(given: dict[str, Any], spell: Spelling) -> str:
+def _id_of_one(given: dict[str, Any], name_of: NameOf) -> str:
     id: str = given["id"]
     if id.endswith(ANY):
-        raise InvalidCommand(spell("id"), f"must not end in {ANY}: that selects several schedules")
+        raise InvalidCommand(name_of("id"), f"must not end in {ANY}: that selects several schedules")
     return id
 
 
-def _id_from_key(key: bytes | None, spell: Spelling) -> str | None:
+def _id_from_key(key: bytes | None, name_of: NameOf) -> str | None:
     if key is None:
         return None
     try:
         return parse_id(key.decode())
     except UnicodeDecodeError:
         raise InvalidCommand(
-            spell("id"), "is required: the record's key is not UTF-8, so it cannot be the id"
+            name_of("id"), "is required: the record's key is not UTF-8, so it cannot be the id"
         ) from None
     except ValueError as error:
-        raise InvalidCommand(spell("id"), f"is required, because the record's key cannot be the id: {error}") from None
+        raise InvalidCommand(
+            name_of("id"), f"is required, because the record's key cannot be the id: {error}"
+        ) from None
 
 
 def _generated_id(record: CommandRecord) -> str:
@@ -246,23 +248,23 @@ def _generated_id(record: CommandRecord) -> str:
     return record_id(record.timestamp, partition, offset)
 
 
-def _target_key(given: dict[str, Any], key: bytes | None, spell: Spelling) -> bytes | None:
+def _target_key(given: dict[str, Any], key: bytes | None, name_of: NameOf) -> bytes | None:
     if "target-key" in given:
         if "target-key-base64" in given:
             raise InvalidCommand(
-                spell("target-key-base64"), f"is given together with {spell('target-key')}: a message has one key"
+                name_of("target-key-base64"), f"is given together with {name_of('target-key')}: a message has one key"
             )
         return given["target-key"]  # type: ignore[no-any-return]
     return given.get("target-key-base64", key)
 
 
-def _target_partition(given: dict[str, Any], spell: Spelling) -> tuple[int | None, bytes | None]:
+def _target_partition(given: dict[str, Any], name_of: NameOf) -> tuple[int | None, bytes | None]:
     partition = given.get("target-partition")
     partition_key = given.get("target-partition-key")
     if partition is not None and partition_key is not None:
         raise InvalidCommand(
-            spell("target-partition-key"),
-            f"is given together with {spell('target-partition')}: one of them chooses the partition",
+            name_of("target-partition-key"),
+            f"is given together with {name_of('target-partition')}: one of them chooses the partition",
         )
     return partition, partition_key
 

@@ -74,8 +74,8 @@ class Dialect(Protocol):
         """Read a record. Raises InvalidCommand, and nothing else, naming the field as its sender wrote it."""
         ...
 
-    def spelled(self, record: CommandRecord, field: str) -> str:
-        """Return how the sender of a record writes a field that is named as a header. Never raises."""
+    def field_name(self, record: CommandRecord, field: str) -> str:
+        """Return the sender's name of a field that is given by its header name. Never raises."""
         ...
 
     def salvage(self, record: CommandRecord) -> Envelope:

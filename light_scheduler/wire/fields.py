@@ -339,8 +339,8 @@ ON_FIRINGS = frozenset(
 """Fields that only firings have."""
 
 
-def why_unknown(field: str, spelled: str, known: Collection[str]) -> str:
-    """Return why a control field without a rule is refused; `spelled` and `known` are as its sender writes names."""
+def why_unknown(field: str, name: str, known: Collection[str]) -> str:
+    """Return why a control field without a rule is refused; `name` and `known` are names as its sender writes them."""
     if field in ON_FIRINGS:
         return "is set by the scheduler on the messages that it delivers: leave it out"
-    return f"is not known{closest(spelled, known)}"
+    return f"is not known{closest(name, known)}"

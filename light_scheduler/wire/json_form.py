@@ -121,7 +121,7 @@ class JsonDialect:
         payload = _payload(members.get("payload"))
         return command_from(given, record, _entity_key(members, record), payload, headers, json_path)
 
-    def spelled(self, record: CommandRecord, field: str) -> str:  # noqa: ARG002 - the same for every record
+    def field_name(self, record: CommandRecord, field: str) -> str:  # noqa: ARG002 - the same for every record
         """Return the path of a field that is named as a header."""
         return json_name(field)
 

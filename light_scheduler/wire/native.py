@@ -107,9 +107,9 @@ class NativeDialect:
             raise InvalidCommand(name, str(error)) from None
         return command_from(given, record, record.key, record.value, user, header_name)
 
-    def spelled(self, record: CommandRecord, field: str) -> str:
+    def field_name(self, record: CommandRecord, field: str) -> str:
         """Return a field as its header, or as its path if the command is JSON."""
-        return JSON.spelled(record, field) if is_json_record(record) else field
+        return JSON.field_name(record, field) if is_json_record(record) else field
 
     def salvage(self, record: CommandRecord) -> Envelope:
         if is_json_record(record):

@@ -8,8 +8,8 @@ from typing import Any
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import NOW, Acknowledgement, After, Bounds, Cron, FixedDelay, FixedRate, Once, Timing
 
-Spelling = Callable[[str], str]
-"""Turns a field's name into what its sender called it."""
+NameOf = Callable[[str], str]
+"""Returns the sender's name of a field: that of a header, or of a member of a JSON object."""
 
 TRIGGERS = frozenset({"at", "after", "every", "cron", "backoff"})
 _ONE_SHOT = frozenset({"at", "after"})
@@ -28,51 +28,53 @@ OF_SERIES = (TIME_RULE_FIELDS | _COMPLETION) - _ONE_SHOT
 DEFAULT_MAX_ATTEMPTS = 10
 
 
-def timing(given: dict[str, Any], spell: Spelling) -> Timing:
+def timing(given: dict[str, Any], name_of: NameOf) -> Timing:
     """Return the time rule that a command asks for: now, if it names none."""
     get = given.get
     at, after = get("at"), get("after")
     if not _BEYOND_ONE_SHOT.isdisjoint(given):
-        return _series(given, spell)
+        return _series(given, name_of)
     if at is None:
         return NOW if after is None else After(after)
     if after is not None:
-        raise _two_triggers(given, spell)
+        raise _two_triggers(given, name_of)
     return Once(at)
 
 
-def bounds(given: dict[str, Any], spell: Spelling) -> Bounds | None:
+def bounds(given: dict[str, Any], name_of: NameOf) -> Bounds | None:
     """Return what bounds and spreads the firings, or None if nothing does."""
     if _BEYOND_ONE_SHOT.isdisjoint(given):
         for field in _OF_SERIES_ONLY:
             if field in given:
-                raise InvalidCommand(spell(field), "has no meaning for a schedule that fires once")
+                raise InvalidCommand(name_of(field), "has no meaning for a schedule that fires once")
     elif "on-past" in given:
         raise InvalidCommand(
-            spell("on-past"), f"is for a schedule that fires once; for a series use {spell('misfire')}"
+            name_of("on-past"), f"is for a schedule that fires once; for a series use {name_of('misfire')}"
         )
     if _BOUNDS.isdisjoint(given):
         return None
     names = {field: field.replace("-", "_") for field in _BOUNDS if field in given}
     asked = Bounds(**{name: given[field] for field, name in names.items()})
     if asked.start is not None and asked.end is not None and asked.end < asked.start:
-        raise InvalidCommand(spell("end"), f"is before {spell('start')}")
+        raise InvalidCommand(name_of("end"), f"is before {name_of('start')}")
     return asked
 
 
-def acknowledgement(given: dict[str, Any], spell: Spelling) -> Acknowledgement | None:
+def acknowledgement(given: dict[str, Any], name_of: NameOf) -> Acknowledgement | None:
     """Return how firings are to be completed, or None if they are not."""
     if _COMPLETION.isdisjoint(given):
         return None
     if "backoff" in given:
         field = next(field for field in given if field in _COMPLETION)
-        raise InvalidCommand(spell(field), "has no meaning for a backoff series: it fires again until it is completed")
+        raise InvalidCommand(
+            name_of(field), "has no meaning for a backoff series: it fires again until it is completed"
+        )
     if "ack-timeout" not in given:
         field = next(field for field in given if field in _COMPLETION)
-        raise InvalidCommand(spell(field), f"needs {spell('ack-timeout')}: the time to wait for the completion")
+        raise InvalidCommand(name_of(field), f"needs {name_of('ack-timeout')}: the time to wait for the completion")
     fixed_delay = given.get("mode") == "fixed-delay"
     if fixed_delay and "overlap" in given:
-        raise InvalidCommand(spell("overlap"), "has no meaning for a fixed delay: its firings do not overlap")
+        raise InvalidCommand(name_of("overlap"), "has no meaning for a fixed delay: its firings do not overlap")
     return Acknowledgement(
         given["ack-timeout"],
         given.get("max-attempts", 1 if fixed_delay else DEFAULT_MAX_ATTEMPTS),
@@ -80,9 +82,9 @@ def acknowledgement(given: dict[str, Any], spell: Spelling) -> Acknowledgement |
     )
 
 
-def _series(given: dict[str, Any], spell: Spelling) -> Timing:
+def _series(given: dict[str, Any], name_of: NameOf) -> Timing:
     if len(given.keys() & TRIGGERS) > 1:
-        raise _two_triggers(given, spell)
+        raise _two_triggers(given, name_of)
     if "every" in given:
         interval = given["every"]
         return FixedDelay(interval) if given.get("mode") == "fixed-delay" else FixedRate(interval)
@@ -91,9 +93,9 @@ def _series(given: dict[str, Any], spell: Spelling) -> Timing:
     if "backoff" in given:
         return given["backoff"]  # type: ignore[no-any-return]
     field = next(field for field in given if field in _NEEDS)
-    raise InvalidCommand(spell(field), f"needs {spell(_NEEDS[field])}")
+    raise InvalidCommand(name_of(field), f"needs {name_of(_NEEDS[field])}")
 
 
-def _two_triggers(given: dict[str, Any], spell: Spelling) -> InvalidCommand:
-    first, second, *_ = (spell(field) for field in given if field in TRIGGERS)
+def _two_triggers(given: dict[str, Any], name_of: NameOf) -> InvalidCommand:
+    first, second, *_ = (name_of(field) for field in given if field in TRIGGERS)
     return InvalidCommand(second, f"is given together with {first}: a schedule has one trigger")

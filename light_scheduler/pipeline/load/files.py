@@ -57,6 +57,6 @@ class Guard(NamedTuple):
 
 
 def path_digest(path: str) -> str:
-    """Return what stands for a path, however Spark spells it: as a URL or plain, quoted or not."""
+    """Return a digest of a path that does not depend on how Spark writes it: as a URL or plain, quoted or not."""
     plain = re.sub("^file:/+", "/", unquote(path)).rstrip("/")
     return blake2b(plain.encode(), digest_size=8).hexdigest()

@@ -55,7 +55,7 @@ class TableMark(msgspec.Struct, frozen=True):
 class TableVersion:
     """A table at a path as it is at a version; `id` stays the same until the table is replaced or dropped.
 
-    `root` is the path as Spark spells those of the table's files. These are whole paths here, nothing in them quoted:
+    `root` is the path as Spark writes those of the table's files. These are whole paths here, nothing in them quoted:
     of tables that were converted, folders have files of the same names.
     """
 

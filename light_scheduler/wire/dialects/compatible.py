@@ -49,9 +49,9 @@ class CompatibleDialect(ABC):
         Raises InvalidCommand, naming the field as its sender wrote it.
         """
 
-    def spelled(self, record: CommandRecord, field: str) -> str:
+    def field_name(self, record: CommandRecord, field: str) -> str:
         if _is_json(record):
-            return JSON.spelled(record, field)
+            return JSON.field_name(record, field)
         name = field.removeprefix(CONTROL_PREFIX)
         return self.names.get(name, name)
 

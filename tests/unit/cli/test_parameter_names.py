@@ -6,7 +6,7 @@ import click
 import pytest
 
 from light_scheduler.cli import cli
-from light_scheduler.cli.spelling import spelled
+from light_scheduler.cli.parameter_names import parameter_name
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_an_argument_is_no_option(path: list[str], field: str, expected: str) ->
         assert found is not None
         command, context = found, click.Context(found, parent=context)
     with context:
-        assert spelled(field) == expected
+        assert parameter_name(field) == expected

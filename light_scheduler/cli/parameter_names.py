@@ -1,11 +1,11 @@
-"""How the command line names what a field of a command or of a question is given by."""
+"""The options and arguments of the command line that give the fields of commands and queries."""
 
 from __future__ import annotations
 
 import click
 
 
-def spelled(field: str) -> str:
+def parameter_name(field: str) -> str:
     """Return the option of a field, `--ack-timeout`, or the argument of the command that runs, `FIRING_ID`."""
     name = field.replace("-", "_")
     for parameter in click.get_current_context().command.params:

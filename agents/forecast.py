@@ -1,7 +1,7 @@
-"""Tells the forecast topic how much is due when in the partitions of this worker, where that topic exists.
+"""Publishes how much is due when in the partitions of this worker to the forecast topic, where that topic exists.
 
-It is told what has changed, some seconds later, outside the lanes' transactions: a lane never waits for it. The topic
-is compacted, so its last records are what is pending once nothing changes.
+Changes are published some seconds later, outside the lanes' transactions: a lane never waits for it. The topic is
+compacted, so its last records are the pending schedules once nothing changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from light_scheduler.wire.forecast import Interval, forecast_key, forecast_value
 LOOK_S = 5.0
 SEND_TIMEOUT_S = 10.0
 READ_AGAIN_MS = 600_000
-"""So often what is told is read again: a worker that was taken for dead may have told something meanwhile."""
+"""How often the published counts are read again: a worker that was believed dead may have written some meanwhile."""
 
 SLICE_S, REST = 0.005, 50
 """How long is counted in one go, and how much longer the pause after it is."""
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class _Told:
+class _Published:
     """A lane's counts in the topic, the time (ms) they were read from it, and the state of the table that they show."""
 
     lane: Lane
@@ -64,7 +64,7 @@ class Forecast(Service):
         self._connection = connection_to(connection)
         self._clock = clock
         self._producer: AIOKafkaProducer | None = None
-        self._told: dict[tuple[str, int], _Told] = {}
+        self._published: dict[tuple[str, int], _Published] = {}
         self._failures: dict[tuple[str, int], str] = {}
 
     @Service.task
@@ -72,42 +72,44 @@ class Forecast(Service):
         while not self.should_stop:
             await self.sleep(LOOK_S)
             lanes = [lane for lane in self._lanes() if _is_at_work(lane)]
-            self._told = {lane.tp: told for lane in lanes if (told := self._told.get(lane.tp)) and told.lane is lane}
+            self._published = {
+                lane.tp: last for lane in lanes if (last := self._published.get(lane.tp)) and last.lane is lane
+            }
             for lane in lanes:
                 if not self.should_stop:
-                    await self._tell_safely(lane)
+                    await self._publish_safely(lane)
 
     async def on_stop(self) -> None:
         await self._disconnect()
 
-    async def _tell_safely(self, lane: Lane) -> None:
+    async def _publish_safely(self, lane: Lane) -> None:
         failure = ""
         try:
-            await self._tell_of(lane)
+            await self._publish(lane)
         except (SchedulerError, KafkaError) as error:  # the lane itself sees to state that cannot be read
             failure = str(error) or type(error).__name__
-            self._told.pop(lane.tp, None)  # what arrived is not known
+            self._published.pop(lane.tp, None)  # what arrived is not known
             await self._disconnect()  # an idempotent producer may be of no use after an error
         if failure and failure != self._failures.get(lane.tp):
             log.warning("cannot write the forecast of %s-%d: %s", *lane.tp, failure)
         self._failures[lane.tp] = failure
 
-    async def _tell_of(self, lane: Lane) -> None:
+    async def _publish(self, lane: Lane) -> None:
         targets, now = lane.context.targets, self._clock.now()
         await targets.resolve({self._topic})
         if targets[self._topic].refusal is not None:
             return
         place = lane.tp.partition % targets[self._topic].partitions
-        told = self._told.get(lane.tp)
-        if told is None or now - told.read_at >= READ_AGAIN_MS:
-            told = self._told[lane.tp] = _Told(lane, now, await self._read(lane, place))
+        last = self._published.get(lane.tp)
+        if last is None or now - last.read_at >= READ_AGAIN_MS:
+            last = self._published[lane.tp] = _Published(lane, now, await self._read(lane, place))
         table, today = lane.copy.table, now // DAY_MS
-        if table is None or told.state == (state := (table.checkpoint.changelog_offset, today)):
+        if table is None or last.state == (state := (table.checkpoint.changelog_offset, today)):
             return
         pending = await _counted(lane, table, today)
         if pending is not None:
-            await self._send(lane, place, _changes(told.pending, pending), now)
-            told.pending, told.state = pending, state
+            await self._send(lane, place, _changes(last.pending, pending), now)
+            last.pending, last.state = pending, state
 
     async def _read(self, lane: Lane, place: int) -> dict[Interval, int]:
         """Return what the topic has of a lane."""
@@ -142,9 +144,9 @@ class Forecast(Service):
             await stop_producer(producer)
 
 
-def _changes(told: Mapping[Interval, int], pending: Mapping[Interval, int]) -> dict[Interval, int]:
-    """Return how much is due in the intervals of which something else was told, in order."""
-    changed = sorted(each for each in told.keys() | pending.keys() if told.get(each, 0) != pending.get(each, 0))
+def _changes(last: Mapping[Interval, int], pending: Mapping[Interval, int]) -> dict[Interval, int]:
+    """Return the counts that differ from those published last, in order of their intervals."""
+    changed = sorted(each for each in last.keys() | pending.keys() if last.get(each, 0) != pending.get(each, 0))
     return {each: pending.get(each, 0) for each in changed}
 
 

@@ -1,4 +1,4 @@
-"""Tells Karafka's Web UI of the commands topics that have its dialect, where their states topics exist."""
+"""Publishes the states of commands topics in Karafka's dialect for its Web UI, where their states topics exist."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from light_scheduler.wire.dialects.karafka_state import (
 
 LOOK_S = 1.0
 SEND_TIMEOUT_S, LAST_SENDS_TIMEOUT_S = 10.0, 5.0
-"""An idempotent producer tries for ever: how long one state may take, and all of those that are told at the end."""
+"""Time-outs, because an idempotent producer retries for ever: for one state, and for all last states on stop."""
 
 INTERVAL_MS, SOON_MS = 15_000, 3_000
-"""How things stand is told every interval, a change of state at the next look and again soon: then what the lane took
-when it changed is in its table."""
+"""The state is published every interval; a change of state at the next look, and again soon: by then the records that
+the lane read at the change are in its table."""
 
 STATES: dict[LaneState, State] = {LaneState.RESTORING: "loading", LaneState.FAILED: "loading"}
 
@@ -42,7 +42,7 @@ _FAILURES = (SchedulerError, KafkaError, TimeoutError, OSError)
 log = logging.getLogger(__name__)
 
 
-class _Told(NamedTuple):
+class _Published(NamedTuple):
     """The last published state, and when to publish the next; `low` is the first offset that the lane read here."""
 
     lane: Lane
@@ -70,7 +70,7 @@ class KarafkaStates(Service):
         self._connection = connection_to(connection)
         self._clock = clock
         self._producer: AIOKafkaProducer | None = None
-        self._told: dict[tuple[str, int], _Told] = {}
+        self._published: dict[tuple[str, int], _Published] = {}
 
     @Service.task
     async def _look(self) -> None:
@@ -78,7 +78,7 @@ class KarafkaStates(Service):
             try:
                 for lane in self._lanes():
                     if lane.tp.topic in self._topics:
-                        await self._tell_of(lane)
+                        await self._publish(lane)
             except _FAILURES as error:
                 log.warning("cannot write states: %s", str(error) or type(error).__name__)
                 await self._disconnect()  # an idempotent producer may be of no use after an error
@@ -87,40 +87,40 @@ class KarafkaStates(Service):
     async def on_stop(self) -> None:
         try:
             async with asyncio.timeout(LAST_SENDS_TIMEOUT_S):
-                for told in self._told.values():
-                    await self._send(told._replace(state="stopped", at=self._clock.now()), {})
+                for last in self._published.values():
+                    await self._send(last._replace(state="stopped", at=self._clock.now()), {})
         except _FAILURES as error:
             log.warning("cannot write the last states: %s", str(error) or type(error).__name__)
         await self._disconnect()
 
-    async def _tell_of(self, lane: Lane) -> None:
+    async def _publish(self, lane: Lane) -> None:
         now, state = self._clock.now(), _state_of(lane)
-        told = self._told.get(lane.tp)
-        if told is None or told.lane is not lane:
-            told = _Told(lane, -1, now, "fresh", 0, 0)
-        if state == told.state and now < told.again_at:
+        last = self._published.get(lane.tp)
+        if last is None or last.lane is not lane:
+            last = _Published(lane, -1, now, "fresh", 0, 0)
+        if state == last.state and now < last.again_at:
             return
         topic = states_topic(lane.tp.topic)
         targets = lane.context.targets
         await targets.resolve({topic})
         if targets[topic].refusal is not None or lane.tp.partition >= targets[topic].partitions:
             return
-        table, days, is_change = lane.copy.table, None, state != told.state
+        table, days, is_change = lane.copy.table, None, state != last.state
         if state == "loaded" and table is not None:
             if not is_change:
                 days = await days_of(table, lambda: lane.copy.table is table and not self.should_stop)
-            if told.low < 0:
-                told = told._replace(low=table.checkpoint.position)
-        told = told._replace(state=state, at=now, again_at=now + (SOON_MS if is_change else INTERVAL_MS))
-        await self._send(told, days or {})
-        self._told[lane.tp] = told
+            if last.low < 0:
+                last = last._replace(low=table.checkpoint.position)
+        last = last._replace(state=state, at=now, again_at=now + (SOON_MS if is_change else INTERVAL_MS))
+        await self._send(last, days or {})
+        self._published[lane.tp] = last
 
-    async def _send(self, told: _Told, daily: dict[int, int]) -> None:
-        lane, table = told.lane, told.lane.copy.table
+    async def _send(self, published: _Published, daily: dict[int, int]) -> None:
+        lane, table = published.lane, published.lane.copy.table
         high = -1 if table is None else table.checkpoint.position - 1
-        low = told.low if high >= told.low else -1
+        low = published.low if high >= published.low else -1
         reloads = lane.counters.restarts
-        partition = PartitionState(told.state, told.at, told.started_at, low, high, daily, reloads)
+        partition = PartitionState(published.state, published.at, published.started_at, low, high, daily, reloads)
         async with asyncio.timeout(SEND_TIMEOUT_S):
             if self._producer is None:
                 self._producer = await started_producer(self._connection.aiokafka())

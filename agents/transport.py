@@ -92,7 +92,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_MAX_WAIT_MS
         consumer._auto_offset_reset = "none"  # a place that the log does not have is not passed over in silence
         promptness = cast(LaneTransport, self.transport).promptness
-        promptness.bound(consumer._client, ANSWER_S, is_member=True, is_telling=True)
+        promptness.bound(consumer._client, ANSWER_S, is_member=True, marks_silent=True)
         return consumer
 
     async def on_start(self) -> None:

@@ -1,4 +1,4 @@
-"""The process that fills a lost table for a worker: what `rebuilding` starts, and hears.
+"""The process that fills a lost table for a worker. `rebuilding` starts it and reads its progress.
 
     python -m light_scheduler.tables.rebuild_process
 

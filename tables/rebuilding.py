@@ -129,7 +129,7 @@ class Rebuilding:
 async def _follow(
     process: Process, job: Job, stopping: Callable[[], bool], watch: Callable[[Restoration], None]
 ) -> Restoration | None:
-    """Give a process its job and hear how it goes, until it has ended, stands still, or is not wanted any more."""
+    """Give a process its job and read its progress, until it has ended, stands still, or is not wanted any more."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(encoded(job) + b"\n")

@@ -95,7 +95,7 @@ class Standby:
             self._reason = str(error)
             self._copy.close()
             return False
-        self._supervision.tell_of(error)
+        self._supervision.log_restart(error)
         self._reason = str(error) or repr(error)
         self._copy.close()
         if isinstance(error, StateCorrupt):

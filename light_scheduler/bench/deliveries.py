@@ -171,7 +171,7 @@ def _read(
 ) -> None:
     ended: set[int | None] = set()
     records = shown = 0
-    heard_at = time.monotonic()
+    received_at = time.monotonic()
     while len(ended) < partitions or tally.missing:
         if clock is None:
             chunk, seen_at = consumer.consume(_CHUNK, _POLL_S), None
@@ -193,8 +193,8 @@ def _read(
             progress.done(records)
             shown = records
         if chunk:
-            heard_at = time.monotonic()
-        elif time.monotonic() - heard_at > patience_s:
+            received_at = time.monotonic()
+        elif time.monotonic() - received_at > patience_s:
             return
 
 

@@ -54,7 +54,7 @@ def list_letters(settings: Settings, url: str | None, output: Output, limit: int
         _show_list(page)
     else:
         output.print(page, rows="dead_letters")
-        _tell_of_more(page)
+        _note_if_more(page)
 
 
 @command.command("show", epilog=examples("dead-letters show 2-15", "dead-letters show 2-15 --json"))
@@ -122,10 +122,10 @@ def _show_list(page: DeadLetterPage) -> None:
     print_whole(table)
     count = len(page.dead_letters)
     note(f"{count} dead letter{'' if count == 1 else 's'}")
-    _tell_of_more(page)
+    _note_if_more(page)
 
 
-def _tell_of_more(page: DeadLetterPage) -> None:
+def _note_if_more(page: DeadLetterPage) -> None:
     if page.next_cursor is not None:
         note("there may be more: raise --limit")
 

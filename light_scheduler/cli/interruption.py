@@ -1,4 +1,4 @@
-"""Blocking calls into librdkafka, which do not hear of Ctrl-C until they return."""
+"""Blocking calls into librdkafka, which notice Ctrl-C only when they return."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LOOK_S = 0.2
-"""Python does not hear of a signal that comes just before a lock is waited for, until the wait is over."""
+"""Interval of the check for Ctrl-C: Python notices a signal that comes just before a wait for a lock only after it."""
 
 
 def interruptible(call: Callable[[], T]) -> T:

@@ -141,7 +141,7 @@ class DelayLane:
         """3. Drop what was begun, and make sure that the partition is still ours; the lane starts again."""
         is_narrower = self._narrow_down(error)
         if not is_narrower:
-            self._supervision.tell_of(error)
+            self._supervision.log_restart(error)
         await self._recover(error)
         if not is_narrower:
             await self._supervision.pause(self._supervision.next_retry_s())
@@ -211,7 +211,7 @@ class DelayLane:
         head = self._read[0]
         wait_ms = due_of(head.timestamp, self.rule.delay) - now
         if wait_ms > 0:  # 1.
-            self._tell_of_the_future(head.timestamp - now)
+            self._warn_of_future_timestamp(head.timestamp - now)
             await self._supervision.pause(min(wait_ms, self._services.longest_wait_ms) / 1_000)
             return
         if await self._is_blocked():
@@ -243,7 +243,7 @@ class DelayLane:
         self._blocked = bool(refusals)
         return self._blocked
 
-    def _tell_of_the_future(self, ahead_ms: int) -> None:
+    def _warn_of_future_timestamp(self, ahead_ms: int) -> None:
         if ahead_ms <= FAR_AHEAD_MS:
             return
         reason = f"the record at the head has a timestamp {ahead_ms // 1_000} s ahead of the clock; others wait for it"

@@ -102,8 +102,8 @@ def search(lending: Lending, partition: int, now: int) -> Search:
     if left := [each for each in _others(lending, partition) if each not in known]:
         return _asking(lending, left[: max(FIRST_ASKED, len(known))], now)
     if lending.promising and not lending.has_repeated:
-        if now < lending.heard_at + AGAIN_MS:
-            return Search(lending, (), min(lending.heard_at + AGAIN_MS, lending.search_until))
+        if now < lending.answered_at + AGAIN_MS:
+            return Search(lending, (), min(lending.answered_at + AGAIN_MS, lending.search_until))
         again = lending.promising
         return _asking(replace(lending, promising=(), has_repeated=True), again, now)
     if out:
@@ -166,7 +166,7 @@ def answered(lending: Lending, grant: RoomGrant, now: int) -> Lending | None:
         return replace(found(lending), balance=lending.balance + grant.amount)
     if not lending.search_until or asked.is_ahead:  # it may have something for one that needs it
         return lending
-    lending = replace(lending, heard_at=now, without=tuple(p for p in lending.without if p != grant.partition))
+    lending = replace(lending, answered_at=now, without=tuple(p for p in lending.without if p != grant.partition))
     if grant.may_have_more:
         return replace(lending, promising=(*lending.promising, grant.partition))
     return replace(lending, without=(*lending.without, grant.partition))

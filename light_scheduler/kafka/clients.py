@@ -99,7 +99,7 @@ class KafkaClients:
 
     def _connect(self) -> AIOKafkaClient:
         client = AIOKafkaClient(**self.promptness.arguments(connection_to(self.connection)))
-        self.promptness.bound(client, ANSWER_S, is_telling=True)
+        self.promptness.bound(client, ANSWER_S, marks_silent=True)
         return client
 
 

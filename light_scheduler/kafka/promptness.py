@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class Promptness:
-    """Bounds the answers of the clients of a worker, whatever thread they run in, and remembers who gave none."""
+    """Bounds the time for answers to the clients of a worker, in any thread, and remembers which brokers gave none."""
 
     def __init__(self) -> None:
         self._silent: dict[str, float] = {}  # host:port -> since when (monotonic, s)
@@ -61,12 +61,13 @@ class Promptness:
         return [server for server in servers if not self._is_silent(server, AVOID_S)] or servers
 
     def bound(
-        self, client: AIOKafkaClient, answer_s: float, *, is_member: bool = False, is_telling: bool = False
+        self, client: AIOKafkaClient, answer_s: float, *, is_member: bool = False, marks_silent: bool = False
     ) -> None:
         """Have a client that is not connected yet give up on brokers that do not answer.
 
-        What a member of a group asks its coordinator waits for other members: that keeps the client's time-out. A
-        client `is_telling` if what it asks is answered at once by every broker that is well.
+        A request of a group member to its coordinator waits for other members, so it keeps the client's time-out. A
+        time-out of a client that `marks_silent` marks the broker as silent: only for clients whose requests every
+        healthy broker answers at once.
         """
         waiting_s, connect, closed = client._request_timeout_ms / 1_000, client._get_conn, client._on_connection_closed
         client._request_timeout_ms = (CONNECT_S + LATE_S) * 1_000
@@ -87,7 +88,7 @@ class Promptness:
 
         def on_closed(conn: Any, reason: CloseReason) -> None:
             groups = {group for (_, group), each in client._conns.items() if each is conn}
-            if is_telling and reason is CloseReason.CONNECTION_TIMEOUT and groups == {ConnectionGroup.DEFAULT}:
+            if marks_silent and reason is CloseReason.CONNECTION_TIMEOUT and groups == {ConnectionGroup.DEFAULT}:
                 self._found_silent(client, _address(conn))
             closed(conn, reason)
 

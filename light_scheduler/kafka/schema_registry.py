@@ -26,7 +26,7 @@ TIMEOUT_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.5, 5.0
 DENIED_RETRY_S = 30.0
 """After an answer that stays the same until somebody corrects a right or a password."""
-TELL_AGAIN_S = 60.0
+WARN_AGAIN_S = 60.0
 SCHEMA_NOT_FOUND = 40_403
 """The registry's own code: another 404 is of something that is no registry."""
 
@@ -60,7 +60,7 @@ class _Question:
     """Whom a schema is asked for, and why there is no answer yet."""
 
     asking: asyncio.Task[None]
-    told: set[Callable[[], None]] = field(default_factory=set)
+    callbacks: set[Callable[[], None]] = field(default_factory=set)
     trouble: str | None = None
 
 
@@ -74,24 +74,24 @@ class SchemaRegistry:
         self.schemas = schemas
         self._session: aiohttp.ClientSession | None = None
         self._open: dict[int, _Question] = {}
-        self._told_at: float | None = None  # of trouble, if there is any (monotonic, s)
+        self._warned_at: float | None = None  # of trouble, if there is any (monotonic, s)
 
-    def ask_for(self, id: int, told: Callable[[], None]) -> None:
-        """Have a schema looked up; `told` is called when it is known whether there is one."""
+    def ask_for(self, id: int, callback: Callable[[], None]) -> None:
+        """Look a schema up; call `callback` when it is known whether there is one."""
         if id not in self._open:
             self._open[id] = _Question(asyncio.create_task(self._look_up(id), name=f"schema {id}", context=Context()))
-        self._open[id].told.add(told)
+        self._open[id].callbacks.add(callback)
 
     def trouble_with(self, id: int) -> str | None:
         """Return why a schema that is asked for is not known yet, if it is not for lack of time."""
         question = self._open.get(id)
         return None if question is None else question.trouble
 
-    def forget(self, told: Callable[[], None]) -> None:
-        """Do not call `told` any more; what nobody else waits for is not asked for any more."""
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Do not call `callback` any more, and stop asking for schemas that nobody else waits for."""
         for id, question in list(self._open.items()):
-            question.told.discard(told)
-            if not question.told:
+            question.callbacks.discard(callback)
+            if not question.callbacks:
                 question.asking.cancel()
                 del self._open[id]
 
@@ -112,15 +112,15 @@ class SchemaRegistry:
                 await self._ask(id)
                 break
             except _UnavailableError as error:
-                self._tell_of(id, str(error))
+                self._warn(id, str(error))
                 last_retry_s = DENIED_RETRY_S if isinstance(error, _DeniedError) else LAST_RETRY_S
             await asyncio.sleep(min(backoff.next_s(), last_retry_s))
         question = self._open.pop(id)
-        if self._told_at is not None and not any(other.trouble for other in self._open.values()):
+        if self._warned_at is not None and not any(other.trouble for other in self._open.values()):
             log.info("the schema registry at %s answers again", self._address)
-            self._told_at = None
-        for told in question.told:
-            told()
+            self._warned_at = None
+        for callback in question.callbacks:
+            callback()
 
     async def _ask(self, id: int) -> None:
         """Take in what the registry says of an id. Raises _UnavailableError."""
@@ -157,13 +157,13 @@ class SchemaRegistry:
             except (msgspec.DecodeError, RecursionError) as error:
                 self.schemas.refuse(id, f"it is not JSON: {error}")
 
-    def _tell_of(self, id: int, reason: str) -> None:
+    def _warn(self, id: int, reason: str) -> None:
         trouble = f"the schema registry at {self._address} cannot be asked for schema {id}: {reason}"
         self._open[id].trouble = trouble
         now = time.monotonic()
-        if self._told_at is None or now - self._told_at >= TELL_AGAIN_S:
+        if self._warned_at is None or now - self._warned_at >= WARN_AGAIN_S:
             log.warning("%s; Avro commands with unknown schemas wait", trouble)
-            self._told_at = now
+            self._warned_at = now
 
 
 def _is_missing(body: bytes) -> bool:

@@ -76,7 +76,7 @@ class Supervision:
         """Note that the work gets on: the next failure is the first one."""
         self._backoff.reset()
 
-    def tell_of(self, error: Exception) -> None:
+    def log_restart(self, error: Exception) -> None:
         """Log that the work starts again; with a traceback if the error is of an unexpected kind."""
         expected = isinstance(error, SchedulerError | KafkaError | OSError)
         self._log.warning("%s starts again: %r", self._name, error, exc_info=None if expected else error)

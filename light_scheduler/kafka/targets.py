@@ -297,7 +297,7 @@ class Targets:
     async def _connected(self) -> AIOKafkaAdminClient:
         if self._admin is None:
             admin = AIOKafkaAdminClient(**self._promptness.arguments(self._connection))
-            self._promptness.bound(admin._client, ANSWER_S, is_telling=True)
+            self._promptness.bound(admin._client, ANSWER_S, marks_silent=True)
             try:
                 await admin.start()
             except BaseException:

@@ -213,7 +213,7 @@ class Lane:
         return True
 
     async def _start_again(self, error: Exception) -> None:
-        self._supervision.tell_of(error)
+        self._supervision.log_restart(error)
         may_count = self._producer is None or self._producer.is_committing
         is_soon = self._work.failed(error, may_count=may_count)
         if isinstance(error, TransactionStuck):

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 def skew_ms(sent: int, appended: int, answered: int) -> int:
     """Return by how much (ms) our clock is ahead of the broker's at least; negative: behind it.
 
-    The broker appended a record between our sending it and hearing of it. What that time may explain is no skew.
+    The broker appended a record between our request and its answer, so only a difference beyond that time is skew.
     """
     return max(0, sent - appended) + min(0, answered - appended)
 

@@ -62,8 +62,8 @@ class Lending(msgspec.Struct, frozen=True, array_like=True):
 
     `balance` is the room received less the room given away, under a `version` of the quota. `number` is that of the
     latest ask. A search lasts until `search_until` (0: none is under way). Partitions in `without` have answered that
-    they have nothing, those in `promising` that they may have room soon; `has_repeated` is set once the latter were
-    asked again.
+    they have nothing, those in `promising` that they may have room soon; `answered_at` is the time of the last such
+    answer. `has_repeated` is set once those in `promising` were asked again.
     """
 
     version: QuotaVersion
@@ -74,7 +74,7 @@ class Lending(msgspec.Struct, frozen=True, array_like=True):
     without: tuple[int, ...] = ()
     promising: tuple[int, ...] = ()
     has_repeated: bool = False
-    heard_at: int = 0
+    answered_at: int = 0
     closed_until: int = 0
     ahead_at: int = 0
     """When it may ask ahead again."""

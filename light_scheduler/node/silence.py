@@ -18,8 +18,8 @@ class Silence:
         self._has_answered = False
         self._misses = 0
 
-    def heard(self, *, answered: bool) -> bool:
-        """Note what came of a question; tell whether the process hangs."""
+    def record(self, *, answered: bool) -> bool:
+        """Record whether a question was answered; tell whether the process hangs."""
         self._has_answered = self._has_answered or answered
         self._misses = 0 if answered or not self._has_answered else self._misses + 1
         return self._misses >= MOST_MISSES

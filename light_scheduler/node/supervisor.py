@@ -203,7 +203,7 @@ class Supervisor:
         silence = Silence()
         while True:
             await asyncio.sleep(ASK_EVERY_S)
-            if silence.heard(answered=await _is_alive(member)):
+            if silence.record(answered=await _is_alive(member)):
                 log.error("process %d has not answered for long: killing it", member.number)
                 running.kill()
                 return

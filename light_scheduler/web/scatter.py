@@ -108,7 +108,7 @@ class Scatter:
         owners = owner_of_each(self._peers, self._topics)
         async with self._asked(own, path, owners, kind) as asked:
             await asyncio.wait(asked.values())
-            shares, failures = _heard(asked)
+            shares, failures = _collected(asked)
         return Whole(shares, _claims(owners, shares)), _missing(owners, shares, failures)
 
     async def find(self, own: Coroutine[Any, Any, OwnMatches], path: str) -> ScheduleDetail | None:
@@ -131,7 +131,7 @@ class Scatter:
                 found += [match for answer in answers if not isinstance(answer, str) for match in answer.found]
             if found:
                 return max(found, key=lambda match: (match.accepted_at, match.version))
-            shares, failures = _heard(asked)
+            shares, failures = _collected(asked)
         _refuse_gaps(_missing(owners, shares, failures))
         return None
 
@@ -170,7 +170,7 @@ class Scatter:
             return f"cannot be reached: {error}"
 
 
-def _heard(asked: Mapping[str, asyncio.Task[Share | str]]) -> tuple[dict[str, Share], dict[str, str]]:
+def _collected(asked: Mapping[str, asyncio.Task[Share | str]]) -> tuple[dict[str, Share], dict[str, str]]:
     """Return the shares that came, and why the others did not; both by worker."""
     shares: dict[str, Share] = {}
     failures: dict[str, str] = {}

@@ -27,7 +27,7 @@ async def test_a_throttled_fetch_is_waited_for_and_no_connection_given_up(applic
     consumer = AIOKafkaConsumer(bootstrap_servers=servers, client_id=client_id, auto_offset_reset="earliest")
     closed: list[CloseReason] = []
     consumer._client._on_connection_closed = lambda _, reason: closed.append(reason)
-    Promptness().bound(consumer._client, ANSWER_S, is_telling=True)
+    Promptness().bound(consumer._client, ANSWER_S, marks_silent=True)
 
     async def is_throttled() -> bool:
         """Read everything. A broker that was told of a quota keeps to it some time later."""

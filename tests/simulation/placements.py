@@ -1,4 +1,4 @@
-"""How many partitions keys belong to, as each process has heard of it: at some time after it holds."""
+"""How many partitions keys belong to, as each process knows it: some time after it changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Facts:
     def _now(self, placement: Placement) -> None:
         self.current = placement
         for node in self._world.nodes.values():
-            self._world.loop.call_later(LATEST_NEWS_S * self._world.random.random() ** 2, node.placements.hear)
+            self._world.loop.call_later(LATEST_NEWS_S * self._world.random.random() ** 2, node.placements.receive)
 
 
 class NodePlacements:
@@ -59,12 +59,12 @@ class NodePlacements:
     def of(self, topic: str) -> Placement | None:
         return self._known
 
-    def hear(self) -> None:
-        """The news are here, if anybody listens."""
+    def receive(self) -> None:
+        """Take over the current placement, unless the process is dead or frozen."""
         if self._node.is_dead:
             return
         if self._node.is_frozen:
-            self._node.world.loop.call_later(1.0, self.hear)
+            self._node.world.loop.call_later(1.0, self.receive)
             return
         self._known = self._node.world.facts.current
         for changed in list(self.changed):

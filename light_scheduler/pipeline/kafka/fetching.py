@@ -62,15 +62,15 @@ def read_range(options: ReadOptions, wanted: OffsetRange) -> Generator[list[Mess
 
 
 def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Generator[list[Message], None, None]:
-    heard_at = time.monotonic()
+    received_at = time.monotonic()
     ended = False
     while not ended:
         chunk: list[Message] = consumer.consume(_CHUNK, _POLL_S)
         if not chunk:
-            if time.monotonic() - heard_at > options.patience_ms / 1_000:
+            if time.monotonic() - received_at > options.patience_ms / 1_000:
                 raise TimeoutError(f"{wanted}: nothing came for {options.patience_ms} ms")
             continue
-        heard_at = time.monotonic()
+        received_at = time.monotonic()
         inside: list[Message] = []
         for message in chunk:
             error = message.error()

@@ -48,13 +48,13 @@ def _sweeps_touch_what_came_later() -> Iterator[Any]:
 
 @mutant(2, "A bulk command is answered when the first partition has reported.")
 def _tally_is_answered_too_soon() -> Iterator[Any]:
-    hear = BulkCommands.add_count
+    add_count = BulkCommands.add_count
 
     def first_is_enough(self: BulkCommands, count: Count) -> None:
         total = self._overlay.bulk_total(count.offset)
         if total is not None and count.offset not in self._totals:
             self._totals[count.offset] = replace(total, awaited=(count.partition,))
-        hear(self, count)
+        add_count(self, count)
 
     with replaced(BulkCommands, "add_count", first_is_enough):
         yield None

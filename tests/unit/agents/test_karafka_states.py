@@ -78,7 +78,7 @@ async def test_states_are_written_with_the_login_of_the_worker(started: list[tup
         security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="u", sasl_password=Secret("p")
     )
     states = KarafkaStates(list, ["later"], Connection("kafka:9092", security), SettableClock(AT))
-    await states._tell_of(lane())
+    await states._publish(lane())
     ((producer, options),) = started
     assert (options["security_protocol"], options["sasl_plain_username"]) == ("SASL_PLAINTEXT", "u")
     assert producer.sent == [("later_states", 3)]
@@ -105,7 +105,7 @@ async def test_a_broker_that_does_not_acknowledge_holds_no_end_up(
 ) -> None:
     monkeypatch.setattr(karafka_states, "LAST_SENDS_TIMEOUT_S", 0.01)
     states = KarafkaStates(list, ["later"], "kafka:9092", SettableClock(AT))
-    await states._tell_of(lane())
+    await states._publish(lane())
     producer = started[0][0]
     producer.hangs = True
     await asyncio.wait_for(states.on_stop(), 30)
@@ -120,7 +120,7 @@ async def test_a_state_that_cannot_be_written_is_told_by_another_producer(
     monkeypatch.setattr(karafka_states, "LOOK_S", 0.0)
     clock, partition = SettableClock(AT), lane()
     states = KarafkaStates(lambda: [partition], ["later"], "kafka:9092", clock)
-    await states._tell_of(partition)
+    await states._publish(partition)
     started[0][0].hangs = True
     clock.set(AT + karafka_states.SOON_MS)
     async with states:

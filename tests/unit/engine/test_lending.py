@@ -37,7 +37,7 @@ AT = 1_767_225_600_000
 
 @dataclass
 class Topic:
-    """Partitions that lend to each other by rules alone. What is said is under way until somebody hears it."""
+    """Partitions that lend to each other by rules alone. Messages are under way until somebody receives them."""
 
     version: QuotaVersion
     all: list[Lending] = field(default_factory=list)
@@ -58,8 +58,8 @@ class Topic:
             ask = RoomAsk("t", number, step.lending.number, step.lending.version, spare, wanted)
             self.said.append((each, ask))
 
-    def hear(self, index: int, now: int) -> None:
-        """Have the partition that it is for hear one of the things said."""
+    def receive(self, index: int, now: int) -> None:
+        """Deliver one of the messages to its partition."""
         number, said = self.said.pop(index)
         if isinstance(said, RoomGrant):
             following = answered(self.all[number], said, now)
@@ -82,7 +82,8 @@ class Topic:
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(("take", "end", "hear", "wait")), st.integers(0, 11), st.integers(0, 999)), max_size=150
+    st.tuples(st.sampled_from(("take", "end", "receive", "wait")), st.integers(0, 11), st.integers(0, 999)),
+    max_size=150,
 )
 
 
@@ -99,8 +100,8 @@ def test_shares_and_what_is_under_way_are_always_the_quota(quota: int, partition
             topic.follow(number, search(topic.all[number], number, now), 1 + choice % 5)
         elif what == "end" and topic.pending[number]:
             topic.pending[number] -= 1
-        elif what == "hear" and topic.said:
-            topic.hear(choice % len(topic.said), now)
+        elif what == "receive" and topic.said:
+            topic.receive(choice % len(topic.said), now)
         elif what == "wait":
             now += choice
         assert topic.shares + topic.under_way == quota
@@ -120,12 +121,12 @@ def test_one_that_searches_alone_gets_everything_and_then_is_told_that_there_is_
             assert step.goes_on_at is not None
             topic.follow(0, step, 1)
             while topic.said:
-                topic.hear(0, now)
+                topic.receive(0, now)
         topic.pending[0] += 1
     while (step := search(topic.all[0], 0, now)).goes_on_at is not None:
         topic.follow(0, step, 1)
         while topic.said:
-            topic.hear(0, now)
+            topic.receive(0, now)
     assert (topic.pending[0], step.lending.closed_until) == (quota, now + CLOSED_MS)
 
 
@@ -136,7 +137,7 @@ def test_the_others_are_asked_in_rounds_that_grow() -> None:
         rounds.append(len(step.ask))
         topic.follow(0, step, 1)
         while topic.said:
-            topic.hear(0, AT)
+            topic.receive(0, AT)
     assert rounds == [FIRST_ASKED, 3, 6, 12, 5]
     assert search(step.lending, 0, AT + CLOSED_MS - 1) == (step.lending, (), None)
     assert len(search(step.lending, 0, AT + CLOSED_MS).ask) == FIRST_ASKED

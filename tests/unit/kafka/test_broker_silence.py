@@ -41,7 +41,7 @@ async def client_of(address: str, **options: Any) -> AsyncIterator[tuple[Any, Pr
         ABSENT: BrokerMetadata(ABSENT, host, 1, None),
     }
     client.force_metadata_update = lambda: None
-    promptness.bound(client, LIMIT_S, is_telling=True, **options)
+    promptness.bound(client, LIMIT_S, marks_silent=True, **options)
     try:
         yield client, promptness
     finally:

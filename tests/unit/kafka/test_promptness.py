@@ -97,7 +97,7 @@ async def test_a_broker_that_is_not_there_is_no_silent_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_telling", "group", "reason", "is_silent"),
+    ("marks_silent", "group", "reason", "is_silent"),
     [
         (True, ConnectionGroup.DEFAULT, CloseReason.CONNECTION_TIMEOUT, True),
         (True, ConnectionGroup.DEFAULT, CloseReason.CONNECTION_BROKEN, False),
@@ -106,10 +106,10 @@ async def test_a_broker_that_is_not_there_is_no_silent_one() -> None:
     ],
 )
 async def test_only_what_every_broker_that_is_well_answers_at_once_shows_one_that_hangs(
-    is_telling: bool, group: ConnectionGroup, reason: CloseReason, is_silent: bool
+    marks_silent: bool, group: ConnectionGroup, reason: CloseReason, is_silent: bool
 ) -> None:
     promptness, address = Promptness(), "127.0.0.1:1"
-    async with bound_client(promptness, address, is_telling=is_telling) as client:
+    async with bound_client(promptness, address, marks_silent=marks_silent) as client:
         conn: Any = Conn(address)
         client._conns[SILENT, group] = conn
         client._on_connection_closed(conn, reason)
@@ -118,7 +118,7 @@ async def test_only_what_every_broker_that_is_well_answers_at_once_shows_one_tha
 
 async def test_all_clients_disconnect_from_a_broker_that_one_of_them_found_silent() -> None:
     promptness, address = Promptness(), "127.0.0.1:9"
-    async with bound_client(promptness, address, is_telling=True) as one, bound_client(promptness, address) as other:
+    async with bound_client(promptness, address, marks_silent=True) as one, bound_client(promptness, address) as other:
         conns: list[Any] = [Conn(address), Conn("127.0.0.1:1")]
         other._conns[SILENT, ConnectionGroup.DEFAULT], other._conns[OTHER, ConnectionGroup.DEFAULT] = conns
         found: Any = Conn(address)

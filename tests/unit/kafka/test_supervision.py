@@ -34,7 +34,7 @@ async def test_work_is_tried_again_until_it_is_not_to_be(caplog: pytest.LogCaptu
         raise BrokerError("away")
 
     async def failed(error: Exception) -> bool:
-        supervision.tell_of(error)
+        supervision.log_restart(error)
         return len(tries) < 3
 
     supervision.start(work, failed, worker.fail, None)

@@ -78,7 +78,7 @@ def test_how_a_process_ended_is_said_in_words() -> None:
 def hangs_after(answers: list[bool]) -> int | None:
     """Return after how many questions a process counts as one that hangs; None: it does not."""
     silence = Silence()
-    return next((number for number, each in enumerate(answers, 1) if silence.heard(answered=each)), None)
+    return next((number for number, each in enumerate(answers, 1) if silence.record(answered=each)), None)
 
 
 def test_a_process_that_says_nothing_after_it_has_answered_hangs() -> None:

@@ -2,7 +2,7 @@
 
 It takes effect at its arrival, however long it takes to go through all schedules: it does not touch schedules that
 arrive later, and anything that happens to an earlier one happens after it. So a schedule that is about to change is
-handled out of turn, and `Progress.swept` records that.
+handled out of turn, and `Progress.bulk_offset` records that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def concerns(part: BulkPart, entry: Entry) -> bool:
     schedule, progress, command = entry.schedule, entry.progress, part.command
     if schedule.tenant != command.tenant or schedule.id <= part.after:
         return False
-    return max(progress.arrival, progress.swept) < command.offset and is_selected(entry, part.selection)
+    return max(progress.arrival, progress.bulk_offset) < command.offset and is_selected(entry, part.selection)
 
 
 def is_selected(entry: Entry, selection: Selection) -> bool:
@@ -74,7 +74,7 @@ def decide_bulk(command: BulkCommand, current: Entry, now: int, limits: Limits) 
         decision = Decision(Outcome.CONFLICT, current, subject=current, reason=str(error))
     if decision.entry is None:
         return decision
-    progress = replace(decision.entry.progress, swept=command.offset)
+    progress = replace(decision.entry.progress, bulk_offset=command.offset)
     return replace(decision, entry=replace(decision.entry, progress=progress))
 
 

@@ -1,4 +1,4 @@
-"""A schedule that comes to another log of commands than the one that it was defined in."""
+"""Moves a schedule from the log of commands in which it was defined to another one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import msgspec
 from light_scheduler.model import Entry
 
 ANOTHER_LOG = 1 << 50
-"""By how much a move sets arrivals back: more records than a log ever has. There is room for 8,000 moves."""
+"""Subtracted from arrivals by a move: more records than a log ever has. There is room for 8,000 moves."""
 
 replace = msgspec.structs.replace
 
 
-def transplanted(entry: Entry, swept: int = -1) -> Entry:
-    """Return a schedule as it is kept beside another log, all of whose bulk commands up to `swept` have dealt with it.
+def transplanted(entry: Entry, bulk_offset: int = -1) -> Entry:
+    """Return a schedule as it is stored for another log; that log's bulk commands up to `bulk_offset` are done with it.
 
-    `arrival` and `swept` are offsets of a log, and what comes from another one was there before every command that is
-    still to come. So arrivals become negative. Their order, among schedules of the same instant, stays.
+    `arrival` and `bulk_offset` are offsets of a log. A schedule from another log is older than all commands still to
+    come in this one, so its arrival becomes negative. The order of schedules with the same due time stays.
     """
     progress = entry.progress
-    return Entry(entry.schedule, replace(progress, arrival=progress.arrival - ANOTHER_LOG, swept=swept))
+    return Entry(entry.schedule, replace(progress, arrival=progress.arrival - ANOTHER_LOG, bulk_offset=bulk_offset))

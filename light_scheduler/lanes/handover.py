@@ -37,12 +37,13 @@ class Slice(NamedTuple):
 
 
 class Sweep:
-    """Goes through the schedules of a partition by identity, for a number of partitions. Forgets nothing in between
-    but when the worker ends: then what was moved is not there any more, and the rest is gone through again.
+    """Goes through the schedules of a partition by identity, to hand over those of other partitions.
 
-    At first, schedules stay of which commands are delayed, since a bulk command may be among those. Once all have been
-    gone through and what waited by then is carried out, they are moved too, though other commands wait: a tenant that
-    always sends more than its rate must not keep the partition from having handed over everything.
+    Its position is only in memory: a new worker starts again, and finds only the schedules that were not moved.
+
+    At first it skips schedules of tenants with delayed commands, since one of those may be a bulk command. After the
+    first pass, once all commands that waited by its end are carried out, it moves these schedules too, even if newer
+    commands wait: a tenant that always exceeds its rate must not keep the partition from finishing.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class Sweep:
     def is_due(self, moving: Moving, now: int) -> bool:
         """Tell whether there may be something to hand over at an instant (UTC epoch ms)."""
         placement = moving.placement
-        if not moving.is_active or not placement.all_run or moving.is_swept():
+        if not moving.is_active or not placement.all_run or moving.has_handed_over():
             return False
         if placement.partitions != self._partitions:
             self._partitions = placement.partitions

@@ -73,7 +73,7 @@ class Moving:
 
     def adopt(self, record: CommandRecord) -> None:
         """Take over the schedule of a record. Raises InvalidCommand, FormatTooNew."""
-        entry = transplanted(adopted_entry(record, self.placement.secret), swept=record.offset)
+        entry = transplanted(adopted_entry(record, self.placement.secret), bulk_offset=record.offset)
         name = identity_of(entry)
         if self._overlay.get(name) is not None:
             raise InvalidCommand(ADOPTED_FROM, "moves a schedule to where there is one of its id")
@@ -191,7 +191,7 @@ class Moving:
         former = self.placement.former or 0
         return all(map(self._is_emptied, range(former))) and not self._overlay.any_lent
 
-    def is_swept(self) -> bool:
+    def has_handed_over(self) -> bool:
         """Tell whether this partition has handed over everything."""
         return self._is_emptied(self._partition)
 

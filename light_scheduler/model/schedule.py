@@ -170,8 +170,8 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     queued: int | None = None
     """Due time of a firing that waits for the completion of the one before it."""
     awaited: tuple[Awaited, ...] = ()
-    swept: int = 0
-    """Offset of the last bulk command that has dealt with this schedule, or -1 if it was imported since."""
+    bulk_offset: int = 0
+    """Offset of the last bulk command that was carried out on this schedule, or -1 if it was imported since."""
     delivered: int = 0
     """Due time of the latest planned firing that was delivered, and of a one-shot that was triggered; 0: none was."""
 

@@ -45,7 +45,7 @@ OTHERS_FULL_S = 0.5
 _AT_ONCE = 8
 _REFUSAL_PAUSE_S = 0.005
 _RETRY_S = 0.5
-_SWEEP_S = 2.0
+_STUCK_CHECK_S = 2.0
 _WARN_EVERY_S = 10.0
 
 _TLS_TIMEOUTS = {"ssl_handshake_timeout": HANDSHAKE_S, "ssl_shutdown_timeout": CLOSE_NOTIFY_S}
@@ -87,7 +87,7 @@ class Listener:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._warned_at = -_WARN_EVERY_S
         self._resume()
-        self._sweep()
+        self._end_stuck()
 
     def close(self) -> None:
         """Take no more connections. Those that are there stay."""
@@ -173,11 +173,11 @@ class Listener:
         longest.force_close()
         return True
 
-    def _sweep(self) -> None:
+    def _end_stuck(self) -> None:
         for connection in self._server.connections:
             if isinstance(connection, Connection):
                 connection.end_if_stuck()
-        self._timers["sweep"] = self._loop.call_later(_SWEEP_S, self._sweep)
+        self._timers["stuck"] = self._loop.call_later(_STUCK_CHECK_S, self._end_stuck)
 
     def _warn(self, message: str) -> None:
         """Log a line, once in a while: whoever asks for connections may go on for hours."""

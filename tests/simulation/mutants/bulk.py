@@ -24,13 +24,13 @@ def _nothing_catches_up() -> Iterator[Any]:
         yield None
 
 
-@mutant(2, "A schedule does not remember that a bulk command has dealt with it out of turn.")
-def _swept_is_forgotten() -> Iterator[Any]:
+@mutant(2, "A schedule does not record the bulk command that was carried out on it out of turn.")
+def _bulk_offset_is_not_kept() -> Iterator[Any]:
     def unmarked(*args: Any) -> Decision:
         decision = decide_bulk(*args)
         if decision.entry is None:
             return decision
-        progress = replace(decision.entry.progress, swept=0)
+        progress = replace(decision.entry.progress, bulk_offset=0)
         return replace(decision, entry=replace(decision.entry, progress=progress))
 
     with replaced(bulk_module, "decide_bulk", unmarked):
@@ -38,7 +38,7 @@ def _swept_is_forgotten() -> Iterator[Any]:
 
 
 @mutant(2, "A bulk command is carried out on what arrived after it, too.")
-def _sweeps_touch_what_came_later() -> Iterator[Any]:
+def _bulk_commands_touch_later_schedules() -> Iterator[Any]:
     def anything(part: BulkPart, entry: Entry) -> bool:
         return concerns(part, replace(entry, progress=replace(entry.progress, arrival=0)))
 

@@ -71,10 +71,10 @@ def part(selection: Selection, *, after: str = "", tenant: str = "acme", offset:
         pytest.param(part(Selection(""), after="order-2"), entry(), False, id="past it"),
         pytest.param(part(Selection("")), entry(arrival=OFFSET - 1), True, id="arrived just before"),
         pytest.param(part(Selection("")), entry(arrival=OFFSET + 1), False, id="arrived after"),
-        pytest.param(part(Selection(""), offset=0), entry(arrival=-9, swept=-1), True, id="imported"),
-        pytest.param(part(Selection("")), entry(swept=OFFSET - 1), True, id="another one dealt with it before"),
-        pytest.param(part(Selection("")), entry(swept=OFFSET), False, id="dealt with out of turn"),
-        pytest.param(part(Selection("")), entry(swept=OFFSET + 9), False, id="a later one dealt with it"),
+        pytest.param(part(Selection(""), offset=0), entry(arrival=-9, bulk_offset=-1), True, id="imported"),
+        pytest.param(part(Selection("")), entry(bulk_offset=OFFSET - 1), True, id="another one dealt with it before"),
+        pytest.param(part(Selection("")), entry(bulk_offset=OFFSET), False, id="dealt with out of turn"),
+        pytest.param(part(Selection("")), entry(bulk_offset=OFFSET + 9), False, id="a later one dealt with it"),
     ],
 )
 def test_a_schedule_is_concerned_if_it_is_selected_arrived_before_and_was_not_dealt_with(
@@ -104,7 +104,7 @@ def test_a_schedule_is_dealt_with_as_by_a_command_of_its_own_and_remembers_it(
         assert decision.entry is None
         return
     assert decision.entry is not None
-    assert decision.entry.progress.swept == OFFSET
+    assert decision.entry.progress.bulk_offset == OFFSET
     assert decision.entry.progress.paused is (name == "pause" or (name == "trigger" and paused))
     assert decision.entry.schedule is current.schedule
 
@@ -125,7 +125,7 @@ def test_what_refuses_a_command_for_many_stays_as_it_is_and_remembers_it() -> No
     ended = reschedule(FixedRate(HOUR), bounds=Bounds(end=AT + 1))
     decision = decide_bulk(ended, entry(), AT, NO_LIMITS)
     assert (decision.event, decision.outcome) == (None, Outcome.CONFLICT)
-    assert decision.entry == entry(swept=OFFSET)
+    assert decision.entry == entry(bulk_offset=OFFSET)
 
 
 def test_what_no_schedule_could_be_given_is_refused_at_once() -> None:

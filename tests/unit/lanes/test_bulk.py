@@ -441,11 +441,11 @@ async def test_an_id_over_the_limit_is_rejected(filled: Topic) -> None:
     assert [result.outcome for result in filled.results] == [Outcome.REJECTED]
 
 
-@pytest.mark.parametrize("swept", [0, 3])
+@pytest.mark.parametrize("changed", [0, 3])
 async def test_a_command_for_many_that_cannot_be_carried_out_ends_where_it_stands_and_the_others_go_on(
-    filled: Topic, swept: int
+    filled: Topic, changed: int
 ) -> None:
-    filled.partitions[0].most_bulk = swept
+    filled.partitions[0].most_bulk = changed
     offset = filled.control(0, "cancel", "*")
     await filled.cycle(0)
     await filled.cycle(0)
@@ -453,9 +453,9 @@ async def test_a_command_for_many_that_cannot_be_carried_out_ends_where_it_stand
     assert not filled.at_work(0)
     await filled.settle()
 
-    assert filled.totals == [("cancel", "*", Outcome.CANCELLED, swept + 22)]
+    assert filled.totals == [("cancel", "*", Outcome.CANCELLED, changed + 22)]
     assert [(event.id, event.reason) for event in filled.history if event.event is EventType.REJECTED] == [
-        ("*", f"the scheduler fails to carry it out: ValueError('x'); {swept} schedules were changed before")
+        ("*", f"the scheduler fails to carry it out: ValueError('x'); {changed} schedules were changed before")
     ]
 
 

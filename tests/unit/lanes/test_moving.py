@@ -160,7 +160,7 @@ async def test_a_schedule_is_taken_over_as_it_was(former: Partition, home: Parti
     assert after is not None
     assert after.schedule == before.schedule
     progress = before.progress
-    assert after.progress == msgspec.structs.replace(progress, arrival=progress.arrival - ANOTHER_LOG, swept=60)
+    assert after.progress == msgspec.structs.replace(progress, arrival=progress.arrival - ANOTHER_LOG, bulk_offset=60)
 
 
 async def test_a_command_that_nobody_has_a_schedule_for_comes_back_and_is_carried_out(

@@ -26,11 +26,11 @@ def entry(id: str = "a", arrival: int = 7, target: str = "t", payload: bytes = b
 
 
 @pytest.mark.parametrize("offset", [0, 1, 1_000])
-@pytest.mark.parametrize(("arrival", "swept"), [(0, 0), (5_000, 0), (5_000, 6_000), (LONGEST_LOG, LONGEST_LOG)])
-def test_a_bulk_command_at_any_offset_concerns_what_was_imported(arrival: int, swept: int, offset: int) -> None:
+@pytest.mark.parametrize(("arrival", "bulk_offset"), [(0, 0), (5_000, 0), (5_000, 6_000), (LONGEST_LOG, LONGEST_LOG)])
+def test_a_bulk_command_at_any_offset_concerns_what_was_imported(arrival: int, bulk_offset: int, offset: int) -> None:
     command = ControlCommand("cancel", "acme", "*", None, 0, offset, AT, selection=Selection())
     part = BulkPart(command, 0, 1)
-    assert concerns(part, adopted(entry(arrival=arrival, swept=swept), {}))
+    assert concerns(part, adopted(entry(arrival=arrival, bulk_offset=bulk_offset), {}))
 
 
 @pytest.mark.parametrize("imports", [1, 2, 1_000])
@@ -58,7 +58,7 @@ def test_all_else_stays_and_targets_get_their_new_names() -> None:
     after = adopted(before, {"t": "u", "v": "w"})
     assert after.schedule == msgspec.structs.replace(before.schedule, target=Target("u", b"key"))
     progress = before.progress
-    assert after.progress == msgspec.structs.replace(progress, arrival=after.progress.arrival, swept=-1)
+    assert after.progress == msgspec.structs.replace(progress, arrival=after.progress.arrival, bulk_offset=-1)
     assert adopted(before, {"v": "w"}).schedule == before.schedule
 
 

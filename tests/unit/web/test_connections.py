@@ -360,7 +360,7 @@ async def test_a_connection_that_was_closed_and_cannot_send_the_rest_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "CLOSE_S", 0)
-    monkeypatch.setattr(listener, "_SWEEP_S", 0.05)
+    monkeypatch.setattr(listener, "_STUCK_CHECK_S", 0.05)
     application = web.Application()
     application.router.add_get("/live", Slow.handle)
     async with serving(application) as server, server.connect(LIVE) as client:

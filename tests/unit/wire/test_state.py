@@ -198,7 +198,7 @@ BULK = BulkPart(
     changed=300,
     token="7f",
 )
-SWEEP_BYTES = bytes.fromhex(
+BULK_PART_BYTES = bytes.fromhex(
     "01"  # format version
     "96"  # [command, origin partition, origin offset, after, changed, token], without the requester of format 3
     "8d"  # command: 13 fields
@@ -228,10 +228,10 @@ TALLY = BulkTotal(ControlCommand("cancel", "acme", "*", None, 1, 7, AT, selectio
 
 def test_a_record_of_a_bulk_command_golden() -> None:
     asked_for = msgspec.structs.replace(BULK, requester=REQUESTER)
-    record = NOW + bytes.fromhex("97") + SWEEP_BYTES[2:] + REQUESTER_BYTES
+    record = NOW + bytes.fromhex("97") + BULK_PART_BYTES[2:] + REQUESTER_BYTES
     assert encode_bulk_part(asked_for) == record
     assert decode_bulk_part(record) == asked_for
-    assert decode_bulk_part(SWEEP_BYTES) == BULK, "of an older version"
+    assert decode_bulk_part(BULK_PART_BYTES) == BULK, "of an older version"
     assert bulk_part_key(0x1267) == bytes.fromhex("030000000000001267")
 
 
@@ -317,7 +317,7 @@ def test_a_record_with_a_field_that_is_not_known_is_refused_since_writing_it_aga
 
 
 def test_a_bulk_command_with_a_field_that_is_not_known_is_refused() -> None:
-    part = msgspec.msgpack.decode(SWEEP_BYTES[1:])
+    part = msgspec.msgpack.decode(BULK_PART_BYTES[1:])
     part[0]["new"] = 1
     with pytest.raises(FormatError, match="unknown field `new`"):
         decode_bulk_part(b"\x01" + msgspec.msgpack.encode(part))
@@ -328,7 +328,7 @@ FIELDS_OF_FORMAT_5 = {
     Schedule: "tenant id version trigger target payload headers source_partition source_offset accepted_at ttl "
     "priority labels bounds acknowledgement home_key",
     Progress: "due arrival sequence attempt wake planned first_due refusals retry_at paused triggered queued awaited "
-    "swept delivered",
+    "bulk_offset delivered",
     Target: "topic key partition partition_key",
     Bounds: "start end max_firings jitter window misfire misfire_grace",
     Acknowledgement: "timeout max_attempts overlap",
@@ -371,7 +371,7 @@ def test_a_newer_format_is_told_from_garbage(version: int) -> None:
     with pytest.raises(FormatTooNew, match=f"format {version}"):
         decode_position(bytes([version]) + POSITION_BYTES[1:])
     with pytest.raises(FormatTooNew, match=f"format {version}"):
-        decode_bulk_part(bytes([version]) + SWEEP_BYTES[1:])
+        decode_bulk_part(bytes([version]) + BULK_PART_BYTES[1:])
     with pytest.raises(FormatTooNew, match=f"format {version}"):
         decode_bulk_total(bytes([version]))
 

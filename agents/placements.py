@@ -49,7 +49,7 @@ class TopicPlacements(Service):
         self._partitions_of = partitions_of
         self._incarnations: dict[str, TopicIncarnation] = {}
         self._known: dict[str, Placement] = {}
-        self._untold: dict[bytes, None] = {}
+        self._unreported: dict[bytes, None] = {}
         self._growing = asyncio.Lock()
         self._running: list[asyncio.Future[Any]] = []
 
@@ -65,13 +65,13 @@ class TopicPlacements(Service):
                 if not self._is_used(topic, partition):
                     await self._grow(topic)
 
-    def tell(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+    def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
         key = stage_key(self._incarnations[topic], partitions, stage, partition)
         if key not in self._topic.entries:
-            self._untold[key] = None
+            self._unreported[key] = None
 
     async def on_start(self) -> None:
-        self._running = [self.add_future(self._follow()), self.add_future(self._tell())]
+        self._running = [self.add_future(self._follow()), self.add_future(self._report())]
 
     async def on_stop(self) -> None:
         for task in self._running:
@@ -111,13 +111,13 @@ class TopicPlacements(Service):
     async def _follow(self) -> None:
         await repeat(partial(self._topic.follow, self._read), "following the numbers of partitions", self, log)
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         while not self.should_stop:
-            await self.sleep(TELL_EVERY_S)
-            untold, self._untold = self._untold, {}
-            if new := [(key, VALUE) for key in untold if key not in self._topic.entries]:
+            await self.sleep(REPORT_EVERY_S)
+            unreported, self._unreported = self._unreported, {}
+            if new := [(key, VALUE) for key in unreported if key not in self._topic.entries]:
                 try:
                     await self._topic.write_all(new)
-                except SchedulerError as error:  # the lanes tell again
-                    log.warning("cannot tell how far schedules have moved: %s; trying again", error)
+                except SchedulerError as error:  # the lanes report again
+                    log.warning("cannot report how far schedules have moved: %s; trying again", error)
                     await self.sleep(RETRY_S)

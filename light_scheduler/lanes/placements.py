@@ -36,6 +36,6 @@ class Placements(Protocol):
         """
         ...
 
-    def tell(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
-        """Have all workers know how far a partition is, among so many; soon, unless this process ends before."""
+    def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+        """Report to all workers how far a partition is, of `partitions`; soon, unless this process ends before."""
         ...

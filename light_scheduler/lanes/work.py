@@ -261,9 +261,9 @@ class LaneWork:
         if moving.is_active and placements is not None:
             topic, partition = self._tp.topic, self._tp.partition
             if partition not in moving.placement.running:
-                placements.tell(topic, partition, moving.placement.partitions, Stage.RUNNING)
+                placements.report(topic, partition, moving.placement.partitions, Stage.RUNNING)
             if moving.is_settled():
-                placements.tell(topic, partition, moving.placement.partitions, Stage.SETTLED)
+                placements.report(topic, partition, moving.placement.partitions, Stage.SETTLED)
 
     def _take_delayed(self, cycle: Cycle, most: int, max_bytes: int) -> int:
         """Carry out delayed commands; return how many others the cycle may hold."""

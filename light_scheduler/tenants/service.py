@@ -1,4 +1,4 @@
-"""The tenants' rules in a worker: follows the topic, and tells the lanes of changes."""
+"""The tenants' rules in a worker: follows the topic, and notifies the lanes of changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TenantService(Service):
         self.store = TenantStore(CompactedTopic(connection, topic), clock)
         self.changed: list[Callable[[], None]] = []
         self._loaded = asyncio.Event()
-        self._told = self.book
+        self._notified = self.book
         self._following: asyncio.Future[Any] | None = None
 
     @property
@@ -52,7 +52,7 @@ class TenantService(Service):
 
     def _tell(self) -> None:
         self._loaded.set()
-        if self._told is not self.book:
-            self._told = self.book
+        if self._notified is not self.book:
+            self._notified = self.book
             for listener in self.changed:
                 listener()

@@ -54,7 +54,7 @@ class NodePlacements:
         self.changed: list[Callable[[], None]] = []
         self._node = node
         self._known: Placement | None = None
-        self._telling: set[tuple[int, int, Stage]] = set()
+        self._reporting: set[tuple[int, int, Stage]] = set()
 
     def of(self, topic: str) -> Placement | None:
         return self._known
@@ -76,17 +76,17 @@ class NodePlacements:
             self._node.world.facts.grow(len(self._node.world.partitions))
         self._known = self._node.world.facts.current
 
-    def tell(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
-        told = partition, partitions, stage
-        if told not in self._telling:
-            self._telling.add(told)
-            self._node.world.spawn(self._tell(told))
+    def report(self, topic: str, partition: int, partitions: int, stage: Stage) -> None:
+        reported = partition, partitions, stage
+        if reported not in self._reporting:
+            self._reporting.add(reported)
+            self._node.world.spawn(self._report(reported))
 
-    async def _tell(self, told: tuple[int, int, Stage]) -> None:
+    async def _report(self, reported: tuple[int, int, Stage]) -> None:
         try:
             await asyncio.sleep(self._node.world.random.random())
             await self._node.reach_stubbornly("0.facts")
         except Killed:
             return
-        self._telling.discard(told)
-        self._node.world.facts.reached(*told)
+        self._reporting.discard(reported)
+        self._node.world.facts.reached(*reported)

@@ -52,7 +52,7 @@ class SchedulerApp(faust.App):
     lanes: Lanes
     clock: Clock
     process: Process | None
-    """Which one of a node's processes it is for, if it is for one."""
+    """The process of a node that it is for, if it is for one."""
     refusal: SchedulerError | None = None
     """Why the start was given up."""
 

@@ -53,7 +53,7 @@ class _Published:
 
 
 class Forecast(Service):
-    """Of a worker: `lanes` yields its lanes, `topic` is the forecast topic."""
+    """The service of a worker: `lanes` yields its lanes, `topic` is the forecast topic."""
 
     def __init__(
         self, lanes: Callable[[], Iterable[Lane]], topic: str, connection: Address, clock: Clock, **options: Any

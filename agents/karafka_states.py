@@ -54,7 +54,7 @@ class _Published(NamedTuple):
 
 
 class KarafkaStates(Service):
-    """Of a worker: `lanes` yields its lanes, `topics` are the commands topics that have the dialect."""
+    """The service of a worker: `lanes` yields its lanes, `topics` are the commands topics that have the dialect."""
 
     def __init__(
         self,

@@ -26,9 +26,9 @@ between the firings that are due at full seconds."""
 
 
 class Probes(Service):
-    """Of a worker: `lanes` yields its lanes, each of which is probed once in `interval` (ms).
+    """The service of a worker: `lanes` yields its lanes, each of which is probed once in `interval` (ms).
 
-    `secret` returns what workers sign their records with; None: it is not known yet.
+    `secret` returns the key with which workers sign their records; None: it is not known yet.
     """
 
     def __init__(

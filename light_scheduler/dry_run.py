@@ -21,7 +21,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.wire import correlation_id_of, decode_dead_letter, decode_result, json_command, parse_firing
 
 ANY_PARTITION = 10_000
-"""Which partitions a topic has is not known here."""
+"""Stands for the unknown number of partitions of a target topic."""
 
 _LINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 

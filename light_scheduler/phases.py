@@ -29,7 +29,7 @@ class PhaseBar:
         self._task = self._bar.add_task("", total=None, visible=False)
 
     def begin(self, text: str, total: int | None = None) -> None:
-        """Begin a phase of so many steps; None: nobody knows."""
+        """Begin a phase of `total` steps; None: not known."""
         self._bar.reset(self._task, total=total, completed=0, description=text, visible=True)
         if not self.console.is_terminal:
             self.console.print(text, highlight=False)

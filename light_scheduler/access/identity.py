@@ -65,7 +65,7 @@ class Identity:
 
 
 ANYONE = Identity("anonymous", Role.ADMIN)
-"""Whoever asks while no access is set up."""
+"""The identity of all requests while no access is set up."""
 
 PEER = Identity("worker", Role.READ)
 """Another worker, which asks for this one's share of an answer."""

@@ -1,4 +1,4 @@
-"""Who one is for the broker: what ACLs name."""
+"""The principal of a connection: the name that the broker's ACLs use."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ class BatchSize:
         self._quick_ms = timeout_ms // 4
 
     def failed(self, count: int) -> None:
-        """Note that a transaction of so many records was refused or took too long: the next one has half of them."""
+        """Note that a transaction of `count` records was refused or took too long: the next one has half of them."""
         self.most = max(1, count // 2)
 
     def committed(self, took_ms: int) -> None:

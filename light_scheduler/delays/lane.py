@@ -42,7 +42,7 @@ from .source import Source
 from .status import DelayLaneStatus
 
 MAX_BYTES = 4 << 20
-"""Of one transaction; how many records it has at most is in `batch_size`."""
+"""Limit for one transaction; its number of records is limited in `batch_size`."""
 
 READ_WAIT_S = 0.5
 BLOCKED_WAIT_S = 1.0

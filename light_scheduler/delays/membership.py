@@ -1,6 +1,6 @@
-"""Which partitions of the rules' sources are this worker's: a consumer that shares them out and reads none.
+"""Assigns partitions of the rules' sources to workers: a consumer that is a group member and reads nothing.
 
-Reading is the lanes' own business, so a rebalance does not disturb those that stay.
+Lanes read by themselves, so a rebalance does not disturb the lanes that stay.
 """
 
 from __future__ import annotations

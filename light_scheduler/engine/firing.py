@@ -101,9 +101,10 @@ def next_try(now: int) -> int:
 
 
 def take_turn(entry: Entry, now: int, rules: FiringRules, refusal: str | None = None) -> Turn:
-    """Decide what becomes of a schedule that wakes at an instant; `refusal` says why its target refuses the message.
+    """Decide on a schedule that wakes at an instant; `refusal` says why its target refuses the message.
 
-    What is due first comes first. A firing past its time to live is dropped whatever else holds: nobody wants it.
+    Firings are taken in the order of their due times. A firing past its time to live is dropped in any case: nobody
+    wants it.
     """
     schedule, progress = entry.schedule, entry.progress
     if refusal is None and is_plain_turn(schedule, progress, now, rules):

@@ -75,7 +75,7 @@ def under(lending: Lending | None, version: QuotaVersion) -> Lending:
 
 
 def is_newer(lending: Lending, since: int) -> bool:
-    """Tell whether lending is under a later version of the quota than that which holds since an instant."""
+    """Tell whether lending is under a version of the quota that is later than an instant."""
     return lending.version.since > since
 
 

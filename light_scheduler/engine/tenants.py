@@ -79,16 +79,16 @@ def shares_under(shares: Shares, book: TenantBook) -> Shares:
 
 
 def share_of(quota: int, number: int, of: int) -> int:
-    """Return the part of a quota that one of so many partitions has: together they have all of it, and no more."""
+    """Return the part of a quota for partition `number` of `of`: together they have exactly the quota."""
     whole, rest = divmod(quota, of)
     return whole + (number < rest)
 
 
 class CommandRates:
-    """How many commands of each tenant a lane carries out.
+    """Limits the rate of commands of each tenant in a lane.
 
-    What counts is when a command was recorded, so a backlog is not held against its senders. Time does not go back, and
-    is never ahead of the lane's clock, so timestamps that are made up gain nothing. Instants are UTC epoch ms.
+    Commands count at the time when they were recorded, so a backlog is not held against its senders. Time does not go
+    back, and is never ahead of the lane's clock, so forged timestamps gain nothing. Instants are UTC epoch ms.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class CommandRates:
         self._begun: dict[str, tuple[TokenBucket, int]] = {}
 
     def begin(self) -> None:
-        """Begin a transaction; what one before it took and did not commit has not been taken."""
+        """Begin a transaction; commands that an earlier one took and did not commit do not count."""
         self._begun.clear()
 
     def allows(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:

@@ -23,12 +23,12 @@ from .cron import CronError
 from .recurrence import anchored, first_planned
 
 SECOND_MS = 1_000
-"""Of `FIRE_BACKLOG`: what is due in the second in which it is recorded is in time, and a command that is read later
-than this after it was recorded has waited in the log."""
+"""For `FIRE_BACKLOG`: a due time in the same second as the command was recorded is in time, and a command that is read
+later than this after it was recorded has waited in the log."""
 
 MAX_CRON_CHARACTERS = 1_000
 MAX_CRON_ALTERNATIVES = 32
-"""Of a cron4j expression. Each one is searched for its next time, which takes up to 0.1 ms, for every firing."""
+"""Limit for a cron4j expression. For every firing, each alternative is searched for its next time (up to 0.1 ms)."""
 
 
 class Begun(NamedTuple):

@@ -14,7 +14,7 @@ _ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """A name may have addresses that this machine does not have, such as an IPv6 one."""
 
 AddressInfo = tuple[Any, Any, int, str, Any]
-"""As `socket.getaddrinfo` gives them."""
+"""A result of `socket.getaddrinfo`."""
 
 
 def listening_at(host: str, port: int) -> list[socket.socket]:

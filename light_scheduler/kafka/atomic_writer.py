@@ -34,7 +34,7 @@ class NewRecord(NamedTuple):
     is_exact: bool = False
 
     def partition_of(self, count: int) -> int:
-        """Return its partition in a topic of so many. Raises InvalidCommand if it has to be one that is not there."""
+        """Return its partition in a topic of `count`. Raises InvalidCommand if it needs one that does not exist."""
         if self.partition is None:
             return partition_for(self.partition_key, count)
         if self.is_exact and self.partition >= count:

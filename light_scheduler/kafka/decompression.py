@@ -15,7 +15,7 @@ import cramjam
 from aiokafka import codec
 
 MAX_UNPACKED_BYTES = 64 << 20
-"""Of one batch. Producers bound batches before they compress them, by 1 MiB or less unless they are told otherwise."""
+"""Limit for one batch. Producers limit batches before compression, by default to 1 MiB or less."""
 
 _FIRST_GUESS = 16
 _XERIAL_HEADER_BYTES = 16

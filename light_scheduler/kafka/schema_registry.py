@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 
 class _Refusal(msgspec.Struct):
-    """Of anything that goes wrong there."""
+    """The body of an error response."""
 
     error_code: int
 
 
 class _Answer(msgspec.Struct):
-    """Of `GET /schemas/ids/{id}`."""
+    """The body of the response to `GET /schemas/ids/{id}`."""
 
     schema: str
     schemaType: str = "AVRO"  # noqa: N815 - the registry's name
@@ -57,7 +57,7 @@ class _DeniedError(_UnavailableError):
 
 @dataclass
 class _Question:
-    """Whom a schema is asked for, and why there is no answer yet."""
+    """A schema that is being looked up: who waits for it, and why there is no answer yet."""
 
     asking: asyncio.Task[None]
     callbacks: set[Callable[[], None]] = field(default_factory=set)
@@ -65,7 +65,7 @@ class _Question:
 
 
 class SchemaRegistry:
-    """Of a worker. What is found goes into `schemas`."""
+    """The schema registry as a worker uses it. Schemas that are found go into `schemas`."""
 
     def __init__(self, access: RegistryAccess, schemas: Schemas) -> None:
         access.headers()  # a password that cannot be read is an error here, and none while commands wait

@@ -25,7 +25,7 @@ CLOSE_TIMEOUT_S = 3.0
 
 Work = Callable[[], Awaitable[None]]
 Failed = Callable[[Exception], Awaitable[bool]]
-"""Is told of each error of the work; says whether it is to be tried again."""
+"""Called with each error of the work; returns whether to try again."""
 
 Fail = Callable[[BaseException], Awaitable[None]]
 """Ends the worker with an error."""

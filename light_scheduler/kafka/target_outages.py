@@ -1,7 +1,7 @@
-"""Which partitions of target topics cannot be written to, and when they are looked at again.
+"""Unavailable partitions of target topics, and when they are tried again.
 
-The blast radius of a target is its own firings: what is due for a partition without a leader, below its minimum of
-in-sync replicas, or that does not answer, waits, and nothing else does. Each such partition is a circuit breaker:
+The blast radius of a target is its own firings: only firings for a partition that has no leader, has too few in-sync
+replicas or does not answer wait. Each such partition is a circuit breaker:
 
     closed --the metadata show a fault--> open --they show none any more--> closed
     closed --a send is not answered, and they show no fault--> open --a probe is answered--> closed
@@ -24,10 +24,10 @@ FIRST_WAIT_S, LAST_WAIT_S = 0.5, 30.0
 """How long a partition without a known fault is left alone, and at most when it fails again and again."""
 
 MOST_DOUBLINGS = 6
-"""Of the first wait; the last one is not as long."""
+"""Doublings of the first wait; LAST_WAIT_S is reached before."""
 
 FORGET_S = 60.0
-"""A partition that has been well for so long is like any other."""
+"""After this time without a failure, earlier failures of a partition do not count any more."""
 
 SAME_S = 5.0
 """A partition that is opened again within this time has not been well in between: it is the same outage."""
@@ -107,9 +107,9 @@ class Outages:
         return past.failures if past is not None and self.time() - past.at < FORGET_S else 0
 
     def suspect(self, places: Iterable[Place], reason: str, now: int, times: int | None = None) -> None:
-        """Open what did not answer, at an instant (UTC epoch ms); it waits for as long as after so many `times` before.
+        """Open the places that did not answer, at an instant (UTC epoch ms); they wait as after `times` failures.
 
-        That is how often it has failed in the last time, unless somebody knows better.
+        None: the number of their failures lately.
         """
         time = self.time()
         self._past = {place: past for place, past in self._past.items() if time - past.at < FORGET_S}

@@ -173,7 +173,7 @@ class Targets:
         self._watch_outages()
 
     def leave_alone(self, place: Place, reason: str, times: int | None = None) -> None:
-        """Let what is due for a place wait, longer each time that this is said of it, or as after so many `times`."""
+        """Let firings for a place wait, longer with each call, or as after `times` failures."""
         self.outages.suspect([place], reason, self._clock.now(), times)
         self._watch_outages()
 

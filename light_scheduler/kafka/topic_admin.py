@@ -75,7 +75,7 @@ def create_topics(settings: Settings, *, timeout: float = TIMEOUT_S) -> TopicsRe
 
 
 def grow_topic(settings: Settings, topic: str, partitions: int, *, timeout: float = TIMEOUT_S) -> None:
-    """Give a commands topic and its changelog so many partitions, unless they have them.
+    """Add partitions to a commands topic and its changelog, up to `partitions`.
 
     The changelog comes first: a partition of commands is of no use without its state.
     """

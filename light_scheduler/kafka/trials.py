@@ -49,7 +49,7 @@ class Trials:
 
     @property
     def places(self) -> set[Place]:
-        """Those that get one firing at a time."""
+        """The places that get one firing at a time."""
         if not self._rows:
             return set()
         long_ago = self._outages.time() - FORGET_S

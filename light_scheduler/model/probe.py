@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 PROBE_TENANT = ""
-"""Whose probes are. No command and no query can name it, since a tenant has at least one character."""
+"""The tenant of probes. No command and no query can name it, since a tenant's name has at least one character."""
 
 PROBE_ID = "probe"
 """Each partition has at most one probe: the next one replaces it."""

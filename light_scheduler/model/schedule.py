@@ -63,9 +63,9 @@ NO_BOUNDS = Bounds()
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """That firings are to be completed: each is delivered again `timeout` ms after it was, `max_attempts` times in all.
+    """Firings have to be completed: otherwise each is delivered again after `timeout` ms, `max_attempts` times in all.
 
-    `overlap` says what becomes of a series' next firing while one before it is not completed.
+    `overlap` is the policy for a series' next firing while an earlier one is not completed.
     """
 
     timeout: int
@@ -77,7 +77,7 @@ class HomeKey(IntEnum):
     """Where to find the key that decides a schedule's partition, if the schedule does not have it by itself."""
 
     UNKNOWN = 0
-    """It was stored before keys were."""
+    """The schedule is older than the storing of keys."""
     TARGET_KEY = 1
     ID = 2
 

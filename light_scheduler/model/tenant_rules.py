@@ -51,7 +51,7 @@ class OverRate(StrEnum):
 
 
 class Distribution(NamedTuple):
-    """Which partition of its target a message goes to: of at most one thing, or else by its key."""
+    """Which partition of its target a message goes to: at most one of these rules; without one, by its key."""
 
     partition: int | None = None
     header: str | None = None

@@ -1,4 +1,4 @@
-"""Which configurations of topics matter here, and what their values mean."""
+"""The topic configurations that matter here, and their meaning."""
 
 from __future__ import annotations
 

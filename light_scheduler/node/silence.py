@@ -5,7 +5,7 @@ from __future__ import annotations
 ASK_EVERY_S = 5.0
 ANSWER_S = 5.0
 MOST_MISSES = 6
-"""So a process that hangs is ended within a minute: far later than its partitions go to others (`session_timeout`)."""
+"""Ends a process that hangs within a minute: long after its partitions have gone to others (`session_timeout`)."""
 
 
 class Silence:

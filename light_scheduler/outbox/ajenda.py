@@ -34,7 +34,7 @@ from .booking import Outbox
 from .database_time import DatabaseTime
 
 MOST_ROWS = 500
-"""Of one transaction."""
+"""Rows in one transaction."""
 
 _OWN = {
     *("uuid", "creation_date", "due_date", "timeout_date", "ttl", "attempts", "payload", "periodic_uuid", "flags"),

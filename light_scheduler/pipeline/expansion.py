@@ -31,7 +31,7 @@ MOST_FIRINGS = 100_000
 
 MINUTE_MS = 60_000
 _DENSE = 4
-"""Sequences are summed up over all minutes if they have more firings than one in so many minutes."""
+"""Sequences with more than one firing in this many minutes are summed up over all minutes."""
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -97,7 +97,7 @@ class Expansion:
             self.cut += self._add_cron(whose, trigger, progress.due, until, most) + 1 >= MOST_FIRINGS
 
     def _add_rate(self, whose: tuple[str, str], trigger: FixedRate, due: int, until: int, most: int | None) -> None:
-        """Count the firings after `due`, at most so many."""
+        """Count the firings after `due`, at most `most`."""
         interval = trigger.interval
         first = next_of(trigger, due)
         assert first is not None

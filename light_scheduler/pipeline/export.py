@@ -25,7 +25,7 @@ from .topics import require_topic
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """Whose schedules go where: the application's commands topics, and the table's path and format."""
+    """Options of an export: the application's commands topics, and the table's path and format."""
 
     table: str
     cluster: Cluster

@@ -37,7 +37,7 @@ MOST_TENANTS = 6
 
 _ROWS_OF_A_FILE = 2_000_000
 _MOST_STEPS = 480
-"""Of the plot: with more of them than it has pixels for, lines would make patterns that are not there."""
+"""Steps of the plot: with more steps than pixels, lines would show patterns that do not exist."""
 
 _LOAD = "what string, minute bigint, tenant string, topic string, number bigint"
 _DUE, _SCHEDULES, _PAUSED, _CUT = "due", "schedules", "paused", "cut"

@@ -77,11 +77,11 @@ _FIELDS: dict[str, Column] = {
     "record": Column("binary", lambda view: encode_entry(view.entry)),
 }
 _PLACE = {"commands_topic": "string", "partition": "int", "partitions": "int"}
-"""Whose schedule it is, which partition of the commands topic has it, and how many that has."""
+"""Commands topic of the schedule, its partition there, and the topic's number of partitions."""
 
 _SPARK_TYPES = _PLACE | {name: column.type for name, column in _FIELDS.items()}
 COLUMNS = ", ".join(f"`{name}` {type}" for name, type in _SPARK_TYPES.items())
-"""The table's schema in Spark's words."""
+"""The table's schema, in Spark's syntax."""
 
 IN_PYTHON = {
     # Schedules and their rows are in the memory of a Python process several times.

@@ -14,7 +14,7 @@ from hashlib import sha1
 from uuid import UUID
 
 NAMESPACE = UUID("6879b462-cb1b-5fba-84ad-9f5ef688e0fe")
-"""Of derived ids: the UUIDv5 of `urn:light-scheduler:schedule-id` as a URL."""
+"""Name space of derived ids: the UUIDv5 of `urn:light-scheduler:schedule-id` as a URL."""
 
 FREE_BITS = 74
 _OFFSET_BITS = 54

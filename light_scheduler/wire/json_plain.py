@@ -24,7 +24,7 @@ from .record import CommandRecord
 CONTENT_TYPE = "content-type"
 
 _DIGITS = 13
-"""Of an instant in ms from the years 2001 to 2286: whatever so many digits can write is legal."""
+"""Digits of an instant in ms from the years 2001 to 2286: every number with this many digits is legal."""
 
 
 class _Trigger(msgspec.Struct, forbid_unknown_fields=True, gc=False):

@@ -31,7 +31,7 @@ _NULLABLE = "target-key"
 _AT = CONTROL_PREFIX + "at"
 _TARGET_TOPIC = CONTROL_PREFIX + "target-topic"
 _DIGITS = 13
-"""Of an instant in ms from the years 2001 to 2286: whatever so many digits can write is legal."""
+"""Digits of an instant in ms from the years 2001 to 2286: every number with this many digits is legal."""
 
 
 def header_name(field: str) -> str:

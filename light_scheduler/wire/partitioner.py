@@ -26,5 +26,5 @@ _hash = _murmur2()
 
 
 def partition_for(key: bytes, partitions: int) -> int:
-    """Return the partition, of so many, that every Kafka client with the default partitioner chooses for a key."""
+    """Return the partition that every Kafka client with the default partitioner chooses for a key."""
     return (_hash(key, _SEED) & 0x7FFFFFFF) % partitions

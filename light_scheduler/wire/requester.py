@@ -1,10 +1,10 @@
-"""Who asked a worker for a command over HTTP: a header that the worker adds, and lanes write into the history.
+"""The requester of a command over HTTP: a header that the worker adds, and lanes write into the history.
 
     schedule-requested-by   {"by": "shop", "address": "192.0.2.7", "signature": "..."}
 
-The signature is the HMAC-SHA256 of who, from where, and the record's value, with the secret that workers share. Lanes
-pass over a header whose signature is not right, so who may write commands cannot make the history name another. The
-value names the schedule and what is done to it; who can also read commands can send the same one once more.
+The signature is the HMAC-SHA256 of the name, the address and the record's value, with the secret that workers share.
+Lanes ignore a header with a wrong signature, so a sender of commands cannot make the history name somebody else. The
+value names the schedule and the command, so somebody who can also read commands can only repeat the same command.
 """
 
 from __future__ import annotations

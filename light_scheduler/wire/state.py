@@ -204,7 +204,7 @@ def decode_bulk_total(value: bytes) -> BulkTotal:
 
 
 def emptied_key(partitions: int, partition: int) -> bytes:
-    """Return the changelog key that says that a partition has handed over what belongs elsewhere among so many."""
+    """Return the changelog key for a partition that has handed over all that belongs elsewhere among `partitions`."""
     return EMPTIED_KIND + _EMPTIED.pack(partitions, partition)
 
 
@@ -240,7 +240,7 @@ def decode_lent(value: bytes) -> int:
 
 
 class CommandsLog(NamedTuple):
-    """Whose state a changelog holds: the application, its commands topic, and the id that tells this from others.
+    """The log of commands that a changelog belongs to: the application, its commands topic, and the topic's id.
 
     The id is empty if it is not known.
     """

@@ -54,7 +54,7 @@ def weekdays(of_week: int) -> Days:
 
 
 def last(before: int = 0) -> Days:
-    """Pick the last day, or the one so many days before it; none if that lies in another month."""
+    """Pick the last day, or the day `before` days earlier; none if that lies in another month."""
     return lambda shape: _day(shape.length - before)
 
 
@@ -81,7 +81,7 @@ def nearest_weekday(to: Days, *, sunday_at_the_end_goes_back: bool) -> Days:
 
 
 def nth_weekday(weekday: int, nth: int) -> Days:
-    """Pick the nth of a weekday; none if the month has not so many."""
+    """Pick the nth of a weekday; none if the month has fewer."""
     return lambda shape: _day(1 + (weekday - shape.first) % 7 + 7 * (nth - 1)) & shape.days if nth <= 5 else 0
 
 

@@ -56,7 +56,7 @@ class Field:
     star_low: int | None = None
     """The value that `*` begins with, if not `low`."""
     largest_step: int | None = None
-    """Of a step that is not one of a range; None: any."""
+    """Largest step without a range; None: any."""
     sunday_is_zero: frozenset[RangeEnd] = frozenset()
     """The places where 7 means 0."""
 

@@ -22,7 +22,7 @@ from light_scheduler.pipeline.kafka.positions import Position
 from light_scheduler.wire import format_instant
 
 FORMAT = 1
-"""Of all of the state. To be raised with any change of a row of evidence, or of what its values hold."""
+"""Format of the whole state. Raise it with any change of the rows of evidence or of their values."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class OffsetRange(InputPartition):
         return self.end - self.start
 
     def cut(self, pieces: int) -> list[OffsetRange]:
-        """Return so many ranges of about the same length."""
+        """Return this range as `pieces` ranges of about the same length."""
         at = [self.start + len(self) * piece // pieces for piece in range(pieces + 1)]
         return [OffsetRange(self.topic, self.partition, start, end) for start, end in pairwise(at) if end > start]
 

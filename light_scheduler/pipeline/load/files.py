@@ -1,14 +1,14 @@
-"""Which files were loaded before, in an earlier state.
+"""Files that were loaded before, in an earlier state.
 
-A file that got more rows is cut into other batches, which nobody has marked, and a table that was written anew is in
-other files. Most of its rows were sent all the same. One-shots whose time has passed were delivered, and would be
-again. So a load holds them back where it cannot know better: in a file that is not as it was when it was loaded first,
-and in a new file of a table that has lost files since.
+A file that got more rows is cut into other batches, which have no marks, and a table that was written anew has other
+files. Still, most of these rows were sent before. Among them are one-shots whose time has passed: they were delivered,
+and would be delivered again. So a load holds such one-shots back where it cannot be sure: in a file that has changed
+since it was first loaded, and in a new file of a table that has lost files since.
 
     mark of a file   JSON {"table": "5f...", "file": "c0...", "size": 1200, "modified": 1767225600000, "held": false}
 
-`table` and `file` are digests of paths, `table` also of what marks hold for. The mark is written with the first batch
-of the file, and stays as it is.
+`table` and `file` are digests of paths; `table` includes the scope of marks. The mark is written with the first batch
+of the file, and does not change.
 """
 
 from __future__ import annotations

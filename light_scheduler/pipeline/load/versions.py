@@ -1,13 +1,13 @@
-"""Which rows of a Delta table are new, by its versions.
+"""New rows of a Delta table, by its versions.
 
 Files of a Delta table come and go without a change of the data: OPTIMIZE writes the same rows into other files, which
-are cut into other batches. So a load notes which version it has loaded, and the next one reads what is new since then.
-Commits say of each file whether it changed the data. Where they only added rows, what is new is the rows of the files
-that they added. Where they also took rows away (UPDATE, MERGE, DELETE, overwriting), files hold rows that were there
-before: what is new then is the rows of the files that are new, less those that say the same in the files that are gone.
+are cut into other batches. So a load notes the version that it has loaded, and the next one reads the rows that are new
+since then. Commits say of each file whether it changed the data. If commits only added rows, the new rows are those of
+the added files. If they also removed rows (UPDATE, MERGE, DELETE, overwriting), added files also hold old rows: then
+the new rows are those of the added files, less equal rows of the removed files.
 
-    mark of a table   JSON {"loaded": 12, "begun": null}: all up to version 12 is loaded
-                      JSON {"loaded": 12, "begun": 15}: what 15 has more is being loaded; a later run goes on with it
+    mark of a table   JSON {"loaded": 12, "begun": null}: all rows up to version 12 are loaded
+                      JSON {"loaded": 12, "begun": 15}: rows new in 15 are being loaded; a later run goes on with them
                       JSON {"loaded": null, "begun": 7}: version 7 is being loaded, whole
 """
 

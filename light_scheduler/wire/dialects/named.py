@@ -1,4 +1,4 @@
-"""Which dialect a name stands for. One is loaded when it is asked for: some need what others do without."""
+"""Dialects by name. A dialect is imported on first use: some need packages that others do not need."""
 
 from __future__ import annotations
 

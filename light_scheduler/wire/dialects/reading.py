@@ -16,7 +16,7 @@ from light_scheduler.wire.spans import shown
 SECOND_MS = 1_000
 _SECONDS = re.compile(r"\+?\d{1,20}", re.ASCII)
 _DIGITS = 10
-"""Of an instant in seconds from the years 2001 to 2286: whatever so many digits can write is legal."""
+"""Digits of an instant in seconds from the years 2001 to 2286: every number with this many digits is legal."""
 _BASE64 = "base64:"
 _BASE64_BYTES = _BASE64.encode()
 

@@ -24,7 +24,7 @@ from light_scheduler.lanes.placement_records import (
 from light_scheduler.lanes.placements import Stage
 from light_scheduler.model.placement import Placement
 
-TELL_EVERY_S = 0.1
+REPORT_EVERY_S = 0.1
 
 log = logging.getLogger(__name__)
 

@@ -33,12 +33,13 @@ from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.requester import REQUESTED_BY
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+AT_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+DOCUMENTS = [*(ROOT / name for name in AT_THE_ROOT), *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 HEADER = re.compile(rf"(?<![\w-]){CONTROL_PREFIX}[a-z0-9-]*[a-z0-9]")
-COMMAND = re.compile(r"(?<![\w/.-])light-scheduler ([a-z][a-z-]*)([^\n#|]*)")
+COMMAND = re.compile(r"(?<![\w/.-])light-scheduler ([a-z][a-z-]*)([^\n#|`]*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -205,6 +206,11 @@ class TestArchitecture:
         rows = " ".join(INLINE.findall(first_cells(section(self.text, "Modules"))))
         short = [package.removeprefix("light_scheduler.").replace(".", "/") for package in packages]
         assert [package for package in short if not re.search(rf"(?<!\w){package}(?!\w)", rows)] == []
+
+    def test_every_module_outside_of_packages_has_a_row(self) -> None:
+        modules = {path.stem for path in (ROOT / "light_scheduler").glob("*.py")} - {"__init__"}
+        rows = INLINE.findall(first_cells(section(self.text, "Modules")))
+        assert modules <= {name.rpartition("/")[2].removesuffix(".py") for name in rows}
 
     def test_every_module_of_the_engine_has_a_row(self) -> None:
         modules = {path.stem for path in (ROOT / "light_scheduler" / "engine").glob("*.py")} - {"__init__"}

@@ -1,7 +1,8 @@
-"""Every snippet of the documents, page by page and in the page's order, against one worker on the run's broker.
+"""Every snippet of the documents, page by page and in the page's order, against workers on the run's broker.
 
 Not run here: commands that go on until they are stopped, `bench` (test_bench), docs/pipeline.md (tests/pipeline) and
-rights (test_rights_in_docs). What needs curl, jq, kcat, Java or Go is run where they are installed.
+rights (test_rights_in_docs). What needs curl, jq, kcat, Java or Go is run where they are installed. Which test takes
+which blocks is in support.documented.
 """
 
 from __future__ import annotations
@@ -12,41 +13,42 @@ import os
 import re
 import shutil
 import subprocess
-import tomllib
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
-import yaml
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from click.testing import CliRunner
 from support.application import Application
 from support.authority import Authority
-from support.snippets import Shell, comparable, needs, run_python, snippets
+from support.documented import PYTHON_PAGES, SHELL_PAGES, texts
+from support.foreign import etf1_headers
+from support.snippets import Shell, comparable, lines_of, needs, run_python, session, snippets, unlike
+from support.waiting import eventually
 
+from light_scheduler.agents.startup import refuse_open_door
 from light_scheduler.cli import cli
 from light_scheduler.client import SchedulerClient, parse_firing
+from light_scheduler.clock import SystemClock
+from light_scheduler.errors import ConfigurationError
 from light_scheduler.host.jars import kafka_jars
 from light_scheduler.model import Firing
-from light_scheduler.settings import ENVIRONMENT_PREFIX, load_settings
+from light_scheduler.settings import ENVIRONMENT_PREFIX
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-SHELL_PAGES = (
-    "README.md",
-    *(f"docs/{name}.md" for name in ("tutorial", "command-line", "http", "delayed-topics", "operating", "security")),
-)
-PYTHON_PAGES = ("docs/client.md", "docs/native.md", "docs/outbox.md", "docs/security.md")
 EXAMPLES = ROOT / "examples" / "clients"
-ALL_PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 
 ELSEWHERE = tuple(f"light-scheduler {name}" for name in ("up", "broker", "worker", "bench", "pipeline"))
 OF_THE_MACHINE = ("pip ", "python3 ", "python ", ". ", "export ", "kafka-acls.sh ")
+NEEDS_A_DATABASE = ("light-scheduler outbox ",)
 MADE_UP = (
     "light-scheduler complete ",
     "light-scheduler extend ",
@@ -69,8 +71,7 @@ def served(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     application.close()
 
 
-@pytest.fixture
-def placed(served: Application) -> Callable[[str], str]:
+def placed_in(served: Application) -> Callable[[str], str]:
     """Put in what stands here for the addresses and topics of the documents, and wait for less long."""
     worker = served.workers[0].url
 
@@ -88,19 +89,31 @@ def placed(served: Application) -> Callable[[str], str]:
     return place
 
 
-@pytest.fixture
-def shell(served: Application, placed: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A shell in a folder of its own, with the settings of the application and none of its schedules."""
+def give_settings(served: Application, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the command line find an application by the variables of its settings, and files in an empty folder."""
     port = served.workers[0].url.rpartition(":")[2]
     given = {
         "APP_ID": served.settings.app_id,
         "BROKER": served.settings.broker,
         "WEB_PORT": port,
-        "DATA_DIR": str(tmp_path),
+        "DATA_DIR": str(folder),
     }
     for name, value in given.items():
         monkeypatch.setenv(ENVIRONMENT_PREFIX + name, value)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGNAME", "ops")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "contexts"))
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture
+def placed(served: Application) -> Callable[[str], str]:
+    return placed_in(served)
+
+
+@pytest.fixture
+def shell(served: Application, placed: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A shell in a folder of its own, with the settings of the application and none of its schedules."""
+    give_settings(served, tmp_path, monkeypatch)
     (tmp_path / "body.json").write_text("{}")
     (tmp_path / "commands.jsonl").write_text(
         next(snippet.text for snippet in snippets(ROOT / "docs" / "command-line.md") if snippet.language == "jsonl")
@@ -113,7 +126,6 @@ def shell(served: Application, placed: Callable[[str], str], tmp_path: Path, mon
     (tmp_path / "kafka-password").write_text("secret")
     Authority(tmp_path, "ca")
     CliRunner().invoke(cli, ["cancel", "--all", "--yes"], catch_exceptions=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "contexts"))
     return Shell(placed, dict(os.environ))
 
 
@@ -121,6 +133,10 @@ def shell(served: Application, placed: Callable[[str], str], tmp_path: Path, mon
 def test_every_command_of_a_page_runs_and_prints_what_is_shown(page: str, shell: Shell) -> None:
     ran = 0
     for snippet in snippets(ROOT / page):
+        if snippet.language == "console":
+            for command, error in session(snippet.text):
+                if not command.startswith((*ELSEWHERE, *NEEDS_A_DATABASE)):
+                    assert error in shell.run(command)[1], command
         if snippet.language == "python" and "asyncio.run(" in snippet.text:
             asyncio.run(run_python(shell.placed(snippet.text), {}))
         if snippet.language != "sh" or needs(snippet.text):
@@ -130,7 +146,76 @@ def test_every_command_of_a_page_runs_and_prints_what_is_shown(page: str, shell:
         ran += printed is not None
         if snippet.shown is not None and printed is not None:
             assert comparable(printed) == comparable(shell.placed(snippet.shown)), snippet.text
+        if snippet.answer is not None and printed is not None:
+            assert unlike(snippet.answer, printed) == [], printed
     assert ran > 0
+
+
+@pytest.fixture
+async def of_its_own(kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Application]:
+    """An application with one worker, for a page that would change all others."""
+    id = f"documented-{uuid.uuid4().hex[:8]}"
+    topics = f"{id}-commands,{id}-etf1:etf1"
+    application = await Application.create(kafka.bootstrap_servers, tmp_path, app_id=id, commands_topics=topics)
+    await application.start_worker()
+    give_settings(application, tmp_path, monkeypatch)
+    yield application
+    application.close()
+
+
+async def test_the_page_on_access_makes_uses_and_ends_a_token(
+    of_its_own: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs" / "access.md"
+    (refusal,) = texts("docs/access.md")
+    with pytest.raises(ConfigurationError) as refused:
+        await refuse_open_door(of_its_own.settings, "node-1", SystemClock())
+    assert refusal == f"Error: {refused.value}\n"
+
+    place, token = placed_in(of_its_own), ""
+    for snippet in snippets(page):
+        for line in lines_of(snippet.text) if snippet.language == "sh" else ():
+            if line.startswith("export "):
+                assert token
+                monkeypatch.setenv("LIGHT_SCHEDULER_TOKEN", token)
+                await eventually(partial(asks_for_a_token, of_its_own), what="a worker that asks for a token")
+            else:
+                command = line.replace("1f0c29ab34de", token[4:16])
+                code, printed = await asyncio.to_thread(Shell(place, dict(os.environ)).run, command)
+                assert code == 0, f"{line}\n{printed}"
+                token = token or printed.strip()
+        if snippet.shown is not None:
+            assert comparable(token) == comparable(snippet.shown)
+    listed = Shell(place, dict(os.environ)).run
+    code, printed = await asyncio.to_thread(listed, "light-scheduler tokens list --json")
+    states = {each["name"]: each["state"] for each in json.loads(printed)["tokens"]}
+    assert (code, states) == (0, {"ops": "revoked", "shop": "valid", "prometheus": "valid"})
+
+
+async def asks_for_a_token(application: Application) -> bool:
+    async with aiohttp.ClientSession() as session, session.get(f"{application.workers[0].url}/info") as response:
+        return response.status == 401
+
+
+async def test_the_search_of_the_page_on_dialects_finds_what_is_shown(of_its_own: Application) -> None:
+    [(command, answer)] = [
+        (snippet.text, snippet.answer)
+        for snippet in snippets(ROOT / "docs" / "dialects.md")
+        if snippet.language == "sh" and snippet.text.startswith("curl")
+    ]
+    assert answer is not None
+    (_, etf1) = (source.name for source in of_its_own.settings.inputs)
+    async with AIOKafkaProducer(bootstrap_servers=of_its_own.bootstrap_servers) as producer:
+        headers = etf1_headers(1_893_456_000_000, of_its_own.target)
+        await producer.send_and_wait(etf1, b"hello", b"order-1", headers=headers)
+    shell = Shell(placed_in(of_its_own), dict(os.environ))
+    line = command.strip().replace("/light-scheduler/", f"/{of_its_own.settings.app_id}/")
+
+    async def is_found() -> bool:
+        code, printed = await asyncio.to_thread(shell.run, line)
+        return code == 0 and json.loads(printed)["found"] == 1 and unlike(answer, printed) == []
+
+    await eventually(is_found, every=0.2, what="what an etf1 producer has scheduled")
 
 
 @asynccontextmanager
@@ -161,7 +246,9 @@ async def delivered(served: Application) -> Firing:
 
 @pytest.mark.usefixtures("shell")
 @pytest.mark.parametrize("page", PYTHON_PAGES)
-def test_every_python_snippet_of_a_page_runs(page: str, served: Application, placed: Callable[[str], str]) -> None:
+def test_every_python_snippet_of_a_page_runs(
+    page: str, served: Application, placed: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = [placed(snippet.text) for snippet in snippets(ROOT / page) if snippet.language == "python"]
     assert code
 
@@ -171,6 +258,10 @@ def test_every_python_snippet_of_a_page_runs(page: str, served: Application, pla
                 await run_python(snippet, names)
 
     asyncio.run(run())
+    printed = capsys.readouterr().out
+    if page == "docs/client.md":
+        (shown,) = texts(page)
+        assert placed(shown) in printed
 
 
 @pytest.mark.usefixtures("shell")
@@ -250,22 +341,3 @@ def test_the_go_snippet_is_go(tmp_path: Path) -> None:
     program.write_text(GO % snippet, encoding="utf-8")
     ran = subprocess.run(["gofmt", "-e", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-
-
-@pytest.mark.parametrize("page", ALL_PAGES)
-def test_json_toml_and_yaml_of_a_page_can_be_read(page: str, tmp_path: Path) -> None:
-    readers: dict[str, Callable[[str], Any]] = {
-        "json": json.loads,
-        "yaml": yaml.safe_load,
-        "toml": partial(_settings_of, tmp_path / "light-scheduler.toml"),
-    }
-    for snippet in snippets(ROOT / page):
-        if snippet.language in readers:
-            readers[snippet.language](snippet.text)
-
-
-def _settings_of(file: Path, text: str) -> None:
-    """Load a settings file, save for what it says of files of another machine."""
-    assert tomllib.loads(text)
-    file.write_text(text, encoding="utf-8")
-    load_settings(environment={}, file=file)

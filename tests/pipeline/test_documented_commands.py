@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 from support.ledger import Ledger
-from support.snippets import snippets
+from support.snippets import Snippet, comparable, lines_of, snippets
 
 from light_scheduler.cli import cli
 from light_scheduler.kafka.topic_admin import create_topic
@@ -29,6 +29,9 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"
 COMMAND = "light-scheduler pipeline "
+NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+OF_SOME_RUNS = re.compile(r" \(\d+ paused\)|(?<=^Events).*")
+LINES_OF_SOME_RUNS = ("altered ", "Faults: ", "The busiest minute ")
 M = 1_793_491_200_000
 """2026-11-01T00:00Z, where the page's examples begin."""
 HOUR = 3_600_000
@@ -36,11 +39,16 @@ REFUSES = "light-scheduler pipeline load schedules.parquet --refused refused"
 """The page shows what it says when it refuses a row."""
 
 
-def documented() -> list[str]:
-    """Return the page's commands, each as one line."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [line for line in lines if line.startswith(COMMAND)]
+def commands_of(snippet: Snippet) -> list[str]:
+    """Return the jobs of a shell block."""
+    return [line for line in lines_of(snippet.text) if line.startswith(COMMAND)] if snippet.language == "sh" else []
+
+
+def sentences(output: str) -> set[str]:
+    """Return what a job prints, without its numbers and folders, and without what only some runs have to say."""
+    text = "\n".join(comparable(output)).replace(f"{Path.cwd()}/", "").replace("/data/", "")
+    lines = (NUMBER.sub("N", OF_SOME_RUNS.sub("", line)) for line in text.splitlines())
+    return {line for line in lines if line and not line.startswith(LINES_OF_SOME_RUNS)}
 
 
 @contextmanager
@@ -139,13 +147,18 @@ def placed_python(code: str, ledger: Ledger, kafka: Kafka) -> str:
 def test_every_snippet_of_the_page_runs_and_ends_as_it_says(
     application: Ledger, kafka: Kafka, spark: SparkSession, tmp_path: Path
 ) -> None:
-    jobs = {shlex.split(command)[2] for command in documented()}
+    jobs = set()
+    for snippet in snippets(PAGE):
+        printed: set[str] = set()
+        for command in commands_of(snippet):
+            jobs.add(shlex.split(command)[2])
+            ran = run(command, application, kafka)
+            assert ran.exit_code == (command == REFUSES), f"{command}\n{ran.output}\n{ran.exception!r}"
+            if "--json" in command:
+                json.loads(ran.stdout)
+            printed |= sentences(ran.output)
+        assert sentences(snippet.shown or "") - printed == set(), printed
     assert jobs == {"load", "export", "import", "archive", "audit", "forecast", "report"}
-    for command in documented():
-        ran = run(command, application, kafka)
-        assert ran.exit_code == (command == REFUSES), f"{command}\n{ran.output}\n{ran.exception!r}"
-        if "--json" in command:
-            json.loads(ran.stdout)
     for page in ("audit.html", "load.html", "punctuality.html"):
         assert (tmp_path / page).read_text().startswith("<!doctype html>")
     names: dict[str, Any] = {"spark": spark}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import re
 import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +20,27 @@ from click.testing import CliRunner
 
 from light_scheduler.cli import cli
 
-_FENCE = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^( *)```([a-z]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+_TOKEN = re.compile(r"\blst_[0-9a-f]{12}_[\w-]+")
 _LATENESS = re.compile(r"\(\+\d+ ms\)")
 _SAYS_ITS_CODE = ' || echo "exit code $?"'
 _CURL = 'curl() { command curl --silent --show-error --fail-with-body "$@"; }'
+_NAMED_BY_USERS = ("labels", "headers")
 _ASSIGNMENT = re.compile(r"[A-Z]+=\S+$")
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A code block. `shown` is the block behind it, if that is output; both are text with line breaks."""
+    """A code block. `shown` is the block behind it, if that is output; both are text with line breaks.
+
+    `answer` is the block behind it, if that is JSON, or JSON Lines.
+    """
 
     language: str
     text: str
     shown: str | None
+    answer: str | None
 
 
 def snippets(page: Path) -> Iterator[Snippet]:
@@ -42,8 +49,23 @@ def snippets(page: Path) -> Iterator[Snippet]:
     blocks = list(_FENCE.finditer(text))
     for block, after in pairwise([*blocks, None]):
         assert block is not None
-        follows = after is not None and after[1] == "" and text[block.end() : after.start()].strip() == ""
-        yield Snippet(block[1], block[2], after[2] if after is not None and follows else None)
+        behind = after if after is not None and text[block.end() : after.start()].strip() == "" else None
+        language = None if behind is None else behind[2]
+        shown = _text_of(behind) if behind is not None and language == "" else None
+        answer = _text_of(behind) if behind is not None and language in ("json", "jsonl") else None
+        yield Snippet(block[2], _text_of(block), shown, answer)
+
+
+def _text_of(block: re.Match[str]) -> str:
+    """Return the text of a block, without the indentation of the list that it is in."""
+    return re.sub(rf"^{block[1]}", "", block[3], flags=re.MULTILINE)
+
+
+def session(console: str) -> Iterator[tuple[str, str]]:
+    """Yield the commands of a block in the language `console`, those behind `$ `, each with what it prints."""
+    for step in ("\n" + console).split("\n$ ")[1:]:
+        command, _, printed = step.partition("\n")
+        yield command, printed
 
 
 def lines_of(shell: str) -> list[str]:
@@ -108,9 +130,38 @@ def needs(shell: str) -> list[str]:
 
 
 def comparable(output: str) -> list[str]:
-    """Return lines of output without what differs from run to run: instants, lateness and the width of columns."""
-    text = _LATENESS.sub("(+N ms)", _INSTANT.sub("INSTANT", output))
+    """Return lines of output without what differs from run to run: instants, lateness, tokens and columns' width."""
+    text = _TOKEN.sub("TOKEN", _LATENESS.sub("(+N ms)", _INSTANT.sub("INSTANT", output)))
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def unlike(shown: str, printed: str) -> list[str]:
+    """Return the members that only one of two JSON documents has, or of two of JSON Lines line by line.
+
+    Of lists their first items count, as long as both have one. Values may differ.
+    """
+    pairs: Iterator[tuple[Any, Any]] = zip_longest(_documents(shown), _documents(printed), fillvalue={})
+    return [place for one, other in pairs for place in _unlike(one, other, "")]
+
+
+def _documents(text: str) -> list[Any]:
+    """Return the documents of a text: one over all lines, or one in each."""
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def _unlike(one: Any, other: Any, place: str) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in sorted(one.keys() | other.keys()):
+            inner = f"{place}.{name}"
+            if name not in one or name not in other:
+                yield inner
+            elif name not in _NAMED_BY_USERS:
+                yield from _unlike(one[name], other[name], inner)
+    elif isinstance(one, list) and isinstance(other, list) and one and other:
+        yield from _unlike(one[0], other[0], f"{place}[]")
 
 
 async def run_python(code: str, names: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from light_scheduler.engine import Decision, event_of, result_of
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkTotal, Command, Outcome, ReplyTo, Result
 from light_scheduler.wire import CommandRecord, encode_result, history_key, partition_for, result_headers
-from light_scheduler.wire.relay import Origin
+from light_scheduler.wire.lane_marks import Origin
 
 from .context import Refusals, origin_key
 from .outages import Holding

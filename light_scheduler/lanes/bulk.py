@@ -19,7 +19,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import BulkCommand, BulkPart, BulkTotal, Entry, EventType
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM, Count, Origin
+from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM, Count, Origin
 from light_scheduler.wire.state import (
     bulk_part_key,
     bulk_total_key,

@@ -14,7 +14,7 @@ from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import TargetMissing
-from light_scheduler.wire.relay import Count, Origin, as_sent, mark_of
+from light_scheduler.wire.lane_marks import Count, Origin, as_sent, mark_of
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
 

@@ -14,8 +14,8 @@ from light_scheduler.model import EQUAL_SHARES, BulkCommand, Entry, Schedule, Sh
 from light_scheduler.model.place import Place
 from light_scheduler.model.placement import Placement
 from light_scheduler.wire import CommandRecord, Dialect, partition_for
+from light_scheduler.wire.lane_marks import new_token
 from light_scheduler.wire.probe import is_of_probe
-from light_scheduler.wire.relay import new_token
 from light_scheduler.wire.state import identity
 
 from .placements import Placements

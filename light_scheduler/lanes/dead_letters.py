@@ -10,7 +10,7 @@ from light_scheduler.kafka.batches import RecordBatches, RecordTooLargeError
 from light_scheduler.model import DeadLetter, DeadLetterCause
 from light_scheduler.wire import CommandRecord, encode_dead_letter
 from light_scheduler.wire.dialect import Envelope
-from light_scheduler.wire.relay import Origin
+from light_scheduler.wire.lane_marks import Origin
 
 from .context import LaneContext
 

@@ -31,7 +31,7 @@ from light_scheduler.wire.delayed_state import (
     encode_queue,
     queue_key,
 )
-from light_scheduler.wire.relay import Origin
+from light_scheduler.wire.lane_marks import Origin
 
 from .lending import RoomLending
 from .quotas import Quotas

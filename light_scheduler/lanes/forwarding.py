@@ -10,7 +10,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model.adoption import Emptied
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
-from light_scheduler.wire.relay import (
+from light_scheduler.wire.lane_marks import (
     FORWARDED_FROM,
     Count,
     Grown,

@@ -33,7 +33,7 @@ from light_scheduler.model.tenant_rules import TENANT_DELETED
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.handover import ADOPTED_FROM, adopted_entry, require_genuine
-from light_scheduler.wire.relay import Origin
+from light_scheduler.wire.lane_marks import Origin
 from light_scheduler.wire.state import (
     decode_lent,
     emptied_key,

@@ -9,7 +9,7 @@ from light_scheduler.model import EventType, Outcome, Result
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.dialect import Envelope
-from light_scheduler.wire.relay import Origin
+from light_scheduler.wire.lane_marks import Origin
 
 from .answers import Answers
 from .history import shortened

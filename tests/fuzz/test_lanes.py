@@ -25,7 +25,7 @@ from light_scheduler.engine import Limits
 from light_scheduler.model import EventType, Headers, Outcome
 from light_scheduler.settings import KAFKA_TOPICS
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.relay import FORWARDED_FROM
+from light_scheduler.wire.lane_marks import FORWARDED_FROM
 
 from .commands import LARGEST, as_read, bulk_commands, hostile_commands
 from .decoders import json_commands

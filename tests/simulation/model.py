@@ -19,8 +19,8 @@ from light_scheduler.engine.transplant import ANOTHER_LOG
 from light_scheduler.model.placement import Placement
 from light_scheduler.wire import partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.probe import is_of_probe
-from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.state import decode_entry
 
 from .kafka import POISON, Record, Transaction

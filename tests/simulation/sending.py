@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from light_scheduler.wire.relay import BULK_COUNT
+from light_scheduler.wire.lane_marks import BULK_COUNT
 
 from .history import SCHEDULES, SELECTIONS, TENANTS, Send
 from .node import REPLIES

@@ -27,9 +27,9 @@ from light_scheduler.web.problems import ProblemType
 from light_scheduler.web.tenant_metrics import TenantCollector
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
+from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
 from light_scheduler.wire.probe import PROBE
-from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.requester import REQUESTED_BY
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -45,8 +45,8 @@ from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.lane_marks import BULK_COUNT, Count, as_sent, mark_of
 from light_scheduler.wire.probe import PROBE, is_of_probe
-from light_scheduler.wire.relay import BULK_COUNT, Count, as_sent, mark_of
 from light_scheduler.wire.state import decode_entry, encode_entry
 
 from .faults import RecordId

@@ -11,7 +11,7 @@ from light_scheduler.engine import Decision, concerns, decide_bulk
 from light_scheduler.lanes import bulk as bulk_module
 from light_scheduler.lanes.bulk import BulkCommands
 from light_scheduler.model import BulkPart, Entry
-from light_scheduler.wire.relay import Count
+from light_scheduler.wire.lane_marks import Count
 
 from .planting import mutant, replaced
 

@@ -17,7 +17,7 @@ from light_scheduler.lanes.cycle import Cycle
 from light_scheduler.model import EventType, Headers, HistoryEvent, Outcome, Result
 from light_scheduler.tables import MemoryStore, Overlay
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.relay import BULK_COUNT, FORWARDED_FROM
+from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
 from light_scheduler.wire.state import identity
 
 COUNT = 3

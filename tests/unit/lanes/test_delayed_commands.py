@@ -16,7 +16,7 @@ from light_scheduler.lanes.quotas import Quotas
 from light_scheduler.model import Command
 from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, TenantRules, TenantState
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.relay import FORWARDED_FROM
+from light_scheduler.wire.lane_marks import FORWARDED_FROM
 
 LATER = due_at(AT + HOUR)
 OTHER = ("schedule-tenant", b"other")

@@ -21,7 +21,7 @@ from support.partition import (
 
 from light_scheduler.model import DeadLetterCause, EventType, Headers, Outcome, Result
 from light_scheduler.wire import partition_for
-from light_scheduler.wire.relay import FORWARDED_FROM
+from light_scheduler.wire.lane_marks import FORWARDED_FROM
 
 PARTITION, PARTITIONS = 5, 6
 MINE, THEIRS = b"ghost", b"unknown"

@@ -27,8 +27,8 @@ from light_scheduler.tables import Overlay
 from light_scheduler.wire import CommandRecord, partition_for
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
+from light_scheduler.wire.lane_marks import FORWARDED_FROM
 from light_scheduler.wire.native import NativeDialect
-from light_scheduler.wire.relay import FORWARDED_FROM
 from light_scheduler.wire.requester import requester_header
 from light_scheduler.wire.state import encode_entry, identity, lent_key
 

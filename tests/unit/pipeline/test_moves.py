@@ -15,8 +15,8 @@ from light_scheduler.pipeline.audit.evidence import COMMAND, MOVED, Row, asked_o
 from light_scheduler.pipeline.audit.promises import Refused
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.handover import adoption_headers, emptied_headers
+from light_scheduler.wire.lane_marks import Grown, Origin, relayed
 from light_scheduler.wire.probe import NO_VALUE, probe_headers
-from light_scheduler.wire.relay import Grown, Origin, relayed
 from light_scheduler.wire.state import encode_entry
 
 AT = 1_767_225_600_000

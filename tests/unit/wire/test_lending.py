@@ -7,9 +7,9 @@ from support.partition import command
 
 from light_scheduler.errors import FormatError, FormatTooNew, InvalidCommand
 from light_scheduler.model.lending import Asked, Lending, QuotaVersion, RoomAsk, RoomGrant
+from light_scheduler.wire.lane_marks import mark_of
 from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN, require_genuine_room, room_headers, room_in
 from light_scheduler.wire.lending_state import decode_room, encode_room, room_key, room_of
-from light_scheduler.wire.relay import mark_of
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
 VERSION = QuotaVersion(1_767_225_600_000, 100, 12)

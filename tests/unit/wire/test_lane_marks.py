@@ -7,8 +7,7 @@ from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.wire import record_id
-from light_scheduler.wire.native import NATIVE
-from light_scheduler.wire.relay import (
+from light_scheduler.wire.lane_marks import (
     BULK_COUNT,
     FORWARDED_FROM,
     Count,
@@ -18,6 +17,7 @@ from light_scheduler.wire.relay import (
     forwarded,
     mark_of,
 )
+from light_scheduler.wire.native import NATIVE
 
 AT = 1_767_225_600_000
 HEADERS = (("schedule-command", b"cancel"), ("trace", b"\xff"), ("trace", None))

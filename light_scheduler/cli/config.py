@@ -23,12 +23,12 @@ from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import Settings
 from light_scheduler.wire.fields import parse_tenant
 
+from .context import context_names
 from .examples import examples
 from .options import declared_option
 from .output import Output, output_option
 from .schedule_output import print_whole, shown
 from .suggesting import SuggestingGroup
-from .suggestions import context_names
 from .verbosity import note
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from light_scheduler.contexts import contexts_path, load_contexts
+from light_scheduler.contexts import CONTEXT_SETTINGS, contexts_path, load_contexts
+from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import ENVIRONMENT_PREFIX
-
-from .suggestions import context_names
 
 _CONTEXT = f"{__name__}.context"
 _TOLD = f"{__name__}.told"
+_ADDRESS = ("web_host", "web_port")
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,25 @@ def of_context(name: str, otherwise: str | None = None) -> str | None:
     """Return the default of an option; None while its line is being typed: what is wrong with a context waits."""
     ctx = click.get_current_context()
     return None if ctx.resilient_parsing else context_of(ctx).get(name, otherwise)
+
+
+def settings_of_context(ctx: click.Context) -> Mapping[str, str]:
+    """Return the settings of the context that a command works in. Raises ConfigurationError."""
+    return {name: value for name, value in context_of(ctx).items() if name in CONTEXT_SETTINGS}
+
+
+def url_of_context(ctx: click.Context, given: Mapping[str, Any]) -> str | None:
+    """Return the worker of the context, unless an option or the environment says where one is: they beat a context."""
+    is_told = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
+    return None if is_told else context_of(ctx).get("url")
+
+
+def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return names of contexts that begin with what was typed: what a shell completes."""
+    try:
+        return sorted(name for name in load_contexts(contexts_path()).named if name.startswith(incomplete))
+    except ConfigurationError:
+        return []
 
 
 context_option = click.option(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +24,7 @@ from light_scheduler.settings import (
     option_name,
 )
 
-from .context import context_of, context_option, of_context
+from .context import context_option, of_context, settings_of_context, url_of_context
 from .suggestions import tenants
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,7 +33,6 @@ _WORD = re.compile(
     r"DEBUG|INFO|WARNING|ERROR|(SASL_)?(PLAINTEXT|SSL)|PLAIN|SCRAM-SHA-\d+|OAUTHBEARER|[a-z]{2,}(-[a-z]+)*"
 )
 _OF_WORKERS = ("token_file", *HTTP_SECURITY_SETTINGS)
-_ADDRESS = ("web_host", "web_port")
 _DECLARED = {setting.name: setting for setting in fields(Settings)}
 
 
@@ -56,7 +54,7 @@ def settings_options(*names: str, in_context: bool = True) -> Callable[[F], F]:
         def with_settings(*args: Any, config: Path | None, **kwargs: Any) -> Any:
             given = {name: kwargs.pop(name) for name in offered}
             ctx = click.get_current_context()
-            context = _settings_of_context(ctx) if in_context else NONE
+            context = settings_of_context(ctx) if in_context else NONE
             if "url" in kwargs and kwargs["url"] is None:
                 kwargs["url"] = url_of_context(ctx, given)
             return function(*args, settings=load_settings(given, file=config, context=context), **kwargs)
@@ -74,22 +72,6 @@ def settings_options(*names: str, in_context: bool = True) -> Callable[[F], F]:
         )(command)
 
     return decorate
-
-
-def settings_of(ctx: click.Context) -> Settings:
-    """Return the settings of a line that is being typed. Raises ConfigurationError."""
-    given = {name: value for name, value in ctx.params.items() if name in _DECLARED}
-    return load_settings(given, file=ctx.params.get("config"), context=_settings_of_context(ctx))
-
-
-def _settings_of_context(ctx: click.Context) -> Mapping[str, str]:
-    return {name: value for name, value in context_of(ctx).items() if name in _DECLARED}
-
-
-def url_of_context(ctx: click.Context, given: Mapping[str, Any]) -> str | None:
-    """Return the worker of the context, unless an option or the environment says where one is: they beat a context."""
-    is_told = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
-    return None if is_told else context_of(ctx).get("url")
 
 
 url_option = click.option(

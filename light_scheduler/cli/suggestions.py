@@ -1,4 +1,4 @@
-"""Shell completion of values: contexts, and the ids and tenants that a worker knows.
+"""What a shell completes besides commands, options and contexts: the ids and tenants that a worker knows.
 
 Pressing Tab must neither fail nor wait: values that are not found in time are not suggested.
 """
@@ -8,20 +8,22 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from light_scheduler.contexts import contexts_path, load_contexts
-from light_scheduler.errors import ConfigurationError
 from light_scheduler.model import DEFAULT_TENANT
-from light_scheduler.settings import ENVIRONMENT_PREFIX
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
+
+from .context import context_of, settings_of_context, url_of_context
 
 if TYPE_CHECKING:
     from light_scheduler.web.reader import ScheduleReader
 
 TIMEOUT_S = 1.0
 MOST = 50
+_SETTINGS = frozenset(setting.name for setting in fields(Settings))
 
 Suggest = Callable[["ScheduleReader", click.Context, str], Awaitable[Sequence[str]]]
 
@@ -34,14 +36,6 @@ def schedule_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 def tenants(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return names of tenants that begin with what was typed: those of the token, or those that have rules."""
     return [name for name in _asked(_tenants, ctx, incomplete) if name.startswith(incomplete)]
-
-
-def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return names of contexts that begin with what was typed."""
-    try:
-        return sorted(name for name in load_contexts(contexts_path()).named if name.startswith(incomplete))
-    except ConfigurationError:
-        return []
 
 
 async def _ids(reader: ScheduleReader, ctx: click.Context, incomplete: str) -> Sequence[str]:
@@ -73,18 +67,20 @@ def _asked(suggest: Suggest, ctx: click.Context, incomplete: str) -> list[str]:
 async def _answer(suggest: Suggest, ctx: click.Context, incomplete: str) -> Sequence[str]:
     from light_scheduler.web.reader import ScheduleReader
 
-    from .options import settings_of, url_of_context
-
-    settings = settings_of(ctx)
+    settings = _settings_of(ctx)
     url = ctx.params.get("url") or _variable("url") or url_of_context(ctx, ctx.params) or settings.web_url
     async with asyncio.timeout(TIMEOUT_S), ScheduleReader(url, settings.web_token, settings.http_security) as reader:
         return await suggest(reader, ctx, incomplete)
 
 
+def _settings_of(ctx: click.Context) -> Settings:
+    """Return the settings of a line that is being typed. Raises ConfigurationError."""
+    given = {name: value for name, value in ctx.params.items() if name in _SETTINGS}
+    return load_settings(given, file=ctx.params.get("config"), context=settings_of_context(ctx))
+
+
 def _given(ctx: click.Context, name: str) -> Any:
     """Return an option of commands: a shell's line is parsed without the defaults that are made when it is run."""
-    from .context import context_of
-
     return ctx.params.get(name) or _variable(name) or context_of(ctx).get(name)
 
 

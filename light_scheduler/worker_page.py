@@ -8,27 +8,27 @@ asks the worker of the settings in the environment and the settings file; exit c
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from http import HTTPStatus
 
-from light_scheduler.host.page import page_of
+from light_scheduler.connection import Secret
+from light_scheduler.connection.worker_connection import WorkerAddress
+from light_scheduler.errors import ClientError
 from light_scheduler.settings import Settings, load_settings
 
 TIMEOUT_S = 4.0
 
 
-def page_of_worker(
-    settings: Settings, path: str, *, timeout: float, headers: Mapping[str, str] | None = None
-) -> bytes | None:
+def page_of_worker(settings: Settings, path: str, *, timeout: float, token: Secret | None = None) -> bytes | None:
     """Return what a worker answers; None if it does not, or with another status than 200.
 
     Blocks for at most `timeout` seconds at each step. Raises ConfigurationError if a certificate cannot be read.
     """
-    context = None
-    if settings.web_ssl_certificate is not None:
-        from light_scheduler.connection.http_tls import client_context
-
-        context = client_context(settings.http_security)
-    return page_of(settings.web_host, settings.web_port, path, timeout=timeout, headers=headers, context=context)
+    address = WorkerAddress(settings.web_url, token, settings.http_security, timeout)
+    try:
+        status, page = address.exchange("GET", path)
+    except ClientError:
+        return None
+    return page if status == HTTPStatus.OK else None
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from typing import Any
 from light_scheduler.clock import SystemClock
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.principal import principal_of
-from light_scheduler.connection.worker_connection import bearer
 from light_scheduler.delays.checks import delay_problems
 from light_scheduler.errors import BrokerError, BrokerRefused, BrokerStartError
 from light_scheduler.host.java import java_executable
@@ -131,8 +130,7 @@ def check_web_port(settings: Settings) -> Check:
 
 def info_of_worker(settings: Settings) -> Info:
     """Return what the worker on the web port answers at `/info`; empty if none answers."""
-    headers = bearer(settings.web_token)
-    page = page_of_worker(settings, "/info", timeout=_ANSWER_SECONDS, headers=headers)
+    page = page_of_worker(settings, "/info", timeout=_ANSWER_SECONDS, token=settings.web_token)
     try:
         info = json.loads(page or b"{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""A connection to a worker's HTTP server, with the standard library: its import costs least."""
+"""Questions to a worker's HTTP server, with the standard library's client: its import costs least."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .http_security import NO_TLS, HttpSecurity
 from .secret import Secret
 
 TIMEOUT_S = 15.0
-"""For each step of a request."""
+"""For each step of a request, by default."""
 
 _MAY_SPEAK_TLS = "If it speaks TLS, use https://"
 _MAY_WANT_CERTIFICATE = "If it wants a client certificate, set web_ssl_certificate and web_ssl_key"
@@ -22,11 +22,15 @@ _MAY_WANT_CERTIFICATE = "If it wants a client certificate, set web_ssl_certifica
 
 @dataclass(frozen=True)
 class WorkerAddress:
-    """Where a worker is asked (`url`: `http[s]://host:port`, no login), its token, and whom to trust with https."""
+    """Where a worker is asked (`url`: `http[s]://host:port`, no login), its token, and whom to trust with https.
+
+    `timeout_s` is for each step of a request: connecting, and every part of the answer.
+    """
 
     url: str
     token: Secret | None = None
     security: HttpSecurity = NO_TLS
+    timeout_s: float = TIMEOUT_S
 
     @property
     def is_valid(self) -> bool:
@@ -43,47 +47,44 @@ class WorkerAddress:
         Raises WorkerUnreachable, or ClientError if there is no answer, and ConfigurationError.
         """
         place = urlsplit(self.url)
-        with closing(_new_connection(place, self.security)) as connection:
-            _open(connection, self.url)
+        with closing(self._new_connection(place)) as connection:
+            self._open(connection)
             try:
-                connection.request(method, place.path.rstrip("/") + target, body, bearer(self.token))
+                connection.request(method, place.path.rstrip("/") + target, body, _bearer(self.token))
                 answer = connection.getresponse()
                 return answer.status, answer.read()
             except TimeoutError:
-                raise no_answer(self.url) from None
+                raise no_answer(self.url, self.timeout_s) from None
             except (HTTPException, OSError, ValueError) as error:
-                raise failed(self.url, error) from error
+                raise _failed(self.url, error) from error
+
+    def _new_connection(self, place: SplitResult) -> HTTPConnection:
+        host = place.hostname or ""
+        if place.scheme != "https":
+            return HTTPConnection(host, place.port, timeout=self.timeout_s)
+        from .http_tls import client_context
+
+        return HTTPSConnection(host, place.port, timeout=self.timeout_s, context=client_context(self.security))
+
+    def _open(self, connection: HTTPConnection) -> None:
+        try:
+            connection.connect()
+        except ssl.SSLError as error:
+            raise _failed(self.url, error) from error
+        except OSError as error:
+            raise WorkerUnreachable(self.url) from error
 
 
-def bearer(token: Secret | None) -> dict[str, str]:
-    """Return the headers that send a token."""
+def no_answer(url: str, timeout_s: float) -> ClientError:
+    """Return the error of a question that took too long."""
+    return ClientError(f"{url} did not answer within {timeout_s:g} s")
+
+
+def _bearer(token: Secret | None) -> dict[str, str]:
     return {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
 
 
-def no_answer(url: str) -> ClientError:
-    """Return the error of a question that took too long."""
-    return ClientError(f"{url} did not answer within {TIMEOUT_S:g} s")
-
-
-def _new_connection(place: SplitResult, security: HttpSecurity) -> HTTPConnection:
-    host = place.hostname or ""
-    if place.scheme != "https":
-        return HTTPConnection(host, place.port, timeout=TIMEOUT_S)
-    from .http_tls import client_context
-
-    return HTTPSConnection(host, place.port, timeout=TIMEOUT_S, context=client_context(security))
-
-
-def _open(connection: HTTPConnection, url: str) -> None:
-    try:
-        connection.connect()
-    except ssl.SSLError as error:
-        raise failed(url, error) from error
-    except OSError as error:
-        raise WorkerUnreachable(url) from error
-
-
-def failed(url: str, error: Exception) -> ClientError:
+def _failed(url: str, error: Exception) -> ClientError:
     """Return the error of a question that a worker did not answer."""
     from .http_tls import tls_fault
 

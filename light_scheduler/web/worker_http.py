@@ -54,7 +54,7 @@ class WorkerHttp:
             async with asyncio.timeout(TIMEOUT_S):
                 status, answer = await _in_thread(lambda: self._address.exchange(method, path + query, body))
         except TimeoutError:
-            raise no_answer(self.url) from None
+            raise no_answer(self.url, TIMEOUT_S) from None
         log.debug("answer: status %d, %d bytes", status, len(answer))
         return status, answer
 

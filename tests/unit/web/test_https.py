@@ -16,10 +16,11 @@ from light_scheduler.connection.http_tls import client_context, server_context
 from light_scheduler.connection.worker_connection import WorkerAddress
 from light_scheduler.errors import ClientError
 from light_scheduler.host.alive import takes_connections
-from light_scheduler.host.page import page_of
+from light_scheduler.settings import Settings
 from light_scheduler.web.listener import _TLS_TIMEOUTS, LimitedSite
 from light_scheduler.web.middlewares import MIDDLEWARES
 from light_scheduler.web.worker_http import WorkerHttp
+from light_scheduler.worker_page import page_of_worker
 
 
 @pytest.fixture
@@ -58,8 +59,8 @@ async def test_every_kind_of_client_is_let_in_with_a_certificate(port: int, allo
     async with WorkerHttp(url, security=allowed) as line:
         assert await line.ask("GET", "/live") == (200, b"{}")
     assert await asyncio.to_thread(WorkerAddress(url, None, allowed).exchange, "GET", "/live") == (200, b"{}")
-    page = await asyncio.to_thread(lambda: page_of("127.0.0.1", port, "/live", timeout=5, context=context))
-    assert page == b"{}"
+    worker = Settings(web_port=port, web_ssl_certificate=allowed.web_ssl_certificate, web_ssl_ca=allowed.web_ssl_ca)
+    assert await asyncio.to_thread(lambda: page_of_worker(worker, "/live", timeout=5)) == b"{}"
     connector = aiohttp.TCPConnector(ssl=context)
     async with aiohttp.ClientSession(connector=connector) as session, session.get(f"{url}/live") as response:
         assert response.headers["Strict-Transport-Security"] == "max-age=31536000"

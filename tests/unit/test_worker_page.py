@@ -1,4 +1,4 @@
-"""A page of an HTTP server, asked for once."""
+"""A page of a worker, asked for once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from threading import Thread
 
 import pytest
 
-from light_scheduler.host.page import page_of
 from light_scheduler.host.ports import free_port
+from light_scheduler.settings import Settings
+from light_scheduler.worker_page import page_of_worker
 
 
 class Pages(BaseHTTPRequestHandler):
@@ -36,18 +37,22 @@ def port() -> Iterator[int]:
         thread.join()
 
 
+def worker_at(port: int) -> Settings:
+    return Settings(web_host="127.0.0.1", web_port=port)
+
+
 @pytest.mark.parametrize(("path", "page"), [("/here", b"here"), ("/missing", None), ("/cut", None)])
 def test_a_page_is_what_was_answered_in_whole_and_with_200(port: int, path: str, page: bytes | None) -> None:
-    assert page_of("127.0.0.1", port, path, timeout=30) == page
+    assert page_of_worker(worker_at(port), path, timeout=30) == page
 
 
 def test_where_nobody_listens_there_is_no_page() -> None:
-    assert page_of("127.0.0.1", free_port(), "/", timeout=30) is None
+    assert page_of_worker(worker_at(free_port()), "/", timeout=30) is None
 
 
 def test_a_server_that_says_nothing_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert page_of("127.0.0.1", silent.getsockname()[1], "/", timeout=0.05) is None
+        assert page_of_worker(worker_at(silent.getsockname()[1]), "/", timeout=0.05) is None
 
 
 def test_an_answer_that_is_no_http_is_no_page() -> None:
@@ -61,5 +66,5 @@ def test_an_answer_that_is_no_http_is_no_page() -> None:
 
         thread = Thread(target=talk)
         thread.start()
-        assert page_of("127.0.0.1", server.getsockname()[1], "/", timeout=30) is None
+        assert page_of_worker(worker_at(server.getsockname()[1]), "/", timeout=30) is None
         thread.join()

@@ -13,9 +13,11 @@ from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.service import AccessService
 from light_scheduler.agents import DueTimer, attach_command_agents
 from light_scheduler.agents.app import SchedulerApp, create_app
+from light_scheduler.agents.assigned_peers import AssignedPeers
 from light_scheduler.agents.forecast import Forecast
 from light_scheduler.agents.karafka_states import KarafkaStates
 from light_scheduler.agents.probes import Probes
+from light_scheduler.agents.web_server import WebServer, web_options
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.delays import Delays
 from light_scheduler.errors import ConfigurationError
@@ -41,7 +43,7 @@ def build(
     oidc = None if provider is None else Oidc(provider)
     access = AccessService(settings.connection, settings.topics.tenants, clock, oidc)
     tenants = TenantService(settings.connection, settings.topics.tenants, clock)
-    options = web.faust_options(settings)
+    options = web_options(settings, web.largest_body(settings))
 
     def secret() -> bytes | None:
         return access.book.peer_secret
@@ -58,19 +60,19 @@ def build(
         app.add_dependency(Probes(lambda: app.lanes, settings.connection, settings.probe_interval, app.clock, secret))
     app.add_dependency(access)
     app.add_dependency(tenants)
-    peers = web.AssignedPeers(app)
-    web.attach(
-        app,
+    peers = AssignedPeers(app)
+    worker = web.Worker(
         lanes=app.lanes,
         delays=delays,
         peers=peers,
-        access=access,
-        tenants=tenants.store,
+        kafka=web.topics_of(settings, peers),
         settings=settings,
         clock=app.clock,
+        access=access,
+        tenants=tenants.store,
         process=process,
-        shared=shared,
     )
+    web.attach(WebServer(app), worker, shared)
     return app
 
 

@@ -1,6 +1,6 @@
 """HTTP: look at schedules from any worker for the whole cluster, and at the worker itself.
 
-`attach` serves it from a Faust app's web server; `cluster` says what it needs of the worker.
+`attach` serves it from the worker's HTTP server; `cluster` says what it needs of the worker.
 """
 
 from typing import TYPE_CHECKING
@@ -8,25 +8,40 @@ from typing import TYPE_CHECKING
 from light_scheduler.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .assigned_peers import AssignedPeers
-    from .attachment import attach, faust_options, install
+    from .attachment import Server, attach, install
     from .cluster import Lanes, Peers
+    from .command_channel import largest_body
+    from .kafka_topics import KafkaTopics, topics_of
     from .worker import Worker
 
-__all__ = ["AssignedPeers", "Lanes", "Peers", "Worker", "attach", "faust_options", "install"]
+__all__ = [
+    "KafkaTopics",
+    "Lanes",
+    "Peers",
+    "Server",
+    "Worker",
+    "attach",
+    "install",
+    "largest_body",
+    "topics_of",
+]
 
 __getattr__ = lazy_names(
     __name__,
     {
-        "assigned_peers": ("AssignedPeers",),
         "attachment": (
+            "Server",
             "attach",
-            "faust_options",
             "install",
         ),
         "cluster": (
             "Lanes",
             "Peers",
+        ),
+        "command_channel": ("largest_body",),
+        "kafka_topics": (
+            "KafkaTopics",
+            "topics_of",
         ),
         "worker": ("Worker",),
     },

@@ -69,6 +69,10 @@ class Commands(Protocol):
         """Return all that a topic has, and then what comes. Raises BrokerError."""
         ...
 
+    async def close(self) -> None:
+        """Disconnect. Requests that still wait for an answer fail."""
+        ...
+
 
 class CommandChannel:
     """A channel that connects with the first command. `close` it in the end."""
@@ -102,7 +106,6 @@ class CommandChannel:
         return await channel.reader(topic, from_beginning=True)
 
     async def close(self) -> None:
-        """Disconnect. Requests that still wait for an answer fail."""
         if self._rest is not None:
             self._rest.cancel()
             await asyncio.wait([self._rest])

@@ -94,11 +94,11 @@ class Handlers:
         self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
         self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
         searches = Turns("searches", at_work=SEARCHES, waiting=SEARCHES_WAITING, patience_s=PATIENCE_S)
-        self._idempotency = Idempotency(worker.commands, worker.settings.topics.idempotency, worker.clock)
+        self._idempotency = Idempotency(worker.kafka.commands, worker.settings.topics.idempotency, worker.clock)
         self._etf1 = Etf1Handlers(worker, self._lists, self._work)
         self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
         dashboard = DashboardHandlers()
-        dispatch = Dispatch(worker.commands, self._find)
+        dispatch = Dispatch(worker.kafka.commands, self._find)
         self._hour = LastHour()
         overview = Overview(worker.lanes, self._hour, self._scatter, worker.clock)
         cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
@@ -112,10 +112,10 @@ class Handlers:
                 worker,
                 Turns("batches", at_work=BATCHES, waiting=BATCHES_WAITING, patience_s=PATIENCE_S),
             ),
-            HistoryHandlers(worker.logs, worker.settings.topics.history, searches, worker.clock),
+            HistoryHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
             WhyHandlers(worker, self._scatter, searches),
             DeadLetterHandlers(
-                worker.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
+                worker.kafka.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
             ),
             UpcomingHandlers(worker.lanes, self._scatter, self._work, worker.clock),
             PreviewHandlers(worker.clock, self._work),

@@ -80,7 +80,7 @@ class Redrive:
         command = CommandToSend(
             letter.tenant, letter.id or "", key, letter.value, headers, found.source_topic, letter.source_partition
         )
-        receipt = await self._worker.commands.send(lambda _: command, TIMEOUT_S)
+        receipt = await self._worker.kafka.commands.send(lambda _: command, TIMEOUT_S)
         return _document(found, (found.source_topic, receipt.partition), receipt.offset)
 
     def _refuse_foreign(self, request: web.Request, found: FoundLetter, record: UnsentRecord) -> None:
@@ -109,7 +109,7 @@ class Redrive:
         except ValueError as error:
             raise _impossible(f"Dead letter {found.name}: {error}") from None
         event = _event(request, found, told, now)
-        ((place, offset), _) = await worker.write_together(
+        ((place, offset), _) = await worker.kafka.write_together(
             [
                 NewRecord(
                     target, letter.key, value, headers, deciding_key(letter), letter.target_partition, is_exact=True
@@ -146,7 +146,7 @@ class Redrive:
         letter, at = found.letter, found.record.timestamp
         key = history_key(letter.tenant, letter.id)
         told = None
-        async with opened(self._worker.logs, self._worker.settings.topics.history) as history:
+        async with opened(self._worker.kafka.logs, self._worker.settings.topics.history) as history:
             extents = await history.extents(max(0, at))
             spans = {
                 number: Span(span.start, min(span.end, span.start + MOST_SEARCHED)) for number, span in extents.items()

@@ -95,7 +95,7 @@ class WhyHandlers:
         events: list[HistoryEvent] = []
         select, topic = events_of(tenant, id), self._worker.settings.topics.history
         for _ in range(MOST_ROUNDS):
-            async with self._searches.turn(), opened(self._worker.logs, topic) as log:
+            async with self._searches.turn(), opened(self._worker.kafka.logs, topic) as log:
                 now = self._worker.clock.now()
                 found = await look_back(log, place, now=now, limit=MAX_LIMIT - len(events), select=select)
             events += [match.value for match in found.matches]

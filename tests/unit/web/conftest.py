@@ -51,7 +51,7 @@ from light_scheduler.settings import Settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tenants import TenantStore
-from light_scheduler.web import Worker, install
+from light_scheduler.web import KafkaTopics, Worker, install
 from light_scheduler.web.command_channel import Followed
 from light_scheduler.wire import CommandRecord, UnsentRecord, encode_result, partition_for, result_headers
 from light_scheduler.wire.build import TargetMissing
@@ -305,6 +305,9 @@ class MemoryCommands:
         self.changed = 0
         """What bulk commands are answered."""
 
+    async def close(self) -> None:
+        """There is nothing to disconnect."""
+
     async def ask(self, make: MakeCommand, timeout: float) -> Result:
         if self.failure is not None:
             raise self.failure
@@ -501,14 +504,12 @@ class MemoryCluster:
             worker = Worker(
                 lanes,
                 delays,
-                commands,
                 peers,
+                KafkaTopics(commands, self.topics.open, self.topics.write),
                 self.settings,
                 self.clock,
                 access,
                 tenants,
-                self.topics.open,
-                self.topics.write,
                 process,
             )
             install(application, worker)

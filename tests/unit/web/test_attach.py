@@ -6,18 +6,22 @@ import socket
 from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import faust
 import pytest
 
 from light_scheduler.access import AccessBook
+from light_scheduler.agents.assigned_peers import AssignedPeers
+from light_scheduler.agents.web_server import WebServer, web_options
+from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.settings import Settings
-from light_scheduler.web import AssignedPeers, attach, faust_options
+from light_scheduler.web import Worker, attach, largest_body, topics_of
 
 
 class NoLanes:
@@ -55,9 +59,15 @@ def new_app(tmp_path: Path, host: str = "127.0.0.1") -> faust.App:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         settings = Settings(web_host=host, web_port=probe.getsockname()[1], max_payload_bytes=30_000)
-    app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **faust_options(settings))
-    peers, access = AssignedPeers(app), NoTokens()
-    attach(app, lanes=NoLanes(), delays=NoDelays(), peers=peers, access=access, tenants=NoRules(), settings=settings)  # type: ignore[arg-type]
+    options = web_options(settings, largest_body(settings))
+    app = faust.App("test", broker="memory://", store="memory://", datadir=tmp_path, **options)
+    lanes: Any = NoLanes()
+    delays: Any = NoDelays()
+    access: Any = NoTokens()
+    tenants: Any = NoRules()
+    peers = AssignedPeers(app)
+    worker = Worker(lanes, delays, peers, topics_of(settings, peers), settings, SystemClock(), access, tenants)
+    attach(WebServer(app), worker)
     return app
 
 

@@ -22,7 +22,7 @@ from light_scheduler.clock import SettableClock
 from light_scheduler.host.alive import takes_connections
 from light_scheduler.lanes.status import LaneStatus
 from light_scheduler.settings import Settings
-from light_scheduler.web import Worker, bodies, connection, install, listener
+from light_scheduler.web import KafkaTopics, Worker, bodies, connection, install, listener
 from light_scheduler.web.listener import LimitedSite
 from light_scheduler.web.shares import HOLDER
 
@@ -113,9 +113,10 @@ class NoPeers:
 async def server() -> AsyncIterator[Server]:
     lanes: Any = NoLanes()
     nothing: Any = None
+    topics = KafkaTopics(nothing, nothing, nothing)
     application = web.Application(client_max_size=2 * MIB)
     clock = SettableClock(1_800_000_000_000)
-    worker = Worker(lanes, nothing, nothing, NoPeers(), Settings(), clock, NoTokens(), nothing, nothing, nothing)
+    worker = Worker(lanes, nothing, NoPeers(), topics, Settings(), clock, NoTokens(), nothing)
     install(application, worker)
     async with serving(application) as server:
         yield server

@@ -6,17 +6,19 @@ import msgspec
 
 from .schedule import Headers
 
+RecordPlace = tuple[str, int, int]
+"""(topic, partition, offset) of a record."""
+
 
 def firing_id(schedule_id: str, due: int) -> str:
     """Name one occurrence: `<schedule id>@<due ms>`."""
     return f"{schedule_id}@{due}"
 
 
-def delivery_id(
-    source_topic: str, partition: int, offset: int, version: int, sequence: int, due: int, attempt: int
-) -> str:
-    """Name one delivery of a definition, whose command is at a place: no other message has the same name."""
-    return f"{source_topic}:{partition}:{offset}:{version}:{sequence}:{due}:{attempt}"
+def delivery_id(source: RecordPlace, version: int, sequence: int, due: int, attempt: int) -> str:
+    """Name one delivery of a definition, whose command is at `source`: no other message has the same name."""
+    topic, partition, offset = source
+    return f"{topic}:{partition}:{offset}:{version}:{sequence}:{due}:{attempt}"
 
 
 class Firing(msgspec.Struct, frozen=True, gc=False):

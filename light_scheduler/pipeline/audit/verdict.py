@@ -229,7 +229,7 @@ def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[
     yield "source headers", seen.source == (commands_topic, schedule.source_partition, schedule.source_offset)
     yield "header schedule-firing-id", seen.has_own_firing_id
     yield "header schedule-original-due", seen.original_due == progress.first_due
-    named = delivery_id(*seen.source, seen.version, seen.sequence, seen.due, seen.attempt)
+    named = delivery_id(seen.source, seen.version, seen.sequence, seen.due, seen.attempt)
     yield "header schedule-delivery-id", seen.delivery_id in (named, None)  # it is not in messages of older versions
 
 

@@ -58,7 +58,7 @@ def test_what_is_written_reads_back(headers: Headers, id: str, version: int, seq
     fired = entry(headers, id=id, version=version, sequence=sequence)
     assert parse_firing(message(firing_headers(fired, AT + 7, b"commands"))) == Firing(
         *("acme", id, AT, AT + 7, sequence, 1, version, "commands", 3, 42, b"k", b"x", headers),
-        delivery_id=delivery_id("commands", 3, 42, version, sequence, AT, 1),
+        delivery_id=delivery_id(("commands", 3, 42), version, sequence, AT, 1),
     )
 
 

@@ -21,8 +21,8 @@ _RULES = (
         'Made from scheduler_client.py by `make docs`: change that.\n"""',
     ),
     (
-        r"from \.channel import CONNECT_TIMEOUT_S, Channel, MakeCommand",
-        "from .blocking_channel import Channel\nfrom .channel import CONNECT_TIMEOUT_S, MakeCommand",
+        r"from \.channel import CONNECT_TIMEOUT_S, Channel, ChannelTopics, MakeCommand",
+        "from .blocking_channel import Channel\nfrom .channel import CONNECT_TIMEOUT_S, ChannelTopics, MakeCommand",
     ),
     (
         r"\{\*\*(connection_of\(bootstrap_servers, security\))\.aiokafka\(\), \*\*\(kafka_options or \{\}\)\}",

@@ -15,7 +15,7 @@ import click
 from msgspec import UNSET
 
 from light_scheduler.client import Receipt
-from light_scheduler.client.channel import Channel, MakeCommand
+from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
 from light_scheduler.errors import ConfigurationError, InvalidCommand
 from light_scheduler.model import Outcome, Result
 from light_scheduler.settings import Settings
@@ -68,8 +68,7 @@ class Sender:
         check_command(make(None))  # what is wrong is said before a worker or a broker is asked for
         async with Channel(
             settings.connection.aiokafka(),
-            commands_topic=native_topic(settings),
-            results_topic=settings.topics.results,
+            ChannelTopics(native_topic(settings), settings.topics.results),
             connect_timeout=CONNECT_TIMEOUT_S,
         ) as channel:
             place = None if find is None else await place_of(settings, self._url, self.tenant, find)

@@ -23,7 +23,7 @@ from .blocking_answers import BlockingAnswers
 from .blocking_producer import BlockingProducer
 from .blocking_reading import BlockingReader
 from .bulk import Failed
-from .channel import CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, MakeCommand, no_answer, unanswered
+from .channel import CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, ChannelTopics, MakeCommand, no_answer, unanswered
 from .commands import CommandToSend
 from .deadline import Deadline
 from .errors import NotDelivered
@@ -47,15 +47,13 @@ class BlockingChannel:
         self,
         connection: Connection,
         kafka_options: Mapping[str, Any],
+        topics: ChannelTopics,
         *,
-        commands_topic: str,
-        results_topic: str,
         connect_timeout: float = CONNECT_TIMEOUT_S,
         max_request_bytes: int = MAX_REQUEST_BYTES,
         api: WorkerApi | None = None,
     ) -> None:
-        self.commands_topic = commands_topic
-        self._results_topic = results_topic
+        self.commands_topic, self._results_topic = topics
         self._connection = connection
         self._kafka_options = kafka_options
         self._connect_timeout = connect_timeout

@@ -31,7 +31,7 @@ from light_scheduler.model import (
 from light_scheduler.wire import decode_history
 
 from .blocking_channel import BlockingChannel
-from .channel import CONNECT_TIMEOUT_S, MakeCommand
+from .channel import CONNECT_TIMEOUT_S, ChannelTopics, MakeCommand
 from .chunks import chunks
 from .commands import (
     CommandToSend,
@@ -146,8 +146,7 @@ class BlockingSchedulerClient:
         self._channel = BlockingChannel(
             connection_of(bootstrap_servers, security),
             kafka_options or {},
-            commands_topic=self.commands_topic,
-            results_topic=names.results,
+            ChannelTopics(self.commands_topic, names.results),
             connect_timeout=connect_timeout,
             api=api_of(url, token, http_security),
         )

@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 from aiokafka import AIOKafkaProducer
@@ -40,6 +40,13 @@ MakeCommand = Callable[[ReplyTo | None], CommandToSend]
 log = logging.getLogger(__name__)
 
 
+class ChannelTopics(NamedTuple):
+    """Where commands go, and where their results come from."""
+
+    commands: str
+    results: str
+
+
 class Channel:
     """Sends commands and waits for their results. Nothing is connected before `start`.
 
@@ -50,16 +57,14 @@ class Channel:
     def __init__(
         self,
         options: Mapping[str, Any],
+        topics: ChannelTopics,
         *,
-        commands_topic: str,
-        results_topic: str,
         connect_timeout: float = CONNECT_TIMEOUT_S,
         close_timeout: float = CLOSE_TIMEOUT_S,
         max_request_bytes: int = MAX_REQUEST_BYTES,
         api: WorkerApi | None = None,
     ) -> None:
-        self.commands_topic = commands_topic
-        self._results_topic = results_topic
+        self.commands_topic, self._results_topic = topics
         self._options = options
         self._connect_timeout = connect_timeout
         self._close_timeout = close_timeout

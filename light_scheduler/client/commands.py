@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, get_args
 
@@ -61,6 +61,14 @@ class CommandToSend(NamedTuple):
     partition: int | None = None
 
 
+class _Message(NamedTuple):
+    """What of a record is its sender's own: key, payload and headers."""
+
+    key: Key | None = None
+    payload: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
 def schedule_command(
     tenant: str, request: ScheduleRequest, *, generated_id: str | None = None, reply_to: ReplyTo | None = None
 ) -> CommandToSend:
@@ -76,7 +84,7 @@ def schedule_command(
         identity = _id_of_content(key, payload, asked, user)
     elif identity is None and key is None:
         identity = generated_id
-    return _checked("schedule", tenant, identity, asked, key=key, value=payload, reply_to=reply_to, user=user)
+    return _checked("schedule", tenant, identity, asked, _Message(key, payload, user), reply_to=reply_to)
 
 
 def control_command(
@@ -89,7 +97,7 @@ def control_command(
     reply_to: ReplyTo | None = None,
 ) -> CommandToSend:
     """Make the record of a `cancel`, `pause`, `resume` or `trigger`. Raises InvalidCommand, naming the header."""
-    return _checked(name, tenant, id, _version(expected_version), key=key, reply_to=reply_to)
+    return _checked(name, tenant, id, _version(expected_version), _Message(key), reply_to=reply_to)
 
 
 def reschedule_command(
@@ -104,7 +112,7 @@ def reschedule_command(
     """Make the record of a `reschedule`. Raises InvalidCommand, naming the header at fault."""
     refuse_unknown(rule, TimeRule)
     headers = _asked(rule, TimeRule.__annotations__) + _version(expected_version)
-    return _checked("reschedule", tenant, id, headers, key=key, reply_to=reply_to)
+    return _checked("reschedule", tenant, id, headers, _Message(key), reply_to=reply_to)
 
 
 def control_many_command(
@@ -134,7 +142,7 @@ def complete_command(
     """Make the record of a `complete`. Raises InvalidCommand, naming the header at fault."""
     completion = (header_name("completion"), b"success" if succeeded else b"failure")
     headers = [*_firing(firing_id, attempt), completion]
-    return _checked("complete", tenant, _id_of(firing_id), headers, key=key, reply_to=reply_to)
+    return _checked("complete", tenant, _id_of(firing_id), headers, _Message(key), reply_to=reply_to)
 
 
 def extend_command(
@@ -148,7 +156,7 @@ def extend_command(
 ) -> CommandToSend:
     """Make the record of an `extend`. Raises InvalidCommand, naming the header at fault."""
     headers = _firing(firing_id, attempt) + _asked({"ack_timeout": ack_timeout}, ["ack_timeout"])
-    return _checked("extend", tenant, _id_of(firing_id), headers, key=key, reply_to=reply_to)
+    return _checked("extend", tenant, _id_of(firing_id), headers, _Message(key), reply_to=reply_to)
 
 
 def _firing(firing_id: str, attempt: int) -> Headers:
@@ -197,7 +205,7 @@ def _for_many(
     if narrowed is everything:
         given = "is given together with id_prefix or labels" if everything else "is needed without id_prefix and labels"
         raise InvalidCommand("everything", f"{given}: it selects all schedules of the tenant")
-    return _checked(command, tenant, prefix + ANY, [*labels, *asked], reply_to=reply_to)
+    return _checked(command, tenant, prefix + ANY, [*labels, *asked], _Message(), reply_to=reply_to)
 
 
 def _checked(
@@ -205,12 +213,11 @@ def _checked(
     tenant: str,
     identity: str | None,
     asked: Headers,
+    message: _Message,
     *,
-    key: Key | None = None,
-    value: bytes | None = None,
     reply_to: ReplyTo | None,
-    user: Headers | None = None,
 ) -> CommandToSend:
+    key, value, user = message
     if value is not None and not isinstance(value, bytes):
         raise InvalidCommand("payload", f"must be bytes or None, not {type(value).__name__}")
     headers: Headers = [(_COMMAND, command.encode()), (_TENANT, _bytes(tenant, _TENANT))]
@@ -222,7 +229,7 @@ def _checked(
         headers.append((_CORRELATION_ID, reply_to.correlation_id))
         if reply_to.partition is not None:
             headers.append((_REPLY_PARTITION, str(reply_to.partition).encode()))
-    headers += user or []
+    headers += user
     record_key = _bytes(identity if key is None else key, "key")
     read = NATIVE.decode(UnsentRecord(record_key, value, headers))
     return CommandToSend(tenant, read.id, record_key, value, headers)

@@ -27,7 +27,7 @@ from light_scheduler.model import (
 )
 from light_scheduler.wire import decode_history
 
-from .channel import CONNECT_TIMEOUT_S, Channel, MakeCommand
+from .channel import CONNECT_TIMEOUT_S, Channel, ChannelTopics, MakeCommand
 from .chunks import async_chunks
 from .commands import (
     CommandToSend,
@@ -142,8 +142,7 @@ class SchedulerClient:
         self._clock = clock or SystemClock()
         self._channel = Channel(
             {**connection_of(bootstrap_servers, security).aiokafka(), **(kafka_options or {})},
-            commands_topic=self.commands_topic,
-            results_topic=names.results,
+            ChannelTopics(self.commands_topic, names.results),
             connect_timeout=connect_timeout,
             api=api_of(url, token, http_security),
         )

@@ -10,7 +10,7 @@ import msgspec
 
 from light_scheduler.client.blocking_channel import BlockingChannel
 from light_scheduler.client.blocking_reading import BlockingReader
-from light_scheduler.client.channel import CLOSE_TIMEOUT_S, MakeCommand
+from light_scheduler.client.channel import CLOSE_TIMEOUT_S, ChannelTopics, MakeCommand
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.client.questions import Question
 from light_scheduler.client.receipt import Receipt, Unanswered
@@ -27,8 +27,7 @@ class BlockingMemoryChannel(BlockingChannel):
     """Needs neither `start` nor `close`. `turn` is held by the thread that uses the scheduler: one at a time."""
 
     def __init__(self, scheduler: MemoryScheduler, connection: Connection) -> None:
-        names = scheduler.names
-        super().__init__(connection, {}, commands_topic=scheduler.commands_topic, results_topic=names.results)
+        super().__init__(connection, {}, ChannelTopics(scheduler.commands_topic, scheduler.names.results))
         self._exchange = Exchange(scheduler)
         self.turn = Condition()
 

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from light_scheduler.client.channel import Channel, MakeCommand
+from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.client.questions import Question
 from light_scheduler.client.reading import Reader
@@ -24,7 +24,7 @@ class MemoryChannel(Channel):
     """Needs neither `start` nor `close`, and never waits."""
 
     def __init__(self, scheduler: MemoryScheduler) -> None:
-        super().__init__({}, commands_topic=scheduler.commands_topic, results_topic=scheduler.names.results)
+        super().__init__({}, ChannelTopics(scheduler.commands_topic, scheduler.names.results))
         self._exchange = Exchange(scheduler)
 
     async def start(self) -> None:

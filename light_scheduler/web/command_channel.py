@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Protocol
 
 from light_scheduler.client import NotDelivered, Receipt
-from light_scheduler.client.channel import Channel, MakeCommand
+from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Result
 from light_scheduler.settings import Settings
@@ -145,8 +145,7 @@ class CommandChannel:
             if self._opened is None:
                 channel = Channel(
                     self._settings.connection.aiokafka(),
-                    commands_topic=self._topic(),
-                    results_topic=self._settings.topics.results,
+                    ChannelTopics(self._topic(), self._settings.topics.results),
                     close_timeout=CLOSE_TIMEOUT_S,
                     max_request_bytes=largest_record(self._settings),
                 )

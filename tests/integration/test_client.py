@@ -19,7 +19,7 @@ from aiokafka.structs import ConsumerRecord
 from support.waiting import eventually
 
 from light_scheduler.client import NotDelivered, SchedulerClient, ScheduleRequest, Unanswered
-from light_scheduler.client.channel import Channel, MakeCommand
+from light_scheduler.client.channel import Channel, ChannelTopics, MakeCommand
 from light_scheduler.client.commands import schedule_command
 from light_scheduler.client.errors import CommandRefused, ResultTimeout
 from light_scheduler.devkit.broker import EmbeddedBroker
@@ -203,9 +203,8 @@ async def test_a_channel_that_rests_reads_nothing_until_it_asks_again(kafka: Kaf
     def make(id: str) -> MakeCommand:
         return lambda reply_to: schedule_command("default", {"id": id, "topic": "t"}, reply_to=reply_to)
 
-    channel = Channel(
-        {"bootstrap_servers": kafka.bootstrap_servers}, commands_topic=names.commands, results_topic=names.results
-    )
+    topics = ChannelTopics(names.commands, names.results)
+    channel = Channel({"bootstrap_servers": kafka.bootstrap_servers}, topics)
     async with responder(kafka, names), channel:
         idle = asyncio.all_tasks()
         await channel.rest()
@@ -560,7 +559,7 @@ async def test_a_partition_that_a_topic_got_later_is_sent_to(kafka: Kafka) -> No
     try:
         await admin.create_topics([NewTopic(topic, 1, 1)])
         options = {"bootstrap_servers": kafka.bootstrap_servers}
-        async with Channel(options, commands_topic=topic, results_topic=topic) as channel:
+        async with Channel(options, ChannelTopics(topic, topic)) as channel:
             assert (await channel.send(command._replace(partition=0), 10)).partition == 0
             await admin.create_partitions({topic: NewPartitions(3)})
 

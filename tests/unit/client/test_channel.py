@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.client import NotDelivered, Receipt, Unanswered
-from light_scheduler.client.channel import Channel
+from light_scheduler.client.channel import Channel, ChannelTopics
 from light_scheduler.client.commands import CommandToSend, schedule_command
 from light_scheduler.errors import BrokerError, InvalidCommand
 from light_scheduler.model import ReplyTo
@@ -99,7 +99,7 @@ class Expected:
 
 
 def channel_over(producer: Producer, *, close_timeout: float = 30.0) -> Channel:
-    channel = Channel({}, commands_topic=TOPIC, results_topic="results", close_timeout=close_timeout)
+    channel = Channel({}, ChannelTopics(TOPIC, "results"), close_timeout=close_timeout)
     channel._open_producer, channel._answers = producer, Silence()  # type: ignore[assignment]
     return channel
 

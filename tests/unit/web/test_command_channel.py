@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from light_scheduler.client.channel import ChannelTopics
 from light_scheduler.errors import BrokerError
 from light_scheduler.settings import Settings, load_settings
 from light_scheduler.web import command_channel
@@ -60,9 +61,9 @@ async def test_new_commands_go_to_a_topic_of_the_scheduler_s_own_dialects_if_the
     opened: list[str] = []
 
     class NamedChannel(QuietChannel):
-        def __init__(self, *args: Any, **options: Any) -> None:
+        def __init__(self, options: Any, topics: ChannelTopics, **others: Any) -> None:
             super().__init__()
-            opened.append(options["commands_topic"])
+            opened.append(topics.commands)
 
         async def send(self, *asked: Any) -> None:
             return None

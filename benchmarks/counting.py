@@ -35,7 +35,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from light_scheduler.bench.machine import machine, versions
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Payloads, Workload
 from light_scheduler.engine import FairQueue, FiringRules, Limits
 from light_scheduler.kafka.batches import RecordBatches
 from light_scheduler.kafka.fetching import CommandReader
@@ -72,7 +72,7 @@ class SpreadWorkload(Workload):
 
 def fetched(schedules: int, minutes: int, most: int) -> list[bytes]:
     """Return the batches of commands, one for each cycle, that Kafka would send."""
-    workload = SpreadWorkload(messages=schedules, payload_bytes=200, seed=1, target=TARGET, due=NOW + MINUTE)
+    workload = SpreadWorkload(messages=schedules, payloads=Payloads(200, 1), target=TARGET, due=DueTimes(NOW + MINUTE))
     workload.span_ms = minutes * MINUTE
     batches = []
     for first in range(0, schedules, most):

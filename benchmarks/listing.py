@@ -23,7 +23,7 @@ import aiohttp
 from rich.console import Console
 from yarl import URL
 
-from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.deliveries import Tally, TargetTopic, read_deliveries
 from light_scheduler.bench.filling import fill
 from light_scheduler.bench.footprint import rss_bytes
 from light_scheduler.bench.machine import machine, versions
@@ -31,7 +31,7 @@ from light_scheduler.bench.options import Options
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.stage import BenchApplication, Stage
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 from light_scheduler.clock import SystemClock
 
 LISTS = "/api/v1/tenants/default/schedules"
@@ -88,12 +88,10 @@ def measure(application: BenchApplication, load: str, number: int, asked: argpar
     messages = asked.rate * asked.seconds
     workload = Workload(
         messages=messages,
-        payload_bytes=200,
-        seed=number,
+        payloads=Payloads(200, number),
         target=application.target,
-        due=clock.now() + LEAD_S * 1_000 + messages * 1_000 // ASSUMED_PER_S,
-        rate=asked.rate,
-        prefix=f"load{number}",
+        due=DueTimes(clock.now() + LEAD_S * 1_000 + messages * 1_000 // ASSUMED_PER_S, asked.rate),
+        namespace=Namespace(prefix=f"load{number}"),
     )
     produce(application.bootstrap_servers, application.settings.topics.commands, workload, silent)
     time.sleep(max(0.0, (workload.due - clock.now()) / 1_000 - READING_S))
@@ -112,7 +110,7 @@ def measure(application: BenchApplication, load: str, number: int, asked: argpar
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    read_deliveries(application.bootstrap_servers, application.target, 4, tally, silent, clock)
+    read_deliveries(TargetTopic(application.bootstrap_servers, application.target, 4), tally, silent, clock)
     answers, _ = clients.communicate()
     assert application.worker.pid is not None
     memory = rss_bytes(application.worker.pid)

@@ -35,7 +35,7 @@ from light_scheduler.bench.machine import machine, versions
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.stage import BenchApplication, Stage
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Payloads, Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.waiting import wait_until
 from light_scheduler.devkit.worker_process import WorkerProcess
@@ -140,7 +140,9 @@ def cost(stage: Stage, workers: int, messages: int, cores: set[int], *, as_node:
         crew.start(cores)
         clock = SystemClock()
         due = clock.now() + LEAD_MS + messages // ASSUMED_PER_MS
-        workload = Workload(messages=messages, payload_bytes=PAYLOAD_BYTES, seed=1, target=application.target, due=due)
+        workload = Workload(
+            messages=messages, payloads=Payloads(PAYLOAD_BYTES, 1), target=application.target, due=DueTimes(due)
+        )
         begun = crew.cpu_s()
         with Progress(Console(quiet=True)) as progress:
             produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 
@@ -111,12 +111,10 @@ class Match:
         self._works += 1
         return Workload(
             messages=messages,
-            payload_bytes=PAYLOAD_BYTES,
-            seed=self._works,
+            payloads=Payloads(PAYLOAD_BYTES, self._works),
             target=contestant.target,
-            due=due,
-            rate=rate,
-            prefix=f"work{self._works}",
+            due=DueTimes(due, rate),
+            namespace=Namespace(prefix=f"work{self._works}"),
         )
 
     def _accepted(self, contestant: Contestant, messages: int, rate: int | None = None) -> Workload:

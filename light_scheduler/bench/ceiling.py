@@ -27,7 +27,7 @@ from light_scheduler.lanes.work import MAX_FIRING_BYTES
 from .progress import Progress
 from .records import BenchRecord, RecordMaker, Shape
 from .stage import Stage
-from .workload import Workload
+from .workload import DueTimes, Payloads, Workload
 
 LANES = 4
 SECONDS = 4.0
@@ -69,7 +69,7 @@ def events_per_transaction(payload_bytes: int) -> int:
 async def _measure(connection: Address, shape: Shape, payload_bytes: int) -> list[LaneShare]:
     events = events_per_transaction(payload_bytes)
     workload = Workload(
-        messages=LANES * events, payload_bytes=payload_bytes, seed=0, target=_TARGET, due=SystemClock().now()
+        messages=LANES * events, payloads=Payloads(payload_bytes, 0), target=_TARGET, due=DueTimes(SystemClock().now())
     )
     maker = RecordMaker(workload, _COMMANDS)
     records = [

@@ -43,6 +43,14 @@ class Delivery(NamedTuple):
         return self.fired_at if self.seen_at is None else self.seen_at
 
 
+class TargetTopic(NamedTuple):
+    """A topic that is delivered to, with its partitions, and the brokers that have it."""
+
+    bootstrap_servers: str
+    name: str
+    partitions: int
+
+
 class Count(Protocol):
     """Counts deliveries, and knows how many are still to come."""
 
@@ -134,9 +142,7 @@ class MinuteTally(_Firings):
 
 
 def read_deliveries(
-    bootstrap_servers: str,
-    topic: str,
-    partitions: int,
+    topic: TargetTopic,
     tally: Count,
     progress: Progress,
     clock: Clock | None = None,
@@ -149,8 +155,8 @@ def read_deliveries(
     """
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": f"{topic}-count",  # librdkafka wants one; nothing is committed
+            "bootstrap.servers": topic.bootstrap_servers,
+            "group.id": f"{topic.name}-count",  # librdkafka wants one; nothing is committed
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -158,10 +164,10 @@ def read_deliveries(
         logger=_SILENT,
     )
     try:
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-        _read(consumer, partitions, tally, progress, clock, patience_s)
+        consumer.assign([TopicPartition(topic.name, partition, 0) for partition in range(topic.partitions)])
+        _read(consumer, topic.partitions, tally, progress, clock, patience_s)
     except KafkaException as error:
-        raise BrokerError(f"deliveries in {topic} could not be read: {error}") from error
+        raise BrokerError(f"deliveries in {topic.name} could not be read: {error}") from error
     finally:
         consumer.close()
 

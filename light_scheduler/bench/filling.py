@@ -9,7 +9,7 @@ from .options import Options
 from .producing import produce
 from .progress import Progress
 from .stage import BenchApplication
-from .workload import Workload
+from .workload import DueTimes, Namespace, Payloads, Workload
 
 _FAR_MS = 30 * 24 * 3_600_000
 
@@ -19,11 +19,10 @@ def fill(application: BenchApplication, options: Options, count: int, progress: 
     worker = application.worker
     workload = Workload(
         messages=count,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed,
+        payloads=Payloads(options.payload_bytes, options.seed),
         target=application.target,
-        due=SystemClock().now() + _FAR_MS,
-        prefix=prefix,
+        due=DueTimes(SystemClock().now() + _FAR_MS),
+        namespace=Namespace(prefix=prefix),
     )
     if not worker.is_running:
         worker.start()

@@ -23,38 +23,72 @@ class WorkloadCommand(NamedTuple):
     headers: Headers
 
 
-class Workload:
-    """The schedules of a round, numbered from 0; number n is always the same for a seed.
+class Payloads:
+    """Payloads of one size, numbered from 0; number n is always the same for a seed."""
 
-    `target` is the topic to deliver to, `due` when the first of them is due (UTC epoch ms). All are due then; or `rate`
-    of them in each second, at multiples of `grid_ms` after it. `tenant` is whose they are, if not the default one's;
-    `prefix` tells the keys of several workloads apart, and `dialect` says how commands are written.
+    def __init__(self, size: int, seed: int) -> None:
+        self._size = size
+        self._pool = random.Random(seed).randbytes(_POOL_BYTES + size)  # nosec B311 # no secret
+
+    def of(self, number: int) -> bytes:
+        """Return the payload of a number."""
+        start = number * _STRIDE % _POOL_BYTES
+        return self._pool[start : start + self._size]
+
+
+class DueTimes(NamedTuple):
+    """When schedules are due: all at `first` (UTC epoch ms), or `rate` a second, at multiples of `grid_ms` after it."""
+
+    first: int
+    rate: int | None = None
+    grid_ms: int = 1
+
+    def of(self, number: int) -> int:
+        """Return when a schedule is due."""
+        if self.rate is None:
+            return self.first
+        return self.first + number * 1_000 // self.rate // self.grid_ms * self.grid_ms
+
+
+class Namespace(NamedTuple):
+    """The tenant of schedules, if not the default one, and how their keys begin: workloads are told apart by it."""
+
+    tenant: str | None = None
+    prefix: str = "bench"
+
+
+BENCH = Namespace()
+
+
+class Workload:
+    """The schedules of a round, numbered from 0.
+
+    `target` is the topic to deliver to, and `dialect` says how commands are written.
     """
 
     def __init__(
         self,
         *,
         messages: int,
-        payload_bytes: int,
-        seed: int,
+        payloads: Payloads,
         target: str,
-        due: int,
-        rate: int | None = None,
-        grid_ms: int = 1,
-        tenant: str | None = None,
-        prefix: str = "bench",
+        due: DueTimes,
+        namespace: Namespace = BENCH,
         dialect: str = "native",
     ) -> None:
         self._write = WRITERS[dialect]
         self.messages = messages
-        self.due = due
-        self._prefix = prefix.encode() + b"-"
-        self._rate = rate
-        self._grid_ms = grid_ms
-        self._payload_bytes = payload_bytes
-        self._pool = random.Random(seed).randbytes(_POOL_BYTES + payload_bytes)  # nosec B311 # no secret
+        self._due = due
+        self._payloads = payloads
         self._target = target
+        self._prefix = namespace.prefix.encode() + b"-"
+        tenant = namespace.tenant
         self._whose: Headers = [] if tenant is None else [("schedule-tenant", tenant.encode())]
+
+    @property
+    def due(self) -> int:
+        """When the first of them is due (UTC epoch ms)."""
+        return self._due.first
 
     def commands(self, first: int = 0, count: int | None = None) -> Iterator[WorkloadCommand]:
         """Yield `count` commands from number `first` on; default: all."""
@@ -69,14 +103,11 @@ class Workload:
 
     def due_of(self, number: int) -> int:
         """Return when a schedule is due."""
-        if self._rate is None:
-            return self.due
-        return self.due + number * 1_000 // self._rate // self._grid_ms * self._grid_ms
+        return self._due.of(number)
 
     def payload(self, number: int) -> bytes:
         """Return the payload of a schedule."""
-        start = number * _STRIDE % _POOL_BYTES
-        return self._pool[start : start + self._payload_bytes]
+        return self._payloads.of(number)
 
     def number_of(self, key: bytes | None) -> int | None:
         """Return the number of the schedule that has a key; None if none has."""

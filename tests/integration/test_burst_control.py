@@ -12,10 +12,10 @@ from rich.console import Console
 from support.application import Application
 from support.reading import header, read_until
 
-from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.deliveries import Tally, TargetTopic, read_deliveries
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 from light_scheduler.client.options import ScheduleOptions
 from light_scheduler.clock import SystemClock
 from light_scheduler.testing import Kafka
@@ -35,15 +35,19 @@ async def test_a_crowd_of_one_tenant_does_not_delay_the_steady_firings_of_anothe
     servers, target = application.bootstrap_servers, f"{application.target}-steady"
     await application.create_topic(target)
     due = clock.now() + BEHIND_MS
-    crowd = Workload(messages=CROWD, payload_bytes=100, seed=1, target=application.target, due=due, tenant="crowd")
+    crowd = Workload(
+        messages=CROWD,
+        payloads=Payloads(100, 1),
+        target=application.target,
+        due=DueTimes(due),
+        namespace=Namespace("crowd"),
+    )
     steady = Workload(
         messages=STEADY_PER_S * STEADY_S,
-        payload_bytes=100,
-        seed=2,
+        payloads=Payloads(100, 2),
         target=target,
-        due=due - 1_000,
-        rate=STEADY_PER_S,
-        tenant="steady",
+        due=DueTimes(due - 1_000, STEADY_PER_S),
+        namespace=Namespace("steady"),
     )
     for workload in (steady, crowd):
         await asyncio.to_thread(produce, servers, application.settings.topics.commands, workload, silent)
@@ -53,8 +57,8 @@ async def test_a_crowd_of_one_tenant_does_not_delay_the_steady_firings_of_anothe
 
     seen, all_of_it = Tally(steady), Tally(crowd)
     clock.advance_to(steady.due - 1_000)
-    await asyncio.to_thread(read_deliveries, servers, target, 4, seen, silent, clock)
-    await asyncio.to_thread(read_deliveries, servers, application.target, 4, all_of_it, silent)
+    await asyncio.to_thread(read_deliveries, TargetTopic(servers, target, 4), seen, silent, clock)
+    await asyncio.to_thread(read_deliveries, TargetTopic(servers, application.target, 4), all_of_it, silent)
 
     assert seen.faults() == all_of_it.faults() == {"missing": 0, "duplicate": 0, "early": 0}
     assert seen.lateness.figures()["lateness_p99_ms"] < 1_000

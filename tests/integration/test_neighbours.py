@@ -20,11 +20,11 @@ from support.application import Application
 from support.reading import read_until
 from yarl import URL
 
-from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.deliveries import Tally, TargetTopic, read_deliveries
 from light_scheduler.bench.footprint import rss_bytes
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 from light_scheduler.clock import SystemClock
 
 pytestmark = pytest.mark.integration
@@ -82,22 +82,19 @@ async def test_clients_that_list_preview_and_send_without_end_leave_firings_and_
     clock, silent, topic = SystemClock(), Progress(Console(quiet=True)), application.settings.topics.commands
     held = Workload(
         messages=PENDING,
-        payload_bytes=100,
-        seed=1,
+        payloads=Payloads(100, 1),
         target=application.target,
-        due=clock.now() + 86_400_000,
-        prefix="held",
+        due=DueTimes(clock.now() + 86_400_000),
+        namespace=Namespace(prefix="held"),
     )
     await asyncio.to_thread(produce, application.bootstrap_servers, topic, held, silent)
     await worker.shows(lambda info: sum(lane["pending"] for lane in info["lanes"]) == PENDING)
     before = rss_bytes(worker.pid)
     fired = Workload(
         messages=RATE * SECONDS,
-        payload_bytes=100,
-        seed=2,
+        payloads=Payloads(100, 2),
         target=application.target,
-        due=clock.now() + 3_000,
-        rate=RATE,
+        due=DueTimes(clock.now() + 3_000, RATE),
     )
     await asyncio.to_thread(produce, application.bootstrap_servers, topic, fired, silent)
 
@@ -118,8 +115,8 @@ async def test_clients_that_list_preview_and_send_without_end_leave_firings_and_
         with running([*asking, looking]), ExitStack() as stack:
             for connected in await asyncio.gather(*(leave_unfinished(URL(worker.url)) for _ in range(BODIES))):
                 stack.enter_context(connected)
-            reading = application.bootstrap_servers, application.target, 4
-            await asyncio.to_thread(read_deliveries, *reading, tally, silent, clock)
+            reading = TargetTopic(application.bootstrap_servers, application.target, 4)
+            await asyncio.to_thread(read_deliveries, reading, tally, silent, clock)
             during = rss_bytes(worker.pid)
 
     assert tally.faults() == {"missing": 0, "duplicate": 0, "early": 0}

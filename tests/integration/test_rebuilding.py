@@ -20,7 +20,7 @@ from support.waiting import eventually
 
 from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Payloads, Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.clients import KafkaClients
 from light_scheduler.kafka.topic_admin import topic_id
@@ -43,7 +43,7 @@ async def application(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application
     """An application of one partition with so many schedules that its state is worth a process."""
     application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions="1")
     workload = Workload(
-        messages=COUNT, payload_bytes=20, seed=1, target=application.target, due=SystemClock().now() + HOUR_MS
+        messages=COUNT, payloads=Payloads(20, 1), target=application.target, due=DueTimes(SystemClock().now() + HOUR_MS)
     )
     commands = application.settings.topics.commands
     await asyncio.to_thread(produce, kafka.bootstrap_servers, commands, workload, Progress(Console(quiet=True)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.deliveries import Tally, TargetTopic, read_deliveries
 from light_scheduler.bench.looks import Look, follow, span_of
 from light_scheduler.bench.options import Options
 from light_scheduler.bench.producing import produce
@@ -16,7 +16,7 @@ from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.records import Shape
 from light_scheduler.bench.scenario import Ceiling, Scenario
 from light_scheduler.bench.stage import BenchApplication, Stage
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 
@@ -70,11 +70,10 @@ def _play_once(
     before = follow(worker, lambda seen: seen.carried_out, 0, progress)[-1]
     workload = Workload(
         messages=options.messages,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed,
+        payloads=Payloads(options.payload_bytes, options.seed),
         target=application.target,
-        due=clock.now() + lead,
-        prefix=prefix,
+        due=DueTimes(clock.now() + lead),
+        namespace=Namespace(prefix=prefix),
     )
     progress.phase("sending commands", options.messages)
     produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
@@ -90,7 +89,7 @@ def _play_once(
     worker.stop()
     progress.phase("counting deliveries", options.messages)
     tally = Tally(workload)
-    read_deliveries(application.bootstrap_servers, application.target, options.partitions, tally, progress)
+    read_deliveries(TargetTopic(application.bootstrap_servers, application.target, options.partitions), tally, progress)
     return {**speed(looks), **tally.lateness.figures(), **tally.faults()}
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 
 from rich.console import Console
 
-from light_scheduler.bench.deliveries import Delivery, Lateness, Tally, read_deliveries
+from light_scheduler.bench.deliveries import Delivery, Lateness, Tally, TargetTopic, read_deliveries
 from light_scheduler.bench.looks import Look, Span, follow, span_of
 from light_scheduler.bench.options import Options
 from light_scheduler.bench.producing import produce
@@ -20,7 +20,7 @@ from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.scenario import Scenario
 from light_scheduler.bench.scenarios.burst import lead_ms
 from light_scheduler.bench.stage import BenchApplication, Stage
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 
@@ -68,20 +68,17 @@ def _workloads(application: BenchApplication, options: Options, due: int) -> tup
     """Return what the crowd and the steady tenant schedule; the steady ones begin at an instant (UTC epoch ms)."""
     crowd = Workload(
         messages=options.messages,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed,
+        payloads=Payloads(options.payload_bytes, options.seed),
         target=application.target,
-        due=due + _AHEAD_MS,
-        tenant="crowd",
+        due=DueTimes(due + _AHEAD_MS),
+        namespace=Namespace("crowd"),
     )
     steady = Workload(
         messages=options.rate * options.seconds,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed + 1,
+        payloads=Payloads(options.payload_bytes, options.seed + 1),
         target=steady_target(application),
-        due=due,
-        rate=options.rate,
-        tenant="steady",
+        due=DueTimes(due, options.rate),
+        namespace=Namespace("steady"),
     )
     return crowd, steady
 
@@ -106,11 +103,11 @@ def _play_once(
         return None
     progress.phase("waiting for the instant")
     time.sleep(wait_ms / 1_000)
+    topics = (application.target, steady_target(application))
+    targets = [TargetTopic(servers, topic, options.partitions) for topic in topics]
     live = Steady(steady)
     silent = Progress(Console(quiet=True))
-    reading = threading.Thread(
-        target=read_deliveries, args=(servers, steady_target(application), options.partitions, live, silent, clock)
-    )
+    reading = threading.Thread(target=read_deliveries, args=(targets[1], live, silent, clock))
     reading.start()
     began = time.monotonic() + (steady.due - clock.now()) / 1_000
 
@@ -128,9 +125,9 @@ def _play_once(
         raise SchedulerError("the crowd took longer than the steady ones: measure with more --seconds")
     progress.phase("counting deliveries", options.messages)
     faults: Counter[str] = Counter()
-    for topic, workload in ((application.target, crowd), (steady_target(application), steady)):
+    for topic, workload in zip(targets, (crowd, steady), strict=True):
         settled = Tally(workload)
-        read_deliveries(servers, topic, options.partitions, settled, progress)
+        read_deliveries(topic, settled, progress)
         faults.update(settled.faults())
     return {**speed(span_of(looks, of_the_crowd)), **live.lateness_between(crowd.due, ended).figures(), **faults}
 

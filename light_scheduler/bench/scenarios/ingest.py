@@ -13,7 +13,7 @@ from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.records import Shape
 from light_scheduler.bench.scenario import Ceiling, Scenario
 from light_scheduler.bench.stage import Stage
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Payloads, Workload
 from light_scheduler.clock import SystemClock
 
 _FAR_MS = 30 * 24 * 3_600_000
@@ -24,10 +24,9 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
     with stage.application(dialect=options.dialect) as application:
         workload = Workload(
             messages=options.messages,
-            payload_bytes=options.payload_bytes,
-            seed=options.seed,
+            payloads=Payloads(options.payload_bytes, options.seed),
             target=application.target,
-            due=SystemClock().now() + _FAR_MS,
+            due=DueTimes(SystemClock().now() + _FAR_MS),
             dialect=options.dialect,
         )
         progress.phase("sending commands", options.messages)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.deliveries import Tally, TargetTopic, read_deliveries
 from light_scheduler.bench.filling import fill
 from light_scheduler.bench.footprint import rss_bytes
 from light_scheduler.bench.looks import INTERVAL_S, Look, follow, info_of, look, span_of
@@ -24,7 +24,7 @@ from light_scheduler.bench.producing import produce
 from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.scenario import Scenario
 from light_scheduler.bench.stage import BenchApplication, Stage
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.errors import SchedulerError
@@ -66,19 +66,16 @@ def restart_to_first_firing_s(application: BenchApplication, options: Options, p
     progress.phase("warm start")
     now = Workload(
         messages=1,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed,
+        payloads=Payloads(options.payload_bytes, options.seed),
         target=application.target,
-        due=SystemClock().now(),
-        prefix="first",
+        due=DueTimes(SystemClock().now()),
+        namespace=Namespace(prefix="first"),
     )
     produce(application.bootstrap_servers, application.settings.topics.commands, now, progress)
     begun = time.monotonic()
     application.worker.start()
     read_deliveries(
-        application.bootstrap_servers,
-        application.target,
-        options.partitions,
+        TargetTopic(application.bootstrap_servers, application.target, options.partitions),
         Tally(now),
         progress,
         SystemClock(),

@@ -6,7 +6,7 @@ they happen, from the first minute that begins when all schedules are accepted.
 
 from __future__ import annotations
 
-from light_scheduler.bench.deliveries import MINUTE_MS, MinuteTally, read_deliveries
+from light_scheduler.bench.deliveries import MINUTE_MS, MinuteTally, TargetTopic, read_deliveries
 from light_scheduler.bench.looks import follow, look
 from light_scheduler.bench.options import Options
 from light_scheduler.bench.producing import produce
@@ -14,7 +14,7 @@ from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.scenario import Scenario
 from light_scheduler.bench.scenarios.steady import cost
 from light_scheduler.bench.stage import Stage
-from light_scheduler.bench.workload import MinutelyWorkload
+from light_scheduler.bench.workload import DueTimes, MinutelyWorkload, Payloads
 from light_scheduler.clock import SystemClock
 
 
@@ -27,10 +27,9 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
         worker.wait_ready()
         workload = MinutelyWorkload(
             messages=options.messages,
-            payload_bytes=options.payload_bytes,
-            seed=options.seed,
+            payloads=Payloads(options.payload_bytes, options.seed),
             target=application.target,
-            due=clock.now(),
+            due=DueTimes(clock.now()),
         )
         progress.phase("sending commands", options.messages)
         produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
@@ -40,9 +39,7 @@ def play(stage: Stage, options: Options, progress: Progress) -> dict[str, float]
         tally = MinuteTally(workload, (clock.now() // MINUTE_MS + 1) * MINUTE_MS, minutes)
         progress.phase("firing", options.messages * minutes)
         read_deliveries(
-            application.bootstrap_servers,
-            application.target,
-            options.partitions,
+            TargetTopic(application.bootstrap_servers, application.target, options.partitions),
             tally,
             progress,
             clock,

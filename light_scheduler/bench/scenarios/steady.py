@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from light_scheduler.bench.deliveries import Tally, read_deliveries
+from light_scheduler.bench.deliveries import Tally, TargetTopic, read_deliveries
 from light_scheduler.bench.filling import fill
 from light_scheduler.bench.looks import Look, follow, look
 from light_scheduler.bench.options import Options
@@ -17,7 +17,7 @@ from light_scheduler.bench.progress import Progress
 from light_scheduler.bench.scenario import Scenario
 from light_scheduler.bench.scenarios.burst import lead_ms
 from light_scheduler.bench.stage import BenchApplication, Stage
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Payloads, Workload
 from light_scheduler.clock import SystemClock
 from light_scheduler.errors import SchedulerError
 from light_scheduler.settings import Settings
@@ -43,12 +43,9 @@ def _play(application: BenchApplication, options: Options, progress: Progress) -
     due = clock.now() + lead_ms(options.messages, attempt=0)
     workload = Workload(
         messages=options.messages,
-        payload_bytes=options.payload_bytes,
-        seed=options.seed,
+        payloads=Payloads(options.payload_bytes, options.seed),
         target=application.target,
-        due=due - due % options.grid_ms,
-        rate=options.rate,
-        grid_ms=options.grid_ms,
+        due=DueTimes(due - due % options.grid_ms, options.rate, options.grid_ms),
     )
     progress.phase("sending commands", options.messages)
     produce(application.bootstrap_servers, application.settings.topics.commands, workload, progress)
@@ -61,12 +58,12 @@ def _play(application: BenchApplication, options: Options, progress: Progress) -
     time.sleep(wait_ms / 1_000)
     progress.phase("firing", options.messages)
     live, settled = Tally(workload), Tally(workload)
-    reading = application.bootstrap_servers, application.target, options.partitions
-    read_deliveries(*reading, live, progress, clock)
+    target = TargetTopic(application.bootstrap_servers, application.target, options.partitions)
+    read_deliveries(target, live, progress, clock)
     after = look(worker)
     worker.stop()
     progress.phase("counting deliveries", options.messages)
-    read_deliveries(*reading, settled, progress)
+    read_deliveries(target, settled, progress)
     return {**cost(before, after), **live.lateness.figures(), **settled.faults()}
 
 

@@ -11,13 +11,19 @@ from benchmarks.contestants.arrivals import Arrival, WrittenArrivals
 from benchmarks.contestants.figures import UNITS, Count, summed
 from benchmarks.contestants.topics import topic_bytes
 from light_scheduler.bench.figures import Figure, summarised
-from light_scheduler.bench.workload import Workload
+from light_scheduler.bench.workload import DueTimes, Namespace, Payloads, Workload
 
 DUE = 1_900_000_000_000
 
 
 def workload(messages: int, rate: int | None = None) -> Workload:
-    return Workload(messages=messages, payload_bytes=20, seed=1, target="", due=DUE, rate=rate, prefix="work1")
+    return Workload(
+        messages=messages,
+        payloads=Payloads(20, 1),
+        target="",
+        due=DueTimes(DUE, rate),
+        namespace=Namespace(prefix="work1"),
+    )
 
 
 def arrival(work: Workload, number: int, late_ms: int) -> Arrival:

@@ -8,7 +8,7 @@ from light_scheduler.bench.deliveries import MINUTE_MS, Delivery, MinuteTally, T
 from light_scheduler.bench.records import RecordMaker, Shape
 from light_scheduler.bench.registry import SCENARIOS, scenario_named
 from light_scheduler.bench.scenario import Scenario
-from light_scheduler.bench.workload import MinutelyWorkload, Workload, WorkloadCommand
+from light_scheduler.bench.workload import DueTimes, MinutelyWorkload, Namespace, Payloads, Workload, WorkloadCommand
 from light_scheduler.engine.timing import begin
 from light_scheduler.model import ScheduleCommand
 from light_scheduler.setting_values import DIALECTS
@@ -19,7 +19,7 @@ DUE = 1_800_000_000_000
 
 
 def workload(messages: int = 5, seed: int = 1, payload_bytes: int = 200) -> Workload:
-    return Workload(messages=messages, payload_bytes=payload_bytes, seed=seed, target="target", due=DUE)
+    return Workload(messages=messages, payloads=Payloads(payload_bytes, seed), target="target", due=DueTimes(DUE))
 
 
 class TestWorkload:
@@ -52,18 +52,22 @@ class TestWorkload:
 
     @pytest.mark.parametrize(("grid_ms", "after"), [(1, [0, 250, 500, 750, 1_000]), (500, [0, 0, 500, 500, 1_000])])
     def test_at_a_rate_they_are_due_one_after_the_other_on_the_grid(self, grid_ms: int, after: list[int]) -> None:
-        steady = Workload(messages=5, payload_bytes=0, seed=1, target="target", due=DUE, rate=4, grid_ms=grid_ms)
+        steady = Workload(messages=5, payloads=Payloads(0, 1), target="target", due=DueTimes(DUE, 4, grid_ms))
         assert [steady.due_of(number) - DUE for number in range(5)] == after
         triggers = [dict(command.headers)["schedule-at"] for command in steady.commands()]
         assert triggers == [b"%d" % (DUE + each) for each in after]
 
     def test_they_can_be_a_tenants(self) -> None:
-        (command,) = Workload(messages=1, payload_bytes=0, seed=1, target="t", due=DUE, tenant="acme").commands()
+        (command,) = Workload(
+            messages=1, payloads=Payloads(0, 1), target="t", due=DueTimes(DUE), namespace=Namespace("acme")
+        ).commands()
         assert dict(command.headers)["schedule-tenant"] == b"acme"
         assert "schedule-tenant" not in dict(next(workload().commands()).headers)
 
     def test_minutely_ones_fire_by_cron(self) -> None:
-        (command,) = MinutelyWorkload(messages=1, payload_bytes=0, seed=1, target="target", due=DUE).commands()
+        (command,) = MinutelyWorkload(
+            messages=1, payloads=Payloads(0, 1), target="target", due=DueTimes(DUE)
+        ).commands()
         assert dict(command.headers)["schedule-cron"] == b"* * * * *"
 
 
@@ -148,7 +152,7 @@ class TestMinuteTally:
     FIRST = DUE - DUE % MINUTE_MS
 
     def made(self) -> tuple[MinuteTally, list[WorkloadCommand]]:
-        schedules = MinutelyWorkload(messages=2, payload_bytes=10, seed=1, target="target", due=DUE)
+        schedules = MinutelyWorkload(messages=2, payloads=Payloads(10, 1), target="target", due=DueTimes(DUE))
         return MinuteTally(schedules, self.FIRST, minutes=2), list(schedules.commands())
 
     def test_each_schedule_is_expected_at_each_minute(self) -> None:
@@ -194,7 +198,7 @@ def test_records_of_the_ceiling_are_what_consumers_understand() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_dialect_has_the_same_schedules(dialect: str) -> None:
     due = 1_767_225_600_000
-    workload = Workload(messages=2, payload_bytes=10, seed=1, target="target", due=due, dialect=dialect)
+    workload = Workload(messages=2, payloads=Payloads(10, 1), target="target", due=DueTimes(due), dialect=dialect)
     for number, (key, value, headers) in enumerate(workload.commands()):
         command = dialect_named(dialect).decode(UnsentRecord(key, value, headers, timestamp=due - 1_000))
         assert isinstance(command, ScheduleCommand)

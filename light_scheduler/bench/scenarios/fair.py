@@ -103,11 +103,11 @@ def _play_once(
         return None
     progress.phase("waiting for the instant")
     time.sleep(wait_ms / 1_000)
-    topics = (application.target, steady_target(application))
-    targets = [TargetTopic(servers, topic, options.partitions) for topic in topics]
+    crowds_topic = TargetTopic(servers, application.target, options.partitions)
+    steady_topic = TargetTopic(servers, steady_target(application), options.partitions)
     live = Steady(steady)
     silent = Progress(Console(quiet=True))
-    reading = threading.Thread(target=read_deliveries, args=(targets[1], live, silent, clock))
+    reading = threading.Thread(target=read_deliveries, args=(steady_topic, live, silent, clock))
     reading.start()
     began = time.monotonic() + (steady.due - clock.now()) / 1_000
 
@@ -125,7 +125,7 @@ def _play_once(
         raise SchedulerError("the crowd took longer than the steady ones: measure with more --seconds")
     progress.phase("counting deliveries", options.messages)
     faults: Counter[str] = Counter()
-    for topic, workload in zip(targets, (crowd, steady), strict=True):
+    for topic, workload in ((crowds_topic, crowd), (steady_topic, steady)):
         settled = Tally(workload)
         read_deliveries(topic, settled, progress)
         faults.update(settled.faults())

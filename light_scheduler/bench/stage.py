@@ -18,6 +18,7 @@ from typing import Self
 from light_scheduler.connection import Connection
 from light_scheduler.connection.security import Protocol
 from light_scheduler.devkit.broker import EmbeddedBroker
+from light_scheduler.devkit.properties import FurtherPorts
 from light_scheduler.devkit.worker_process import WorkerProcess
 from light_scheduler.host.ports import HOST, free_port
 from light_scheduler.kafka.topic_admin import TIMEOUT_S, admin_client, awaited, create_topic, create_topics
@@ -63,7 +64,7 @@ class Stage:
             if self._protocol != "PLAINTEXT":
                 self._secured = secured(self._protocol, self._folder / "certificates")
             listeners = [] if self._secured is None else [self._secured.listener]
-            self._broker = self._running.enter_context(EmbeddedBroker(secured=listeners))
+            self._broker = self._running.enter_context(EmbeddedBroker(further_ports=FurtherPorts(secured=listeners)))
         return self._broker.bootstrap_servers
 
     @property

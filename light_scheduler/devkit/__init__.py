@@ -4,8 +4,9 @@ Not for production: one machine, bound to the loopback address, without authenti
 (`listeners`).
 """
 
-from .broker import EmbeddedBroker
+from .broker import EmbeddedBroker, JavaStart
 from .cluster import EmbeddedCluster
 from .leash import Leash
+from .properties import FurtherPorts
 
-__all__ = ["EmbeddedBroker", "EmbeddedCluster", "Leash"]
+__all__ = ["EmbeddedBroker", "EmbeddedCluster", "FurtherPorts", "JavaStart", "Leash"]

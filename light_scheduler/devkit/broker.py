@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from light_scheduler.errors import BrokerStartError
 from light_scheduler.host.jars import kafka_jars
@@ -16,8 +16,7 @@ from light_scheduler.host.ports import HOST, free_port, port_is_free
 from .controller import Seat
 from .enclosure import Enclosed
 from .leash import Leash, WhenOrphaned
-from .listeners import SecuredListener
-from .properties import Node, SideDoor, WaysIn, log4j2_properties, server_properties
+from .properties import NO_FURTHER_PORTS, FurtherPorts, Node, WaysIn, log4j2_properties, server_properties
 from .readiness import admin_client, all_in_sync, answers
 from .storage import BrokerFolder, new_cluster_id
 
@@ -38,17 +37,30 @@ _ANSWER_SECONDS = 0.25
 _PORT_ATTEMPTS = 3
 
 
+class JavaStart(NamedTuple):
+    """How the Java process of a broker is started: the most memory for its heap, and options besides ours.
+
+    `timeout` is in seconds: a broker that does not answer until then counts as failed. The download of Kafka is not
+    included.
+    """
+
+    heap_megabytes: int = HEAP_MEGABYTES
+    options: Sequence[str] = ()
+    timeout: float = 60.0
+
+
+_DEFAULT_START = JavaStart()
+
+
 class EmbeddedBroker(Enclosed):
     """A real Kafka broker on 127.0.0.1, for as long as this process lives.
 
     `port`: a port of one's choice, or None for a free one, kept over restarts of this object.
     `data_dir`: a folder that keeps its topics between runs, or None for a temporary one that `close` removes.
-    `side_doors`: further ports, each with the one that is advertised to those who come in by it.
-    `secured`: further ports, with TLS or a login (see `listeners`); the main one stays without either.
-    `seat`: its place in a cluster (see `EmbeddedCluster`); without one it is broker and controller, and all there is.
-    `remove_when_orphaned`: a folder that is deleted if this process is killed, besides a temporary one.
-    `start_timeout`: seconds until a broker that does not answer counts as failed (the download of Kafka not included).
     `properties`: what its `server.properties` says besides ours, or in place of it.
+    `further_ports`: those besides the main one, which stays without TLS and login.
+    `java`: how its process is started.
+    `seat`: its place in a cluster (see `EmbeddedCluster`); without one it is broker and controller, and all there is.
 
     A context manager: entering starts, leaving closes. If this process is killed, the broker ends with it.
     """
@@ -58,26 +70,19 @@ class EmbeddedBroker(Enclosed):
         *,
         port: int | None = None,
         data_dir: Path | None = None,
-        side_doors: Sequence[SideDoor] = (),
-        secured: Sequence[SecuredListener] = (),
-        seat: Seat | None = None,
-        remove_when_orphaned: Path | None = None,
-        start_timeout: float = 60.0,
-        heap_megabytes: int = HEAP_MEGABYTES,
-        jvm_options: tuple[str, ...] = (),
         properties: Mapping[str, object] | None = None,
+        further_ports: FurtherPorts = NO_FURTHER_PORTS,
+        java: JavaStart = _DEFAULT_START,
+        seat: Seat | None = None,
     ) -> None:
         self._port = port
         self._port_is_chosen = port is not None
         self._temporary = None if data_dir else tempfile.TemporaryDirectory(prefix="light-scheduler-kafka-")
         self._folder = BrokerFolder((data_dir or Path(self._temporary.name if self._temporary else "")).absolute())
-        self._side_doors = side_doors
-        self._secured = secured
-        self._seat = seat
-        self._remove_when_orphaned = self._folder.root if self._temporary else remove_when_orphaned
-        self._start_timeout = start_timeout
-        self._jvm_options = (f"-Xmx{heap_megabytes}m", *_JVM_OPTIONS, *jvm_options)
         self._properties = properties or {}
+        self._further_ports = further_ports
+        self._java = java
+        self._seat = seat
         self._process: Leash | None = None
 
     @property
@@ -124,7 +129,7 @@ class EmbeddedBroker(Enclosed):
         if self.is_running:
             return self
         java, jars = java_executable(), kafka_jars()
-        deadline = time.monotonic() + self._start_timeout
+        deadline = time.monotonic() + self._java.timeout
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             self._choose_port()
             try:
@@ -167,6 +172,17 @@ class EmbeddedBroker(Enclosed):
         if self._temporary is not None:
             self._temporary.cleanup()
 
+    @property
+    def _jvm_options(self) -> tuple[str, ...]:
+        return (f"-Xmx{self._java.heap_megabytes}m", *_JVM_OPTIONS, *self._java.options)
+
+    @property
+    def _removed_when_orphaned(self) -> Path | None:
+        """The folder that is deleted if this process is killed."""
+        if self._temporary is not None:
+            return self._folder.root
+        return None if self._seat is None else self._seat.controller.remove_when_orphaned
+
     def _choose_port(self) -> None:
         if self._port is None:
             self._port = free_port()
@@ -185,7 +201,7 @@ class EmbeddedBroker(Enclosed):
                     [*base, *self._jvm_options, "kafka.Kafka", str(folder.server_properties)],
                     folder=folder.root,
                     output=log,
-                    when_orphaned=WhenOrphaned(remove=self._remove_when_orphaned),
+                    when_orphaned=WhenOrphaned(remove=self._removed_when_orphaned),
                     held_files=[lock],
                 )
         try:
@@ -201,7 +217,7 @@ class EmbeddedBroker(Enclosed):
         node = Node(free_port())
         if seat is not None:
             node = Node(seat.controller.port, seat.node_id, has_controller=False, copies=seat.controller.copies)
-        ways_in = WaysIn(self.port, self._side_doors, self._secured)
+        ways_in = WaysIn(self.port, self._further_ports)
         text = server_properties(ways_in, node, folder.kafka_data, self._properties)
         folder.server_properties.write_text(text, encoding="utf-8")
 
@@ -215,6 +231,6 @@ class EmbeddedBroker(Enclosed):
                 )
             if time.monotonic() > deadline:
                 raise BrokerStartError(
-                    f"Kafka did not answer within {self._start_timeout:g} s. {self.log_file} ends with:\n"
+                    f"Kafka did not answer within {self._java.timeout:g} s. {self.log_file} ends with:\n"
                     f"{self._folder.log_end()}"
                 )

@@ -11,10 +11,10 @@ from typing import Self
 from light_scheduler.host.jars import kafka_jars
 from light_scheduler.host.java import java_executable
 
-from .broker import EmbeddedBroker
+from .broker import EmbeddedBroker, JavaStart
 from .controller import Controller, Seat
 from .enclosure import Enclosed
-from .properties import SideDoor
+from .properties import FurtherPorts, SideDoor
 from .waiting import wait_until
 
 HEAP_MEGABYTES = 512
@@ -56,12 +56,10 @@ class EmbeddedCluster(Enclosed):
         self.nodes = [
             EmbeddedBroker(
                 data_dir=root / f"node-{number + 1}",
-                side_doors=side_doors[number] if side_doors else (),
-                seat=Seat(number + 1, self._controller),
-                start_timeout=start_timeout,
-                heap_megabytes=heap_megabytes,
                 properties=properties,
-                remove_when_orphaned=orphaned,
+                further_ports=FurtherPorts(side_doors[number] if side_doors else ()),
+                java=JavaStart(heap_megabytes, timeout=start_timeout),
+                seat=Seat(number + 1, self._controller),
             )
             for number in range(nodes)
         ]

@@ -32,7 +32,7 @@ class Controller:
     ) -> None:
         self._folder = BrokerFolder(folder)
         self.copies = copies
-        self._remove_when_orphaned = remove_when_orphaned
+        self.remove_when_orphaned = remove_when_orphaned
         self._properties = properties or {}
         self._process: Leash | None = None
         self.port = free_port()
@@ -57,7 +57,7 @@ class Controller:
                     [*command, *_JVM_OPTIONS, "kafka.Kafka", str(folder.server_properties)],
                     folder=folder.root,
                     output=log,
-                    when_orphaned=WhenOrphaned(remove=self._remove_when_orphaned),
+                    when_orphaned=WhenOrphaned(remove=self.remove_when_orphaned),
                     held_files=[lock],
                 )
 

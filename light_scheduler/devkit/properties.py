@@ -27,12 +27,21 @@ class SideDoor(NamedTuple):
     advertised_port: int
 
 
+class FurtherPorts(NamedTuple):
+    """Ports of a broker besides its main one: side doors, and those with TLS or a login."""
+
+    side_doors: Sequence[SideDoor] = ()
+    secured: Sequence[SecuredListener] = ()
+
+
+NO_FURTHER_PORTS = FurtherPorts()
+
+
 class WaysIn(NamedTuple):
     """The ports that a broker listens on: one that asks for nothing, and others."""
 
     port: int
-    side_doors: Sequence[SideDoor] = ()
-    secured: Sequence[SecuredListener] = ()
+    further: FurtherPorts = NO_FURTHER_PORTS
 
 
 class Node(NamedTuple):
@@ -52,7 +61,7 @@ def server_properties(ways_in: WaysIn, node: Node, log_dir: Path, others: Mappin
 
     `others` are properties besides ours, or in their place.
     """
-    port, side_doors, secured = ways_in
+    port, (side_doors, secured) = ways_in
     doors = {f"SIDE{number}": door for number, door in enumerate(side_doors)}
     listeners = {"PLAINTEXT": port} | {name: door.port for name, door in doors.items()}
     advertised = {"PLAINTEXT": port} | {name: door.advertised_port for name, door in doors.items()}

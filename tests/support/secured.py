@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports 
     UserScramCredentialUpsertion,
 )
 
-from light_scheduler.devkit import EmbeddedBroker
+from light_scheduler.devkit import EmbeddedBroker, FurtherPorts, JavaStart
 from light_scheduler.devkit.listeners import ACCESS_RULES, SecuredListener, ServerTls, TokenChecks
 from light_scheduler.devkit.readiness import admin_client
 
@@ -93,7 +93,8 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
             SecuredListener("SASL_PLAINTEXT", "SASL_PLAINTEXT", None, mechanisms, users),
             SecuredListener("SASL_SSL", "SASL_SSL", tls, (*mechanisms, "OAUTHBEARER"), users, tokens),
         )
-        with EmbeddedBroker(secured=listeners, properties=ACCESS_RULES, jvm_options=(tokens.jvm_option(),)) as broker:
+        ports, java = FurtherPorts(secured=listeners), JavaStart(options=[tokens.jvm_option()])
+        with EmbeddedBroker(properties=ACCESS_RULES, further_ports=ports, java=java) as broker:
             add_scram_users(broker.bootstrap_servers)
             client = authority.sign("tls-user", password=KEY_PASSWORD)
             yield SecuredKafka(broker, authority, client, token_server, {each.name: each for each in listeners})

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from light_scheduler.devkit.properties import Node, SideDoor, WaysIn, controller_properties, server_properties
+from light_scheduler.devkit.properties import (
+    FurtherPorts,
+    Node,
+    SideDoor,
+    WaysIn,
+    controller_properties,
+    server_properties,
+)
 from light_scheduler.devkit.storage import BrokerFolder
 from light_scheduler.host.ports import free_port, port_is_free
 
@@ -30,7 +37,7 @@ def test_every_listener_is_on_the_loopback_address() -> None:
 
 def test_who_comes_in_by_a_side_door_is_told_to_come_back_by_what_stands_before_it() -> None:
     doors = [SideDoor(7001, 7002), SideDoor(7003, 7004)]
-    found = parsed(server_properties(WaysIn(9092, doors), Node(9093), Path("/data")))
+    found = parsed(server_properties(WaysIn(9092, FurtherPorts(doors)), Node(9093), Path("/data")))
     assert "SIDE0://127.0.0.1:7001,SIDE1://127.0.0.1:7003," in found["listeners"]
     assert found["advertised.listeners"].endswith("SIDE0://127.0.0.1:7002,SIDE1://127.0.0.1:7004")
     assert found["listener.security.protocol.map"].count(":PLAINTEXT") == 4

@@ -20,7 +20,7 @@ from light_scheduler.wire.json_form import json_name
 
 from .command_channel import TooManyWaitingError
 from .idempotency import KeyReusedError, StillRunningError, TooManyKeysError
-from .problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .problems import RETRY_AFTER_S, Extension, ProblemError, ProblemType
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 ABOUT_FIRINGS = ("complete", "extend")
@@ -78,7 +78,7 @@ def _refused(result: Result) -> ProblemError:
         if result.field is None
         else f"{json_name(result.field)}: {reason}",
         parameter=UNSET if result.field is None else json_name(result.field),
-        result=result,
+        extension=Extension(result=result),
         type=ProblemType.QUOTA_EXCEEDED if is_over_quota else None,
         retry_after_s=RETRY_AFTER_S if is_over_quota else None,
     )
@@ -124,7 +124,9 @@ def failures_as_problems() -> Iterator[None]:
             retry_after_s=RETRY_AFTER_S,
         ) from None
     except ResultTimeout as error:
-        raise ProblemError(HTTPStatus.GATEWAY_TIMEOUT, f"There is {error}.", sent=error.receipt) from None
+        raise ProblemError(
+            HTTPStatus.GATEWAY_TIMEOUT, f"There is {error}.", extension=Extension(sent=error.receipt)
+        ) from None
     except BrokerError as error:
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,

@@ -36,6 +36,14 @@ _UNLISTED = Right(Role.ADMIN, all_tenants=True)
 _BEARER = 'Bearer realm="light-scheduler"'
 
 
+class _ChallengeError(ProblemError):
+    """A problem that says how to be let in (`WWW-Authenticate`)."""
+
+    def __init__(self, status: HTTPStatus, detail: str, challenge: str) -> None:
+        super().__init__(status, detail)
+        self.headers["WWW-Authenticate"] = challenge
+
+
 def guarded(access: Access, peers: Peers, clock: Clock, rights: Mapping[Handler, Right]) -> Middleware:
     """Return a middleware that carries out only what `rights` allow; they are those of the routes' handlers.
 
@@ -142,11 +150,11 @@ def _judge(identity: Identity, right: Right, tenant: str | None) -> None:
         raise _hidden(str(tenant))
     if verdict is Verdict.FORBIDDEN:
         scope = " for all tenants" if right.all_tenants else ""
-        raise ProblemError(
+        raise _ChallengeError(
             HTTPStatus.FORBIDDEN,
             f"This needs a token with the role {right.role}{scope}. The token of this request has the role "
             f"{identity.role}{'' if identity.tenants is None else ' for some tenants'}.",
-            challenge=f'{_BEARER}, error="insufficient_scope"',
+            f'{_BEARER}, error="insufficient_scope"',
         )
 
 
@@ -156,4 +164,4 @@ def _hidden(tenant: str) -> ProblemError:
 
 
 def _unauthorized(detail: str, error: str = ', error="invalid_token"') -> ProblemError:
-    return ProblemError(HTTPStatus.UNAUTHORIZED, detail, challenge=_BEARER + error)
+    return _ChallengeError(HTTPStatus.UNAUTHORIZED, detail, _BEARER + error)

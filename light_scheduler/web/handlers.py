@@ -46,7 +46,7 @@ from .own import OwnMatches, OwnPage, own_matches, own_page
 from .parameters import checked, list_query
 from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers
-from .problems import ProblemError
+from .problems import Extension, ProblemError
 from .readiness import why_not_ready
 from .redrive import Redrive
 from .rights import RIGHTS
@@ -228,7 +228,9 @@ class Handlers:
         if (node := self._node_asked(request)) is not None:
             reasons = await node.why_not_ready(reasons, request.app[PEER_CLIENT])
         if reasons:
-            raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "Not ready: " + "; ".join(reasons), reasons=reasons)
+            raise ProblemError(
+                HTTPStatus.SERVICE_UNAVAILABLE, "Not ready: " + "; ".join(reasons), extension=Extension(reasons=reasons)
+            )
         return _json(ReadyDocument())
 
     async def info(self, request: web.Request) -> web.Response:

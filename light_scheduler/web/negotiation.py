@@ -21,7 +21,7 @@ from light_scheduler.tables.views import QueryError
 
 from .answers import sent_response
 from .parameters import read_parameters
-from .problems import ProblemError, ProblemType
+from .problems import Extension, ProblemError, ProblemType
 from .send_parameters import LONGEST_WAIT_S, SendParameters
 
 IF_MATCH = "If-Match"
@@ -104,7 +104,7 @@ def negotiated(handle: Handle) -> Handle:
                 raise ProblemError(
                     HTTPStatus.PRECONDITION_FAILED,
                     problem.detail,
-                    result=problem.result,
+                    extension=Extension(result=problem.result),
                     type=ProblemType.PRECONDITION_FAILED,
                 ) from None
             if problem.status != HTTPStatus.GATEWAY_TIMEOUT or problem.sent is UNSET or seconds is None:

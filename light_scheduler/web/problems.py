@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -102,6 +102,18 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ) = UNSET
 
 
+class Extension(NamedTuple):
+    """Members that problems of some types have besides those of RFC 9457: what happened, in full."""
+
+    missing: list[MissingPartition] | UnsetType = UNSET
+    reasons: list[str] | UnsetType = UNSET
+    result: Result | UnsetType = UNSET
+    sent: Receipt | UnsetType = UNSET
+
+
+_NO_EXTENSION = Extension()
+
+
 class ProblemError(Exception):
     """Ends a request with a problem document."""
 
@@ -111,15 +123,12 @@ class ProblemError(Exception):
         detail: str,
         *,
         parameter: str | UnsetType = UNSET,
-        missing: list[MissingPartition] | UnsetType = UNSET,
-        reasons: list[str] | UnsetType = UNSET,
-        result: Result | UnsetType = UNSET,
-        sent: Receipt | UnsetType = UNSET,
+        extension: Extension = _NO_EXTENSION,
         type: ProblemType | None = None,
         retry_after_s: int | None = None,
-        challenge: str | None = None,
     ) -> None:
         super().__init__(detail)
+        missing, reasons, result, sent = extension
         if missing is not UNSET:
             type = ProblemType.PARTITIONS_MISSING
         elif reasons is not UNSET:
@@ -137,8 +146,7 @@ class ProblemError(Exception):
             result=result,
             sent=sent,
         )
-        headers = {"Retry-After": retry_after_s, "WWW-Authenticate": challenge}
-        self.headers = {name: str(value) for name, value in headers.items() if value is not None}
+        self.headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -26,7 +26,7 @@ from .cluster import Peers, owner_of_each
 from .documents import ScheduleDetail
 from .own import PAGE_BYTES, OwnMatches, OwnPage
 from .peer_client import LOCAL_SCOPE, SCOPE_HEADER, PeerClient
-from .problems import RETRY_AFTER_S, MissingPartition, ProblemError
+from .problems import RETRY_AFTER_S, Extension, MissingPartition, ProblemError
 
 SHARE_MEDIA_TYPE = "application/vnd.light-scheduler.share+msgpack"
 
@@ -232,7 +232,7 @@ def _refuse_gaps(missing: list[MissingPartition]) -> None:
     raise ProblemError(
         HTTPStatus.SERVICE_UNAVAILABLE,
         f"No worker answered for {names}{more}, so the list would be incomplete. Try again later.",
-        missing=missing,
+        extension=Extension(missing=missing),
         retry_after_s=RETRY_AFTER_S,
     )
 

@@ -8,7 +8,7 @@ from light_scheduler.model import Command
 from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.relay import Origin
+from light_scheduler.wire.lane_marks import Origin
 
 from .delayed_commands import Delaying
 from .lending import RoomLending

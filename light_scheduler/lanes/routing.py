@@ -8,7 +8,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import Command, Entry, EventType
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.relay import Origin, mark_of
+from light_scheduler.wire.lane_marks import Origin, mark_of
 
 from .forwarding import Forwarding
 from .moving import Moving

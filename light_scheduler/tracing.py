@@ -26,6 +26,9 @@ from light_scheduler.model import EventType
 
 log = logging.getLogger(__name__)
 
+MOST_SPANS = 500
+"""Spans of events that one cycle makes, in the worker's event loop: about 20 ms. Those after them are counted."""
+
 CLOSE_S = 3.0
 NS_PER_MS = 1_000_000
 _PARENTS = TraceContextTextMapPropagator()
@@ -48,7 +51,7 @@ class OpenTelemetry:
         return cls(provider, exporter.shutdown)
 
     def tell(self, cycle: TracedCycle) -> None:
-        """Make the spans of a cycle: its own, and one for each traced event. Raises nothing: all is committed."""
+        """Make a cycle's own span, and those of its first traced events. Raises nothing: all is committed."""
         try:
             self._make(cycle)
         except Exception:
@@ -65,10 +68,9 @@ class OpenTelemetry:
 
     def _make(self, cycle: TracedCycle) -> None:
         begun, committed = cycle.begun * NS_PER_MS, cycle.committed * NS_PER_MS
-        counts = {"light_scheduler.commands": cycle.commands, "light_scheduler.firings": cycle.firings}
-        attributes = {**_place(cycle), **counts}
+        attributes = {**_place(cycle), **_counts(cycle)}
         own = self._tracer.start_span("cycle", Context(), attributes=attributes, start_time=begun)
-        for traced in cycle.events:
+        for traced in cycle.events[:MOST_SPANS]:
             self._span(traced, cycle, own).end(committed)
         own.end(committed)
 
@@ -96,6 +98,12 @@ def _place(cycle: TracedCycle) -> dict[str, str | int]:
         "light_scheduler.commands_topic": cycle.topic,
         "light_scheduler.partition": cycle.partition,
     }
+
+
+def _counts(cycle: TracedCycle) -> dict[str, int]:
+    counts = {"light_scheduler.commands": cycle.commands, "light_scheduler.firings": cycle.firings}
+    left_out = len(cycle.events) - MOST_SPANS
+    return counts if left_out <= 0 else {**counts, "light_scheduler.spans_left_out": left_out}
 
 
 def _attributes(traced: TracedEvent, committed: int) -> dict[str, str | int]:

@@ -6,6 +6,7 @@ is reported. Nothing is collected without a receiver.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -13,6 +14,16 @@ from light_scheduler.model import Entry, EventType
 
 TRACEPARENT = "traceparent"
 _SAMPLED = 0x01
+_FORMAT = re.compile(
+    rb"""
+    ( (?!ff) [0-9a-f]{2}          # version; after 00 nothing may follow the flags, after later ones more fields
+    - (?!0{32}) [0-9a-f]{32}      # trace id
+    - (?!0{16}) [0-9a-f]{16}      # id of the sender's span
+    - [0-9a-f]{2} )               # flags
+    (?: \Z | (?<!\A00.{53}) - )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class TracedEvent(NamedTuple):
@@ -49,12 +60,12 @@ def trace_id_of(entry: Entry) -> str | None:
 
 
 def sampled_parent(entry: Entry) -> str | None:
-    """Return the `traceparent` of a schedule's command, if it says that its trace is recorded."""
+    """Return the `traceparent` of a schedule's command, if it says that its trace is recorded.
+
+    Of versions after 00 only the fields that 00 has, as W3C Trace Context asks for: so its length is fixed.
+    """
     for name, value in entry.schedule.headers:
         if name == TRACEPARENT and value is not None:
-            try:
-                text = value.decode("ascii")
-                return text if int(text.split("-")[3], 16) & _SAMPLED else None
-            except (UnicodeDecodeError, IndexError, ValueError):
-                return None
+            found = _FORMAT.match(value)
+            return None if found is None or not int(found[1][-2:], 16) & _SAMPLED else found[1].decode("ascii")
     return None

@@ -7,9 +7,9 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from light_scheduler.lanes.tracing import TracedCycle, TracedEvent, sampled_parent
+from light_scheduler.lanes.tracing import TracedCycle, TracedEvent, sampled_parent, trace_id_of
 from light_scheduler.model import Entry, EventType, Once, Progress, Schedule, Target
-from light_scheduler.tracing import OpenTelemetry
+from light_scheduler.tracing import MOST_SPANS, OpenTelemetry
 
 TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SAMPLED, UNSAMPLED = f"00-{TRACE}-{SENDER}-01", f"00-{TRACE}-{SENDER}-00"
@@ -22,12 +22,16 @@ def entry(*traceparents: bytes | None) -> Entry:
     return Entry(schedule, Progress(DUE, 0, sequence=1, attempt=1))
 
 
-def spans_of(*events: EventType) -> dict[str, ReadableSpan]:
+def all_spans_of(*events: EventType) -> list[ReadableSpan]:
     provider, exporter = TracerProvider(), InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     traced = [TracedEvent(event, entry(), SAMPLED, None) for event in events]
     OpenTelemetry(provider).tell(TracedCycle("commands", 2, BEGUN, COMMITTED, 7, 5, traced))
-    return {span.name: span for span in exporter.get_finished_spans()}
+    return list(exporter.get_finished_spans())
+
+
+def spans_of(*events: EventType) -> dict[str, ReadableSpan]:
+    return {span.name: span for span in all_spans_of(*events)}
 
 
 def links_of(span: ReadableSpan) -> set[tuple[int, int]]:
@@ -68,6 +72,18 @@ def test_a_cycle_says_how_much_it_did() -> None:
     assert cycle.attributes["light_scheduler.partition"] == 2
 
 
+def test_a_cycle_makes_so_many_spans_at_most_and_counts_the_others() -> None:
+    spans = all_spans_of(*[EventType.FIRED] * (MOST_SPANS + 3))
+    assert len([span for span in spans if span.name == "schedule fired"]) == MOST_SPANS
+    (cycle,) = (span for span in spans if span.name == "cycle")
+    assert cycle.attributes is not None
+    assert cycle.attributes["light_scheduler.spans_left_out"] == 3
+
+
+def test_a_cycle_that_leaves_no_span_out_does_not_count_them() -> None:
+    assert "light_scheduler.spans_left_out" not in (spans_of(EventType.FIRED)["cycle"].attributes or {})
+
+
 def test_what_cannot_be_told_fails_no_cycle(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(SpanProcessor):
         def on_start(self, span: object, parent_context: object = None) -> None:
@@ -94,3 +110,34 @@ def test_what_cannot_be_told_fails_no_cycle(caplog: pytest.LogCaptureFixture) ->
 )
 def test_only_traces_that_are_recorded_are_gone_on_with(headers: list[bytes | None], parent: str | None) -> None:
     assert sampled_parent(entry(*headers)) == parent
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        f"00-{TRACE}-{SENDER}-01-more",
+        f"00-{TRACE}-{SENDER}-01-",
+        f"00-{TRACE}-{SENDER}-01\n",
+        f"cc-{TRACE}-{SENDER}-01more",
+        f"ff-{TRACE}-{SENDER}-01",
+        f"0-{TRACE}-{SENDER}-01",
+        f"00-{TRACE.upper()}-{SENDER}-01",
+        f"00-{'0' * 32}-{SENDER}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        f"00-{TRACE}a-{SENDER}-01",
+        f"00-{TRACE}-{SENDER}-1",
+        f"00-{TRACE}-{SENDER}-{'1' * 9}",
+        f"00-{'1' * 1_000_000}-{SENDER}-01",
+        f" 00-{TRACE}-{SENDER}-01",
+    ],
+)
+def test_a_traceparent_in_another_form_than_that_of_w3c_belongs_to_no_trace(traceparent: str) -> None:
+    assert sampled_parent(entry(traceparent.encode())) is None
+    assert trace_id_of(entry(traceparent.encode())) is None
+
+
+def test_of_a_later_version_only_the_known_fields_are_taken() -> None:
+    later = f"cc-{TRACE}-{SENDER}-09"
+    assert sampled_parent(entry(later.encode())) == later
+    assert sampled_parent(entry(f"{later}-{'more' * 250_000}".encode())) == later
+    assert trace_id_of(entry(f"{later}-more".encode())) == TRACE

@@ -1,12 +1,14 @@
 """The HTTP handler of why a schedule fired, fires or does not.
 
-What is pending is looked up first and the history read after it, so the history is never behind.
+What is pending is looked up first and the history read after it, so the history is never behind. If it is ahead, what
+is pending is looked up once more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated
 
 import msgspec
@@ -18,15 +20,16 @@ from light_scheduler.engine.why import Facts, Outage, Standing, Stopped
 from light_scheduler.lanes.status import RUNNING, LaneStatus, TargetStatus
 from light_scheduler.model import Entry, HistoryEvent
 from light_scheduler.tables.views import MAX_LIMIT, Lane
+from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .caught_up import caught_up
 from .cluster import Lanes
 from .guard import IDENTITY
 from .history import DAY_MS, events_of, place_of
-from .looking_back import Place, look_back, opened
+from .looking_back import Found, Place, look_back, opened
 from .parameters import checked, read_parameters
-from .problems import MissingPartition
+from .problems import MissingPartition, ProblemError
 from .scatter import Scatter, Whole, is_local, share_response
 from .turns import Turns
 from .why_document import why_document
@@ -35,6 +38,9 @@ from .worker import Worker
 MOST_ROUNDS = 5
 """Searches in the history for one answer, each as long as that for one page of a history."""
 
+RECENT_MS = 10_000
+"""An event is not older than that if what is pending may have been looked up without it: transactions take time, and
+the clocks of workers differ."""
 
 replace = msgspec.structs.replace
 
@@ -74,35 +80,65 @@ class WhyHandlers:
             return share_response(await own_standing(self._worker.lanes, tenant, id))
         since = read_parameters(WhyParameters, request.query).since
         place = place_of(since, UNSET, self._worker.clock.now() - DAY_MS)
-        own = own_standing(self._worker.lanes, tenant, id)
-        whole, missing = await self._scatter(request).known(own, request.rel_url.raw_path, OwnStanding)
+        pending = await self._pending(request, tenant, id)
         told = await self._history(tenant, id, place)
+        if told.events and told.events[-1].at >= pending.at - RECENT_MS:
+            earlier, pending = pending, await self._pending(request, tenant, id)
+            if earlier.standing is not None and pending.standing is None:  # the history has its end by now
+                told = await self._history(tenant, id, place)
         book = self._worker.tenants.book
         rates = shares_under(self._worker.settings.shares, book)
         facts = Facts(
-            now=self._worker.clock.now(),
+            now=pending.at,
             searched_from=told.searched_from,
-            standing=_latest(whole),
-            stopped=_stopped(whole, missing, with_reasons=request[IDENTITY].tenants is None),
+            standing=pending.standing,
+            stopped=pending.stopped,
             tenant=book.get(tenant),
             rate=min((rate for rate in (rates.rate, rates.rate_of(tenant)) if rate is not None), default=None),
         )
         document = why_document(tenant, id, told.events, facts, complete=told.complete)
         return web.Response(body=msgspec.json.encode(document), content_type="application/json")
 
+    async def _pending(self, request: web.Request, tenant: str, id: str) -> _Pending:
+        """Look an id up in all workers."""
+        own = own_standing(self._worker.lanes, tenant, id)
+        whole, missing = await self._scatter(request).known(own, request.rel_url.raw_path, OwnStanding)
+        stopped = _stopped(whole, missing, with_reasons=request[IDENTITY].tenants is None)
+        return _Pending(_latest(whole), stopped, self._worker.clock.now())
+
     async def _history(self, tenant: str, id: str, place: Place) -> _Told:
-        """Read the history of an id, in as many rounds as one answer may take."""
-        events: list[HistoryEvent] = []
-        select, topic = events_of(tenant, id), self._worker.settings.topics.history
-        for _ in range(MOST_ROUNDS):
-            async with self._searches.turn(), opened(self._worker.kafka.logs, topic) as log:
-                now = self._worker.clock.now()
-                found = await look_back(log, place, now=now, limit=MAX_LIMIT - len(events), select=select)
-            events += [match.value for match in found.matches]
-            if found.next is None or len(events) == MAX_LIMIT:
+        """Read the history of an id, in as many rounds as one answer may take, and as get a turn after the first."""
+        select = events_of(tenant, id)
+        found = await self._round(place, MAX_LIMIT, select)
+        matches = found.matches
+        for _ in range(MOST_ROUNDS - 1):
+            if found.next is None or len(matches) == MAX_LIMIT:
                 break
-            place = found.next
-        return _Told(events[::-1], found.searched_from, complete=found.next is None)
+            try:
+                found = await self._round(found.next, MAX_LIMIT - len(matches), select)
+            except ProblemError as error:
+                if error.problem.status != HTTPStatus.TOO_MANY_REQUESTS:
+                    raise
+                break
+            matches = [*matches, *found.matches]
+        events = [match.value for match in reversed(matches)]
+        return _Told(events, found.searched_from, complete=found.next is None)
+
+    async def _round(
+        self, place: Place, limit: int, select: Callable[[CommandRecord], HistoryEvent | None]
+    ) -> Found[HistoryEvent]:
+        """Search once. Raises ProblemError: 429 if too many others do."""
+        async with self._searches.turn(), opened(self._worker.logs, self._worker.settings.topics.history) as log:
+            return await look_back(log, place, now=self._worker.clock.now(), limit=limit, select=select)
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """What is pending of an id, and the partitions that do not say, at an instant (UTC epoch ms)."""
+
+    standing: Standing | None
+    stopped: list[Stopped]
+    at: int
 
 
 @dataclass(frozen=True)

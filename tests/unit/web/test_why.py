@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.lanes.status import TargetStatus
-from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.model import EventType, FixedRate, HistoryEvent
 from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.web import looking_back, why
+from light_scheduler.web.problems import ProblemError
 from light_scheduler.wire import encode_history, history_key
+
+from .conftest import forget
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -123,6 +128,80 @@ async def test_a_long_history_is_read_in_rounds_and_says_how_far_it_was_read(
     document = await workers[0].json(PATH)
     assert (document["complete"], document["searched_from"]) == (True, NOW - 24 * HOUR)
     assert [each["event"] for each in document["events"]] == ["scheduled"]
+
+
+def meanwhile(cluster: Any, monkeypatch: pytest.MonkeyPatch, *happen: Callable[[], None]) -> None:
+    """Have something happen before each of the next times that a topic is opened."""
+    waiting, opened = iter(happen), cluster.topics.Log.extents
+
+    async def extents(log: Any, since: int) -> Any:
+        next(waiting, lambda: None)()
+        return await opened(log, since)
+
+    monkeypatch.setattr(cluster.topics.Log, "extents", extents)
+
+
+async def test_a_series_that_fires_while_the_history_is_read_is_not_overdue(
+    workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put("a", due=NOW, partition=3, trigger=FixedRate(1_000, NOW))
+    record(cluster, "scheduled", NOW - HOUR, partition=3)
+
+    def fire() -> None:
+        cluster.clock.set(NOW + 500)
+        record(cluster, "fired", NOW + 3, partition=3)
+        cluster.put("a", due=NOW + 1_000, partition=3, trigger=FixedRate(1_000, NOW), progress={"sequence": 2})
+
+    meanwhile(cluster, monkeypatch, fire)
+    document = await workers[0].json(PATH)
+    assert [each["event"] for each in document["events"]] == ["scheduled", "fired"]
+    assert (document["state"], document["next_due"]) == ("pending", NOW + 1_000)
+    assert document["summary"] == "It fires next at 2027-01-15T08:00:01.000Z (in 500ms)."
+
+
+async def test_a_schedule_that_comes_due_while_the_history_is_read_is_not_overdue(
+    workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put("a", due=NOW + 1_000, partition=3)
+    record(cluster, "scheduled", NOW - HOUR, partition=3)
+    meanwhile(cluster, monkeypatch, lambda: cluster.clock.set(NOW + 3_000))
+    assert "(in 1s)" in (await workers[0].json(PATH))["summary"]
+
+
+async def test_a_series_that_ends_while_it_is_looked_up_again_says_how(
+    workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put("a", due=NOW, partition=3, trigger=FixedRate(1_000, NOW))
+    record(cluster, "scheduled", NOW - HOUR, partition=3)
+
+    def fire_and_cancel() -> None:
+        record(cluster, "fired", NOW + 3, partition=3)
+        table = cluster.tables()["light-scheduler-commands", 3]
+        forget(table, table.get("default", "a"))
+
+    meanwhile(cluster, monkeypatch, fire_and_cancel, lambda: record(cluster, "cancelled", NOW + 4, partition=3))
+    document = await workers[0].json(PATH)
+    assert [each["event"] for each in document["events"]] == ["scheduled", "fired", "cancelled"]
+    assert document["state"] == "cancelled"
+
+
+async def test_a_search_that_gets_no_turn_later_on_leaves_the_history_incomplete(
+    workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking_back, "MOST_RECORDS", 100)
+    for number in range(1_000):
+        record(cluster, "fired", NOW - 2 * HOUR + number, id="other", partition=number % 2)
+    record(cluster, "scheduled", NOW - HOUR)
+
+    def refuse() -> None:
+        raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, "This worker has too many searches. Try again later.")
+
+    meanwhile(cluster, monkeypatch, lambda: None, refuse)
+    document = await workers[0].json(PATH)
+    assert (document["complete"], [each["event"] for each in document["events"]]) == (False, ["scheduled"])
+    assert NOW - 2 * HOUR < document["searched_from"] < NOW - HOUR
+    meanwhile(cluster, monkeypatch, refuse)
+    await workers[0].json(PATH, 429)
 
 
 async def test_an_answer_has_so_many_events(workers: Any, cluster: Any) -> None:

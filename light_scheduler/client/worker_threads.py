@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
+from light_scheduler.errors import ClientError
+
 from . import worker_api
 from .questions import Question
 from .worker_api import TooManyRequests, WorkerApi
@@ -25,13 +27,16 @@ class WorkerThreads:
         self._threads: ThreadPoolExecutor | None = None
 
     async def asked(self, question: Question[T]) -> T | None:
-        """Return and raise what `WorkerApi.asked` does."""
+        """Return and raise what `WorkerApi.asked` does; ClientError if `close` comes before a thread is free."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="light-scheduler http")
+        threads = self._threads
         for _ in range(worker_api.MOST_RETRIES):
             try:
-                return await self._asked_once(question)
+                return await self._asked_once(question, threads)
             except TooManyRequests:
                 await asyncio.sleep(worker_api.RETRY_AFTER_S)
-        return await self._asked_once(question)
+        return await self._asked_once(question, threads)
 
     def close(self) -> None:
         """Let the threads end, each after the question that it is asking."""
@@ -39,7 +44,18 @@ class WorkerThreads:
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _asked_once(self, question: Question[T]) -> T | None:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="light-scheduler http")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._api.asked_once, question)
+    async def _asked_once(self, question: Question[T], threads: ThreadPoolExecutor) -> T | None:
+        if threads is not self._threads:
+            raise ClientError("the client was closed")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(threads, self._api.asked_once, question)
+        except asyncio.CancelledError:
+            if threads is self._threads or _is_cancelled():
+                raise
+            raise ClientError("the client was closed") from None
+
+
+def _is_cancelled() -> bool:
+    """Tell whether it is the caller who gave up."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -13,9 +13,12 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+from support.waiting import eventually
 
 from light_scheduler.client import SchedulerClient
+from light_scheduler.client.questions import Question
 from light_scheduler.client.worker_api import WorkerApi
+from light_scheduler.client.worker_threads import MOST_THREADS
 from light_scheduler.errors import ClientError, InvalidCommand, WorkerUnreachable
 
 
@@ -132,3 +135,56 @@ async def test_a_worker_that_stays_busy_is_an_error_that_may_pass(monkeypatch: p
     with worker(*busy) as there, pytest.raises(ClientError, match="too many requests") as caught:
         await SchedulerClient(url=there.url).get("a")
     assert caught.value.retriable
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[str], Event]]:
+    """Hold all questions to workers: their paths as they are asked, and what lets them be answered (with None)."""
+    asked: list[str] = []
+    release = Event()
+
+    def asked_once(api: WorkerApi, question: Question[Any]) -> None:
+        asked.append(question.path)
+        release.wait(60)
+
+    monkeypatch.setattr(WorkerApi, "asked_once", asked_once)
+    yield asked, release
+    release.set()
+
+
+async def test_questions_that_wait_when_the_client_closes_end_with_an_error(held: tuple[list[str], Event]) -> None:
+    asked, release = held
+    client = SchedulerClient(url="http://127.0.0.1:1")
+    questions = [asyncio.create_task(client.get(f"order-{number}")) for number in range(MOST_THREADS + 3)]
+    await eventually(lambda: len(asked) == MOST_THREADS)
+    await client.close()
+    release.set()
+    answers = await asyncio.wait_for(asyncio.gather(*questions, return_exceptions=True), 60)
+    assert answers[:MOST_THREADS] == [None] * MOST_THREADS
+    assert [(type(each), str(each)) for each in answers[MOST_THREADS:]] == [(ClientError, "the client was closed")] * 3
+    assert len(asked) == MOST_THREADS
+
+
+async def test_a_question_that_is_given_up_while_it_waits_is_cancelled(held: tuple[list[str], Event]) -> None:
+    asked, _ = held
+    client = SchedulerClient(url="http://127.0.0.1:1")
+    questions = [asyncio.create_task(client.get(f"order-{number}")) for number in range(MOST_THREADS + 1)]
+    await eventually(lambda: len(asked) == MOST_THREADS)
+    questions[-1].cancel()
+    await client.close()
+    with pytest.raises(asyncio.CancelledError):
+        await questions[-1]
+    for question in questions:
+        question.cancel()
+
+
+async def test_a_busy_worker_is_not_asked_again_once_the_client_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("light_scheduler.client.worker_api.RETRY_AFTER_S", 0.05)
+    with worker((429, {"detail": "busy"}), (404, {"detail": "nothing"})) as there:
+        client = SchedulerClient(url=there.url)
+        question = asyncio.create_task(client.get("a"))
+        await eventually(lambda: bool(there.seen))
+        await client.close()
+        with pytest.raises(ClientError, match="the client was closed"):
+            await asyncio.wait_for(question, 60)
+    assert len(there.seen) == 1

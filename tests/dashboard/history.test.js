@@ -25,7 +25,7 @@ Deno.test("a search follows its cursor until there is an event, and goes on from
     { events: events(2), searched_from: 80, next_cursor: "b" },
     { events: events(1), searched_from: 5, next_cursor: null },
   ]);
-  const found = await searched(ask, 5, 0);
+  const found = await searched(ask, 5);
   assert.deepEqual([found.events.length, found.from, found.cursor], [2, 80, "b"]);
   const further = await more(ask, found);
   assert.deepEqual([further.events.length, further.from, further.cursor], [3, 5, null]);
@@ -35,7 +35,7 @@ Deno.test("a search follows its cursor until there is an event, and goes on from
 Deno.test("a search ends after a number of requests, and says how far it came", async () => {
   const pages = Array.from({ length: 99 }, (_, at) => ({ events: [], searched_from: 100 - at, next_cursor: "x" }));
   const { asked, ask } = answering(pages);
-  const { from, cursor } = await searched(ask, 0, 0);
+  const { from, cursor } = await searched(ask, 0);
   assert.deepEqual([asked.length, from, cursor], [11, 90, "x"]);
 });
 
@@ -44,5 +44,26 @@ Deno.test("a search from the beginning goes on beyond what is known already", as
     { events: events(2), searched_from: 50, next_cursor: "a" },
     { events: events(2), searched_from: 0, next_cursor: null },
   ]);
-  assert.equal((await searched(ask, 0, 2)).events.length, 4);
+  assert.equal((await searched(ask, 0, { events: events(2), from: 50 })).events.length, 4);
+});
+
+Deno.test("a search from the beginning loses nothing that is known already, however far back that is", async () => {
+  const pages = Array.from({ length: 41 }, (_, at) => ({
+    events: at === 0 || at === 30 ? events(1) : [],
+    searched_from: 100 - at,
+    next_cursor: "x",
+  }));
+  const { asked, ask } = answering(pages);
+  const found = await searched(ask, 0, { events: events(2), from: 70 });
+  assert.equal(found.events.length, 2);
+  assert.deepEqual([asked.length, found.from], [41, 60]);
+});
+
+Deno.test("a search from the beginning passes events that came meanwhile and all that are known", async () => {
+  const { ask } = answering([
+    { events: events(50), searched_from: 90, next_cursor: "a" },
+    { events: events(2), searched_from: 50, next_cursor: "b" },
+    { events: events(1), searched_from: 40, next_cursor: null },
+  ]);
+  assert.equal((await searched(ask, 0, { events: events(2), from: 60 })).events.length, 52);
 });

@@ -39,32 +39,42 @@ export async function showHistory(element, { tenant, id }, since, signal) {
   const ask = (/** @type {Record<string, string | number>} */ parameters) =>
     request(path + queryString({ limit: PAGE, ...parameters }), { signal });
 
-  /** @param {() => Promise<Found>} search */
-  async function show(search) {
+  /**
+   * @param {() => Promise<Found>} search
+   * @param {Found} [known] what is shown already
+   */
+  async function show(search, known) {
     replace(element, loading("Searching the history…"));
     try {
-      const found = await search();
-      const further = () =>
-        show(() => (found.cursor === null ? searched(ask, 0, found.events.length) : more(ask, found)));
-      replace(element, events(found.events), end(found, () => void further()));
+      replace(element, ...shown(await search()));
     } catch (error) {
-      if (!signal.aborted) replace(element, failure(error));
+      if (!signal.aborted) replace(element, ...(known ? shown(known) : []), failure(error));
     }
   }
 
-  await show(() => searched(ask, since, 0));
+  /** @param {Found} found */
+  function shown(found) {
+    const further = () => show(() => (found.cursor === null ? searched(ask, 0, found) : more(ask, found)), found);
+    return [events(found.events), end(found, () => void further())];
+  }
+
+  await show(() => searched(ask, since));
 }
 
 /**
- * Search from the end of the topic back to `since`, until there are more events than a number that are known already.
+ * Search from the end of the topic back to `since`: through all of what is known already, however many requests that takes, and on until
+ * there are more events.
  * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
  * @param {number} since
- * @param {number} known
+ * @param {{ events: HistoryEvent[], from: number }} [known]
  * @returns {Promise<Found>}
  */
-export async function searched(ask, since, known) {
+export async function searched(ask, since, known = { events: [], from: Infinity }) {
   const page = await ask({ since: new Date(since).toISOString() });
-  return more(ask, { events: page.events, since, from: page.searched_from, cursor: page.next_cursor }, known);
+  /** @type {Found} */
+  let found = { events: page.events, since, from: page.searched_from, cursor: page.next_cursor };
+  while (found.cursor !== null && found.from > known.from) found = await continued(ask, found, found.cursor);
+  return more(ask, found, known.events.length);
 }
 
 /**
@@ -77,11 +87,21 @@ export async function searched(ask, since, known) {
 export async function more(ask, found, known = found.events.length) {
   for (let requests = 0; requests < MOST_REQUESTS; requests += 1) {
     if (found.cursor === null || found.events.length > known) break;
-    const page = await ask({ cursor: found.cursor });
-    const events = [...found.events, ...page.events];
-    found = { ...found, events, from: page.searched_from, cursor: page.next_cursor };
+    found = await continued(ask, found, found.cursor);
   }
   return found;
+}
+
+/**
+ * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
+ * @param {Found} found
+ * @param {string} cursor
+ * @returns {Promise<Found>}
+ */
+async function continued(ask, found, cursor) {
+  const page = await ask({ cursor });
+  const events = [...found.events, ...page.events];
+  return { ...found, events, from: page.searched_from, cursor: page.next_cursor };
 }
 
 /** @param {HistoryEvent[]} events */

@@ -63,6 +63,14 @@ async def test_a_phone_holds_to_the_rules_of_axe_and_folds_its_filters(dashboard
     await expect(page.get_by_label("Id begins with")).to_be_visible()
 
 
+async def test_a_phone_that_is_turned_to_landscape_shows_its_filters(dashboard: Dashboard, page: Page) -> None:
+    await page.set_viewport_size({"width": 375, "height": 800})
+    await show(page, "schedules?tenant=reach")
+    await expect(page.get_by_label("Id begins with")).to_be_hidden()
+    await page.set_viewport_size({"width": 800, "height": 375})
+    await expect(page.get_by_label("Id begins with")).to_be_visible()
+
+
 async def test_a_keyboard_reaches_everything(dashboard: Dashboard, page: Page) -> None:
     await page.goto("/")
     for view in VIEWS:

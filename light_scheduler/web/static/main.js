@@ -18,7 +18,7 @@ import { schedules } from "./schedules.js";
 import { tenantList } from "./tenant_list.js";
 import { startTicker } from "./ticker.js";
 import { upcoming } from "./upcoming.js";
-import { address, choice, empty, failure, loading } from "./widgets.js";
+import { address, choice, empty, failure, loading, startUnfolding } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
 /** @typedef {import("./types.d.ts").Identity} Identity */
@@ -143,6 +143,7 @@ function shell() {
 
 applyTheme();
 startTicker();
+startUnfolding();
 replace(/** @type {Element} */ (document.getElementById("shell")), ...shell());
 try {
   start(await request("/api/v1/identity"));

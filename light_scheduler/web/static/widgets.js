@@ -14,6 +14,8 @@ import { ticking } from "./ticker.js";
 
 const LONGEST_IN_A_LINE = 160;
 
+const PHONE = "(max-width: 700px)";
+
 /** Runs of invisible characters that are marked by elements of their own. */
 const MOST_MARKS = 2_000;
 
@@ -113,13 +115,21 @@ export function address(view, parameters = {}) {
  * @param {number} active filters that are set
  */
 export function filterBox(form, active) {
-  const isPhone = matchMedia("(max-width: 700px)").matches;
+  const isPhone = matchMedia(PHONE).matches;
   return h(
     "details",
     { class: "filter-box", open: !isPhone },
     h("summary", {}, `Filters${active ? ` (${active})` : ""}`),
     form,
   );
+}
+
+/** Open filters when a phone is turned to landscape: a page that is wider has nothing to open them with. */
+export function startUnfolding() {
+  matchMedia(PHONE).addEventListener("change", ({ matches: isPhone }) => {
+    if (isPhone) return;
+    for (const box of document.querySelectorAll(".filter-box")) box.setAttribute("open", "");
+  });
 }
 
 /**

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 
@@ -24,9 +25,25 @@ class TenantCollector(Collector):
         self._tables = tables
         self._largest: list[tuple[str, int]] = []
         self._others = 0
+        self._counting = asyncio.Lock()
+        self._begun = 0
+        self._ended = 0
+        """The number of the last count that has come to its end."""
 
     async def count(self) -> None:
-        """Add up the counts of the tables, slice by slice: there can be very many tenants."""
+        """Add up the counts of the tables, slice by slice: there can be very many tenants.
+
+        One count at a time, whatever number of requests want one: those that wait share the next.
+        """
+        begun = self._begun
+        async with self._counting:
+            if self._ended > begun:
+                return
+            self._begun = number = self._begun + 1
+            await self._count()
+            self._ended = number
+
+    async def _count(self) -> None:
         counts: Counter[str] = Counter()
         largest: Largest[str] = Largest(MOST_TENANTS)
         async with LoopTime(rest=SHORT_REST) as time:

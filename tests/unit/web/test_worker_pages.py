@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -116,6 +117,47 @@ async def test_tenants_are_counted_slice_by_slice(cluster: Any, workers: Any, mo
     found = await samples(workers[0])
     assert len(rests) >= 40
     assert sum(value for (name, _), value in found.items() if name == "tenant_pending") == 20
+
+
+async def test_tenants_are_counted_once_for_all_requests_that_wait(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    for number in range(20):
+        cluster.put(f"{number}", tenant=f"t{number}")
+    enter, leave = slices.LoopTime.__aenter__, slices.LoopTime.__aexit__
+    begun: list[slices.LoopTime] = []
+    at_once: list[slices.LoopTime] = []
+
+    async def entered(self: slices.LoopTime) -> slices.LoopTime:
+        begun.append(self)
+        at_once.append(self)
+        assert at_once == [self]
+        return await enter(self)
+
+    async def left(self: slices.LoopTime, *failure: Any) -> None:
+        await leave(self, *failure)
+        at_once.remove(self)
+
+    monkeypatch.setattr(slices.LoopTime, "__aenter__", entered)
+    monkeypatch.setattr(slices.LoopTime, "__aexit__", left)
+    collector = tenant_metrics.TenantCollector(workers[0].lanes)
+    counts = [asyncio.create_task(collector.count()) for _ in range(5)]
+    await asyncio.sleep(0)
+    cluster.put("new", tenant="new")
+    await asyncio.gather(*counts)
+    assert len(begun) == 2
+    tenants, _ = collector.collect()
+    assert len(tenants.samples) == 21
+
+    given_up = asyncio.create_task(collector.count())
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(collector.count())
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await waiting
+    assert len(begun) == 4, "a count that was given up counts for nobody"
 
 
 async def samples(worker: Any) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

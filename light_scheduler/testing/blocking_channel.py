@@ -80,8 +80,10 @@ class BlockingMemoryReader(BlockingReader):
         self._is_stopped = False
 
     def __iter__(self) -> Iterator[Any]:
-        while not self._is_stopped:
+        while True:
             with self._turn:
+                if self._is_stopped:
+                    return
                 records, self._position = self._exchange.unread(self._topic, self._position)
                 if not records:
                     self._turn.wait()

@@ -5,12 +5,17 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from threading import Condition
 
 import pytest
 
 from light_scheduler.client import CommandRefused
+from light_scheduler.in_memory import MemoryScheduler
 from light_scheduler.model import EventType, Outcome
+from light_scheduler.settings import Settings
 from light_scheduler.testing import BlockingInMemoryScheduler
+from light_scheduler.testing.blocking_channel import BlockingMemoryReader
+from light_scheduler.testing.exchange import Exchange
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 THREADS = 16
@@ -75,3 +80,23 @@ def test_a_thread_that_watches_reacts_while_the_clock_moves(scheduler: BlockingI
         scheduler.schedule("a", topic="t", after="1m")
         scheduler.advance(hours=1)
         assert fired_at.result(60) == scheduler.firings[0].due
+
+
+def test_a_reader_that_is_stopped_just_before_it_waits_ends() -> None:
+    class Overtaken(Condition):
+        """A turn that the thread that stops the reader gets first."""
+
+        def __enter__(self) -> bool:
+            if not stopped:
+                stopped.append(True)
+                reader.stop()
+            return super().__enter__()
+
+        def wait(self, timeout: float | None = None) -> bool:
+            raise AssertionError("nobody would wake the reader")
+
+    stopped: list[bool] = []
+    exchange = Exchange(MemoryScheduler(Settings(), 0))
+    reader = BlockingMemoryReader(exchange, Overtaken(), "t", 0)
+    assert list(reader) == []
+    assert stopped

@@ -1,7 +1,7 @@
 """Bodies of requests: how many bytes of them a worker holds, and for how long it waits for them.
 
 A body is read before its handler runs, unless that reads it piece by piece. Its bytes are reserved before that, until
-the answer is there, so bodies that never end cost no more than `MOST_BYTES`.
+the answer is there, so bodies that never end cost no more than `MOST_BYTES`, or three of the largest if that is more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .problems import RETRY_AFTER_S, ProblemError
 from .shares import HOLDER, Shares
 
 MOST_BYTES = 96 << 20
-"""Bodies that a worker holds at a time, half of it for one tenant; two of the largest of each fit in any case."""
+"""Bodies that a worker holds at a time, half of it for one tenant. It is three of the largest if that is more, so
+that two of them fit of a tenant that is alone, and then one of another."""
 
 TIMEOUT_S = 10.0
 LEAST_BYTES_PER_S = 256 << 10

@@ -64,6 +64,17 @@ def test_one_holder_has_half_and_each_of_two_a_third() -> None:
         assert taken == most
 
 
+def test_of_three_of_the_largest_bodies_one_holder_has_two_and_another_then_one() -> None:
+    largest = 100
+    shares = Shares(3 * largest)
+    for holder, most in (("a", 2), ("b", 1), ("c", 0)):
+        taken = 0
+        while shares.has_room(holder, largest):
+            shares.take(holder, largest)
+            taken += 1
+        assert taken == most
+
+
 @given(st.integers(1, 64), st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5), st.booleans()), max_size=60))
 def test_nobody_comes_to_hold_more_than_was_left_and_one_with_nothing_finds_what_is_left(
     total: int, steps: list[tuple[str, int, bool]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -18,6 +19,9 @@ _READING: dict[str, dict[str, str]] = {
     # empty: Spark takes both for null, unless null is something that no cell holds.
     "csv": {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0"},
 }
+_WHOLE = re.compile(r"(?P<root>[^/:]+://[^/]*|[^/:]+:(?!//)|)(?P<path>/.*|)", re.DOTALL)
+"""A whole path: `/state`, `file:/state`, `s3a://bucket/state`."""
+
 _WITHOUT_SCHEMA = ("csv", "json")
 _WRITING: dict[str, dict[str, str]] = {"csv": {"header": "true", "escape": '"'}}
 
@@ -45,8 +49,14 @@ def read_table(
 
 
 def located(spark: SparkSession, path: str) -> str:
-    """Return a whole path. Raises JobError on a cluster, where nobody knows what a path is relative to."""
-    if "://" in path or path.startswith(("/", "file:", "hdfs:")):
+    """Return a whole path, in one form however its slashes are written: locks of jobs are named after it.
+
+    Raises JobError on a cluster, where nobody knows what a path is relative to.
+    """
+    if (whole := _WHOLE.fullmatch(path)) is not None:
+        parts = [part for part in whole["path"].split("/") if part not in ("", ".")]
+        return whole["root"] + "".join(f"/{part}" for part in parts) if parts else path
+    if path.startswith(("file:", "hdfs:")):
         return path
     if not (spark.conf.get("spark.master", None) or "").startswith("local"):
         raise JobError(f"{path} is a relative path: give a whole one, such as hdfs:///{path}")

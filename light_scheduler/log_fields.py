@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 Fields = Mapping[str, str | int]
 
@@ -20,6 +24,11 @@ def current_fields() -> Fields:
 def begin_log_fields(fields: Fields) -> None:
     """Add fields to what is logged by this task from now on, and by those that it starts."""
     _current.set({**_current.get(), **fields})
+
+
+async def without_log_fields(beginning: Coroutine[Any, Any, T]) -> T:
+    """Begin what others share with this task: tasks that it starts outlive this one, and log nothing of its fields."""
+    return await asyncio.create_task(beginning, context=Context())
 
 
 @contextmanager

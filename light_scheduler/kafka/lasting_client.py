@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from aiokafka.client import AIOKafkaClient
 
+from light_scheduler.log_fields import without_log_fields
+
 
 class LastingClient:
     """Shared by all who ask questions over it. `close` it in the end."""
@@ -22,7 +24,7 @@ class LastingClient:
             if self._client is None:
                 client = self._connect()
                 try:
-                    await client.bootstrap()
+                    await without_log_fields(client.bootstrap())
                 except BaseException:
                     await client.close()
                     raise

@@ -22,6 +22,7 @@ from aiokafka.errors import (
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError, BrokerUnreachable
+from light_scheduler.log_fields import without_log_fields
 from light_scheduler.model.place import Place
 from light_scheduler.model.topic_configuration import CONFIGURATION_NAMES, TopicConfiguration, configuration_of
 
@@ -299,7 +300,7 @@ class Targets:
             admin = AIOKafkaAdminClient(**self._promptness.arguments(self._connection))
             self._promptness.bound(admin._client, ANSWER_S, marks_silent=True)
             try:
-                await admin.start()
+                await without_log_fields(admin.start())
             except BaseException:
                 await admin.close()
                 raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from delta.tables import DeltaTable
@@ -22,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from light_scheduler.errors import JobError
 
 from .job import SILENT, Cluster, Progress
-from .losses import note_losses
+from .losses import LossWatch, noting_losses, position_in
 from .tables import located
 from .topics import require_topic, stream_topics
 
@@ -32,6 +33,7 @@ _CHECKPOINT = "_checkpoint"
 """Delta leaves folders alone whose names begin so."""
 
 _LOOK_EVERY_S = 1
+_LOOK_FOR_LOSS_EVERY_S = 10
 _MOST_COMMITS = 1_000
 """Commits to search for the last compaction. If it is not among them, the whole table is compacted."""
 
@@ -87,14 +89,13 @@ def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILE
     for topic in options.topics:
         require_topic(options.cluster, topic)
     before = _version(spark, options.path)
-    if options.allow_data_loss:
-        note_losses(spark, options.path, f"{options.path}/{_CHECKPOINT}", options.cluster, options.topics)
-    with progress.phase("Archiving"):
+    with _losses(spark, options) as losses, progress.phase("Archiving"):
         query = _start(spark, options)
         try:
-            _wait(spark, query, options) if options.continuous else query.awaitTermination()
+            _wait(spark, query, options, losses)
         finally:
             query.stop()
+            _look_for_loss(query, losses)
     if _version(spark, options.path) is None:  # there was nothing in the topics
         return ArchiveSummary(options.path, 0, 0, 0, 0)
     with progress.phase("Compacting"):
@@ -169,13 +170,29 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
     return writer.start(options.path)
 
 
-def _wait(spark: SparkSession, query: StreamingQuery, options: ArchiveOptions) -> None:
+def _wait(spark: SparkSession, query: StreamingQuery, options: ArchiveOptions, losses: LossWatch | None) -> None:
     """Return when the job is to stop; compact files now and then until then. Raises what the query fails of."""
-    compact_at = time.monotonic() + options.compact_every
-    while not options.stop.is_set() and not query.awaitTermination(_LOOK_EVERY_S):
-        if time.monotonic() >= compact_at:
+    begun = time.monotonic()
+    compact_at, look_at = begun + options.compact_every, begun + _LOOK_FOR_LOSS_EVERY_S
+    while not (options.continuous and options.stop.is_set()) and not query.awaitTermination(_LOOK_EVERY_S):
+        if time.monotonic() >= look_at:
+            _look_for_loss(query, losses)
+            look_at = time.monotonic() + _LOOK_FOR_LOSS_EVERY_S
+        if options.continuous and time.monotonic() >= compact_at:
             compact(spark, options.path)
             compact_at = time.monotonic() + options.compact_every
+
+
+def _losses(spark: SparkSession, options: ArchiveOptions) -> AbstractContextManager[LossWatch | None]:
+    """Watch for losses where they are allowed: else the stream fails of them."""
+    if not options.allow_data_loss:
+        return nullcontext()
+    return noting_losses(spark, options.path, f"{options.path}/{_CHECKPOINT}", options.cluster, options.topics)
+
+
+def _look_for_loss(query: StreamingQuery, losses: LossWatch | None) -> None:
+    if losses is not None:
+        losses.look_if_possible(position_in(query.lastProgress))
 
 
 def _version(spark: SparkSession, path: str) -> int | None:

@@ -3,15 +3,18 @@
     PATH/_losses   Parquet: the `offset` from which on a partition of a topic is complete again; null: the topic was
                    created again, and its offsets begin anew
 
-Missing offsets in an archive do not show a gap, because transaction markers take offsets too. So each run notes the gap
-at its beginning, from the position where the last run stopped.
+What the offsets of an archive leave out does not tell: markers of transactions take offsets too. So logs that begin
+behind where the stream has stopped are noted when a run begins, and now and then while it runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
 
+from confluent_kafka import KafkaException
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -27,19 +30,84 @@ _LOSSES = "topic string, partition int, offset bigint"
 _FOLDER = "_losses"
 
 
-def note_losses(spark: SparkSession, path: str, checkpoint: str, cluster: Cluster, topics: Sequence[str]) -> None:
-    """Note in an archive the records of topics that were deleted after the position where its stream stopped."""
-    at = _position(spark, checkpoint)
-    if at is None:
-        return
-    with LogEnds(ReadOptions.parse({**cluster.options(), "subscribe": ",".join(topics)}, streaming=True)) as logs:
-        replaced, begins = at.replaced(logs.ids()), logs.earliest()
-    lost: list[tuple[str, int, int | None]] = [(topic, 0, None) for topic in replaced]
-    for (topic, partition), reached in at.offsets.items():
-        if topic not in replaced and begins.get((topic, partition), 0) > reached:
-            lost.append((topic, partition, begins[topic, partition]))
-    if lost:
+class Loss(NamedTuple):
+    """A row of the folder."""
+
+    topic: str
+    partition: int
+    offset: int | None
+
+
+class Logs(Protocol):
+    """What is known of the topics: `LogEnds`."""
+
+    def ids(self) -> Mapping[str, str]: ...
+
+    def earliest(self) -> Mapping[TopicPart, int]: ...
+
+
+class LossWatch:
+    """Notes what goes of topics before a stream has read it. `at` is where it stands; None: it has not begun."""
+
+    def __init__(self, logs: Logs, at: Position | None, note: Callable[[list[Loss]], None]) -> None:
+        self._logs = logs
+        self._at = at
+        self._note = note
+        self._noted: set[Loss] = set()
+
+    def look(self, reached: Position | None) -> None:
+        """Note what has gone behind where the stream stood at the last look; `reached` is where it stands by now.
+
+        The stream may have read some of that in between, but never lacks what is not noted. Raises KafkaException.
+        """
+        if self._at is not None:
+            lost = [loss for loss in lost_behind(self._at, self._logs) if loss not in self._noted]
+            if lost:
+                self._note(lost)
+                self._noted.update(lost)
+        self._at = self._at if reached is None else reached
+
+    def look_if_possible(self, reached: Position | None) -> None:
+        """Do as `look`; without an answer of the broker, the next look is at what this one would have found, too."""
+        try:
+            self.look(reached)
+        except KafkaException:
+            return
+
+
+def lost_behind(at: Position, logs: Logs) -> list[Loss]:
+    """Return what is gone of topics behind a position. Raises KafkaException."""
+    replaced, begins = at.replaced(logs.ids()), logs.earliest()
+    return [
+        *(Loss(topic, 0, None) for topic in replaced),
+        *(
+            Loss(topic, partition, begins[topic, partition])
+            for (topic, partition), reached in at.offsets.items()
+            if topic not in replaced and begins.get((topic, partition), 0) > reached
+        ),
+    ]
+
+
+@contextmanager
+def noting_losses(
+    spark: SparkSession, path: str, checkpoint: str, cluster: Cluster, topics: Sequence[str]
+) -> Iterator[LossWatch]:
+    """Note in an archive what is gone of topics behind where its stream has stopped, and what goes within the block."""
+
+    def note(lost: list[Loss]) -> None:
         spark.createDataFrame(lost, _LOSSES).coalesce(1).write.mode("append").parquet(f"{path}/{_FOLDER}")
+
+    with LogEnds(ReadOptions.parse({**cluster.options(), "subscribe": ",".join(topics)}, streaming=True)) as logs:
+        watch = LossWatch(logs, _position(spark, checkpoint), note)
+        watch.look(None)
+        yield watch
+
+
+def position_in(progress: Mapping[str, Any] | None) -> Position | None:
+    """Return up to where a stream has read, as the progress that Spark tells of it has it; None if it has not."""
+    end = None if progress is None else progress["sources"][0]["endOffset"]
+    told = json.loads(end) if isinstance(end, str) else end
+    return Position.of(told) if told else None
 
 
 def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[TopicPart, int]:

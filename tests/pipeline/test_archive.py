@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC
 from pathlib import Path
@@ -34,6 +35,7 @@ from light_scheduler.pipeline.audit import AuditOptions
 from light_scheduler.pipeline.audit import main as audit
 from light_scheduler.pipeline.audit.sources import Archive
 from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.losses import losses
 from light_scheduler.pipeline.topics import read_topics
 from light_scheduler.testing import Kafka
 
@@ -256,7 +258,37 @@ def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gon
     assert source.firsts(prefix, [0]) == {0: round(kept[b"e"].replace(tzinfo=UTC).timestamp() * 1_000)}
 
 
-@pytest.mark.soak
+def test_a_continuous_archive_notes_what_retention_takes_while_it_runs(
+    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    producer, lake, stop = ordered_producer(kafka.bootstrap_servers), tmp_path / "lake", threading.Event()
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    producer.produce(prefix, b"first")
+    assert producer.flush(15) == 0
+    assert archived(spark, kafka, lake, [prefix]).records == 1
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(
+            archived, spark, kafka, lake, [prefix], batch=2, continuous=True, allow_data_loss=True, stop=stop
+        )
+        try:
+            for number in range(20):  # it takes ten seconds for them, two at a time
+                producer.produce(prefix, b"%d" % number)
+            assert producer.flush(15) == 0
+            admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+            (deleted,) = admin.delete_records([TopicPartition(prefix, 0, 16)]).values()
+            deleted.result(15)
+            deadline = time.monotonic() + COMMIT_TIMEOUT_S
+            while read_archive(spark, str(lake)).where("offset = 20").isEmpty():
+                assert not running.done(), "the archive ended by itself"
+                assert time.monotonic() < deadline, "the archive does not come to the end"
+                time.sleep(0.2)
+        finally:
+            stop.set()
+        assert 5 <= running.result().records < 20
+    assert losses(spark, str(lake), [prefix]) == {(prefix, 0): 16}
+
+
 def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_read(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

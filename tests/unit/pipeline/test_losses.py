@@ -1,0 +1,114 @@
+"""What an archive notes of records that were deleted before it read them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException
+
+from light_scheduler.pipeline.kafka.positions import Position
+from light_scheduler.pipeline.losses import Loss, LossWatch, position_in
+
+
+class Topics:
+    """Where the logs of topics begin, and the ids of the topics."""
+
+    def __init__(self) -> None:
+        self.known = {"a": "id-a", "b": "id-b"}
+        self.begins = {("a", 0): 0, ("a", 1): 0, ("b", 0): 0}
+        self.is_away = False
+
+    def ids(self) -> dict[str, str]:
+        if self.is_away:
+            raise KafkaException("away")
+        return dict(self.known)
+
+    def earliest(self) -> dict[tuple[str, int], int]:
+        return dict(self.begins)
+
+
+def at(offset: int, **ids: str) -> Position:
+    return Position(dict.fromkeys([("a", 0), ("a", 1), ("b", 0)], offset), {"a": "id-a", "b": "id-b", **ids})
+
+
+@pytest.fixture
+def topics() -> Topics:
+    return Topics()
+
+
+@pytest.fixture
+def noted() -> list[Loss]:
+    return []
+
+
+def test_what_went_before_the_run_is_noted_at_its_first_look(topics: Topics, noted: list[Loss]) -> None:
+    topics.begins["a", 1] = 11
+    LossWatch(topics, at(10), noted.extend).look(None)
+    assert noted == [Loss("a", 1, 11)]
+
+
+def test_what_goes_later_is_noted_though_the_stream_has_passed_it_by_then(topics: Topics, noted: list[Loss]) -> None:
+    watch = LossWatch(topics, at(10), noted.extend)
+    watch.look(None)
+    topics.begins["b", 0] = 15
+    watch.look(at(20))
+    assert noted == [Loss("b", 0, 15)]
+    topics.begins["b", 0] = 19
+    watch.look(at(30))
+    assert noted == [Loss("b", 0, 15)], "what was read before it went is not lost"
+
+
+def test_a_loss_is_noted_once_while_the_stream_stands_still(topics: Topics, noted: list[Loss]) -> None:
+    topics.begins["a", 0] = 15
+    watch = LossWatch(topics, at(10), noted.extend)
+    for _ in range(3):
+        watch.look(at(10))
+    topics.begins["a", 0] = 16
+    watch.look(at(10))
+    assert noted == [Loss("a", 0, 15), Loss("a", 0, 16)]
+
+
+def test_a_topic_that_is_created_again_later_is_noted_once(topics: Topics, noted: list[Loss]) -> None:
+    watch = LossWatch(topics, at(10), noted.extend)
+    watch.look(at(10))
+    topics.known["a"] = "id-of-another"
+    watch.look(at(10))
+    watch.look(at(3, a="id-of-another"))
+    watch.look(at(3, a="id-of-another"))
+    assert noted == [Loss("a", 0, None)]
+
+
+def test_a_stream_that_has_not_begun_lacks_nothing(topics: Topics, noted: list[Loss]) -> None:
+    topics.begins["a", 0] = 100
+    watch = LossWatch(topics, None, noted.extend)
+    watch.look(None)
+    watch.look(at(100))
+    assert noted == []
+    topics.begins["a", 0] = 101
+    watch.look(None)
+    assert noted == [Loss("a", 0, 101)]
+
+
+def test_a_look_without_an_answer_leaves_its_losses_to_the_next(topics: Topics, noted: list[Loss]) -> None:
+    watch = LossWatch(topics, at(10), noted.extend)
+    topics.begins["a", 0] = 15
+    topics.is_away = True
+    watch.look_if_possible(at(20))
+    with pytest.raises(KafkaException):
+        watch.look(at(20))
+    topics.is_away = False
+    watch.look_if_possible(at(30))
+    assert noted == [Loss("a", 0, 15)]
+
+
+@pytest.mark.parametrize("encode", [json.dumps, dict])
+def test_a_position_is_in_what_spark_tells_of_its_progress(encode: Any) -> None:
+    told = {"a": {"0": 7}, "#ids": {"a": "id-a"}}
+    assert position_in({"sources": [{"endOffset": encode(told)}]}) == Position({("a", 0): 7}, {"a": "id-a"})
+
+
+@pytest.mark.parametrize("progress", [None, {"sources": [{"endOffset": None}]}, {"sources": [{"endOffset": "null"}]}])
+def test_a_stream_that_has_read_nothing_has_no_position(progress: Any) -> None:
+    assert position_in(progress) is None

@@ -263,30 +263,37 @@ def test_a_continuous_archive_notes_what_retention_takes_while_it_runs(
 ) -> None:
     producer, lake, stop = ordered_producer(kafka.bootstrap_servers), tmp_path / "lake", threading.Event()
     create_topic(kafka.bootstrap_servers, prefix, 1)
-    producer.produce(prefix, b"first")
-    assert producer.flush(15) == 0
-    assert archived(spark, kafka, lake, [prefix]).records == 1
 
+    def produce(count: int) -> None:
+        for number in range(count):
+            producer.produce(prefix, b"%d" % number)
+        assert producer.flush(15) == 0
+
+    def wait_for_offset(offset: int) -> None:
+        deadline = time.monotonic() + COMMIT_TIMEOUT_S
+        while read_archive(spark, str(lake)).where(f"offset = {offset}").isEmpty():
+            assert not running.done(), "the archive ended by itself"
+            assert time.monotonic() < deadline, f"the archive does not come to offset {offset}"
+            time.sleep(0.2)
+
+    produce(1)
+    assert archived(spark, kafka, lake, [prefix]).records == 1
+    produce(1)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(
             archived, spark, kafka, lake, [prefix], batch=2, continuous=True, allow_data_loss=True, stop=stop
         )
         try:
-            for number in range(20):  # it takes ten seconds for them, two at a time
-                producer.produce(prefix, b"%d" % number)
-            assert producer.flush(15) == 0
+            wait_for_offset(1)
+            produce(20)  # which it takes ten seconds for, two at a time
             admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-            (deleted,) = admin.delete_records([TopicPartition(prefix, 0, 16)]).values()
+            (deleted,) = admin.delete_records([TopicPartition(prefix, 0, 17)]).values()
             deleted.result(15)
-            deadline = time.monotonic() + COMMIT_TIMEOUT_S
-            while read_archive(spark, str(lake)).where("offset = 20").isEmpty():
-                assert not running.done(), "the archive ended by itself"
-                assert time.monotonic() < deadline, "the archive does not come to the end"
-                time.sleep(0.2)
+            wait_for_offset(21)
         finally:
             stop.set()
-        assert 5 <= running.result().records < 20
-    assert losses(spark, str(lake), [prefix]) == {(prefix, 0): 16}
+        assert 6 <= running.result().records < 21
+    assert losses(spark, str(lake), [prefix]) == {(prefix, 0): 17}
 
 
 def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_read(

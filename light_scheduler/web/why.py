@@ -128,7 +128,8 @@ class WhyHandlers:
         self, place: Place, limit: int, select: Callable[[CommandRecord], HistoryEvent | None]
     ) -> Found[HistoryEvent]:
         """Search once. Raises ProblemError: 429 if too many others do."""
-        async with self._searches.turn(), opened(self._worker.logs, self._worker.settings.topics.history) as log:
+        topic = self._worker.settings.topics.history
+        async with self._searches.turn(), opened(self._worker.kafka.logs, topic) as log:
             return await look_back(log, place, now=self._worker.clock.now(), limit=limit, select=select)
 
 

@@ -114,7 +114,7 @@ async def refuse_open_door(settings: Settings, host: str, clock: Clock) -> None:
     wants_certificates = settings.web_ssl_client_auth == "required"
     if settings.insecure or settings.oidc is not None or wants_certificates or is_loopback(host):
         return
-    async with opened_store(settings.connection, settings.topics.tenants, clock, READ_TIMEOUT_S) as store:
+    async with opened_store(settings.connection, settings.topics, clock, READ_TIMEOUT_S) as store:
         if store.book.is_set_up:
             return
     raise ConfigurationError(

@@ -41,8 +41,8 @@ def build(
     clock = clock or SystemClock()
     provider = settings.oidc
     oidc = None if provider is None else Oidc(provider)
-    access = AccessService(settings.connection, settings.topics.tenants, clock, oidc)
-    tenants = TenantService(settings.connection, settings.topics.tenants, clock)
+    access = AccessService(settings.connection, settings.topics, clock, oidc)
+    tenants = TenantService(settings.connection, settings.topics, clock)
     options = web_options(settings, web.largest_body(settings))
 
     def secret() -> bytes | None:

@@ -8,6 +8,7 @@ peers     how workers prove to each other that they are workers (pure)
 jwks      the public keys of an identity provider
 oidc      tokens of an identity provider
 store     the tenants topic: reads the book, and changes it
+changes   what the history tells of a change (pure)
 service   the store in a worker: follows the topic, and notes when tokens are used
 """
 

@@ -14,6 +14,7 @@ from light_scheduler.connection import Address
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.retrying import repeat
+from light_scheduler.model.topics import TopicNames
 
 from .book import AccessBook
 from .oidc import Oidc
@@ -33,14 +34,16 @@ log = logging.getLogger(__name__)
 class AccessService(Service):
     """Runs beside the lanes, on the same event loop."""
 
-    def __init__(self, connection: Address, topic: str, clock: Clock, oidc: Oidc | None = None, **options: Any) -> None:
+    def __init__(
+        self, connection: Address, names: TopicNames, clock: Clock, oidc: Oidc | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
         self.oidc = oidc
         self._clock = clock
         self._uses: dict[str, int] = {}
         self._noted: dict[str, int] = {}
         self._running: list[asyncio.Future[Any]] = []
-        self.store = TokenStore(CompactedTopic(connection, topic), clock)
+        self.store = TokenStore(CompactedTopic(connection, names.tenants, names.history), clock)
 
     @property
     def is_loaded(self) -> bool:

@@ -11,7 +11,11 @@ from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, Secret
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.compacted import CompactedTopic, Entries, followed
+from light_scheduler.model import Requester
+from light_scheduler.model.topics import TopicNames
+from light_scheduler.wire import change_record
 
+from . import changes
 from .book import AccessBook, access_book
 from .identity import Role
 from .records import (
@@ -30,7 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class TokenStore:
-    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them."""
+    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them.
+
+    The history tells of each change that somebody makes, and `by` whom.
+    """
 
     def __init__(self, topic: Entries, clock: Clock) -> None:
         self._topic = topic
@@ -59,34 +66,41 @@ class TokenStore:
         await self._topic.follow(read)
 
     async def create(
-        self, name: str, role: Role, tenants: Iterable[str] | None, *, by: str, lifetime: int | None
+        self, name: str, role: Role, tenants: Iterable[str] | None, *, by: Requester, lifetime: int | None
     ) -> tuple[Token, Secret]:
         """Add a token, and return it with its text, which is not stored. Raises TokenError, BrokerError."""
-        token, text = new_token(name, role, tenants, by=by, now=self._clock.now(), lifetime=lifetime)
-        await self._write([token_record(token)])
+        now = self._clock.now()
+        token, text = new_token(name, role, tenants, by=by.by, now=now, lifetime=lifetime)
+        told = change_record(changes.tenant_of(token), changes.created(token), by, now)
+        await self._write([token_record(token)], lambda: told)
         return token, text
 
-    async def rotate(self, id: str, *, keep: int) -> tuple[Token, Secret]:
+    async def rotate(self, id: str, *, keep: int, by: Requester) -> tuple[Token, Secret]:
         """Give a token a new text; the one before is valid for `keep` ms.
 
         Raises TokenError, BrokerError, and RotationConflict if another rotation came first in the topic.
         """
         async with self._changing:
-            before = self._valid(id)
-            token, text = rotated(before, now=self._clock.now(), keep=keep)
-            await self._write([rotation_record(before, token)])
-            if token.secrets[-1] not in self._valid(id).secrets:
-                raise RotationConflict(
-                    f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
-                    "this rotation changed nothing. Rotate again if you need a text of your own"
-                )
+            before, now = self._valid(id), self._clock.now()
+            token, text = rotated(before, now=now, keep=keep)
+
+            def tell() -> Record:
+                if token.secrets[-1] not in self._valid(id).secrets:
+                    raise RotationConflict(
+                        f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
+                        "this rotation changed nothing. Rotate again if you need a text of your own"
+                    )
+                return change_record(changes.tenant_of(token), changes.rotated(token), by, now)
+
+            await self._write([rotation_record(before, token)], tell)
         return token, text
 
-    async def revoke(self, id: str, *, by: str) -> Token:
+    async def revoke(self, id: str, *, by: Requester) -> Token:
         """End a token for good, and return what it was. Raises TokenError, BrokerError."""
         async with self._changing:
-            token = self._valid(id)
-            await self._write([revoked_record(id, Revocation(self._clock.now(), by))])
+            token, now = self._valid(id), self._clock.now()
+            told = change_record(changes.tenant_of(token), changes.revoked(token), by, now)
+            await self._write([revoked_record(id, Revocation(now, by.by))], lambda: told)
         return token
 
     async def note_used(self, uses: dict[str, int]) -> None:
@@ -105,15 +119,17 @@ class TokenStore:
             raise TokenError("id", f"token {id} was revoked already")
         return self.book.tokens[id]
 
-    async def _write(self, records: list[Record]) -> None:
+    async def _write(self, records: list[Record], tell: Callable[[], Record] | None = None) -> None:
         if not self.is_loaded:
             raise BrokerError("the tokens have not been read yet; try again")
-        await self._topic.write_all(records)
+        await self._topic.write_all(records, tell)
 
 
 @asynccontextmanager
-async def opened_store(connection: Address, topic: str, clock: Clock, timeout_s: float) -> AsyncIterator[TokenStore]:
+async def opened_store(
+    connection: Address, names: TopicNames, clock: Clock, timeout_s: float
+) -> AsyncIterator[TokenStore]:
     """Follow a store for as long as it takes to use it. Raises BrokerError if it cannot be read in time."""
-    store = TokenStore(CompactedTopic(connection, topic), clock)
-    async with followed(store.follow, topic, timeout_s):
+    store = TokenStore(CompactedTopic(connection, names.tenants, names.history), clock)
+    async with followed(store.follow, names.tenants, timeout_s):
         yield store

@@ -27,6 +27,8 @@ def events_printer(output: Output) -> Iterator[Callable[[HistoryEvent], None]]:
 
 def event_line(event: HistoryEvent) -> str:
     """Show an event in one line, with times in UTC."""
+    if event.event is EventType.CHANGED:
+        return f"{format_instant(event.at)} {event.event.value:<13} {event.reason}{_by(event)}"
     parts = [format_instant(event.at), f"{event.event.value:<13}", f"{event.tenant}/{event.id or '?'}"]
     if event.version is not None:
         parts.append(f"v{event.version}")
@@ -38,6 +40,10 @@ def event_line(event: HistoryEvent) -> str:
         parts.append(f"-> {event.target_topic}")
     if event.reason:
         parts.append(f"({event.reason})")
-    if event.by is not UNSET:
-        parts.append(f"by {event.by}" + (f" from {event.address}" if event.address else ""))
-    return " ".join(parts)
+    return " ".join(parts) + _by(event)
+
+
+def _by(event: HistoryEvent) -> str:
+    if event.by is UNSET:
+        return ""
+    return f" by {event.by}" + (f" from {event.address}" if event.address else "")

@@ -1,12 +1,14 @@
-"""`light-scheduler history`: what happened to one id."""
+"""`light-scheduler history`: what happened to one id, or what was changed of tenants, tokens and delay rules."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from light_scheduler.model import EventType
+from light_scheduler.model import SCHEDULE_EVENTS, EventType, HistoryEvent
 from light_scheduler.settings import Settings
 from light_scheduler.wire import format_instant
 
@@ -20,13 +22,24 @@ from .verbosity import note
 
 if TYPE_CHECKING:
     from light_scheduler.web.reader import ScheduleReader
+    from light_scheduler.web.worker_http import Parameters
 
 
 @click.command(
     "history",
-    epilog=examples("history order-1", "history order-1 --since 2030-01-01T00:00:00Z --event fired --json"),
+    epilog=examples(
+        "history order-1",
+        "history order-1 --since 2030-01-01T00:00:00Z --event fired --json",
+        "history --changes --tenant shop --since 2030-01-01T00:00:00Z",
+    ),
 )
-@click.argument("id", shell_complete=schedule_ids)
+@click.argument("id", required=False, shell_complete=schedule_ids)
+@click.option(
+    "--changes",
+    is_flag=True,
+    help="Show what was changed of tenants, tokens and delay rules instead: of all, or of --tenant. Needs the role "
+    "admin.",
+)
 @tenant_option
 @click.option(
     "--since", metavar="INSTANT", help="Only events since this instant: UTC epoch ms, or RFC 3339. Default: a day ago."
@@ -35,7 +48,7 @@ if TYPE_CHECKING:
     "--event",
     "events",
     multiple=True,
-    type=click.Choice([event.value for event in EventType]),
+    type=click.Choice([event.value for event in EventType if event in SCHEDULE_EVENTS]),
     metavar="EVENT",
     help="Only this event, such as fired or cancelled. Can be repeated.",
 )
@@ -45,7 +58,8 @@ if TYPE_CHECKING:
 @settings_options("web_host", "web_port")
 def command(
     settings: Settings,
-    id: str,
+    id: str | None,
+    changes: bool,
     tenant: str,
     since: str | None,
     events: tuple[str, ...],
@@ -53,25 +67,62 @@ def command(
     url: str | None,
     output: Output,
 ) -> None:
-    """Show what happened to the schedule ID, pending or not, the newest event first. Needs a running worker.
+    """Show what happened to the schedule ID, pending or not, or what was changed of tenants, tokens and delay rules.
+
+    The newest event comes first. Needs a running worker.
 
     The history has no index: a worker reads all of it, back to --since. JSON Lines are printed as they are found.
     """
-    parameters: dict[str, str | tuple[str, ...]] = {"event": events}
+    parameters: dict[str, str | tuple[str, ...]] = {}
     if since is not None:
         parameters["since"] = since
+    if changes:
+        if id is not None or events:
+            raise click.UsageError("--changes are of no ID and no --event: leave those out")
+        if _is_given("tenant"):
+            parameters["tenant"] = tenant
+        _show(settings, url, output, "change", lambda reader: _changes(reader, parameters, limit))
+        return
+    if id is None:
+        raise click.UsageError("give the ID of a schedule, or --changes")
+    named, parameters["event"] = id, events
+    _show(settings, url, output, "event", lambda reader: _events(reader, tenant, named, parameters, limit))
+
+
+Found = AsyncIterator[tuple[Sequence[HistoryEvent], int]]
+"""Events of a page, the newest first, and the instant (UTC epoch ms) back to which was searched."""
+
+
+async def _events(reader: ScheduleReader, tenant: str, id: str, parameters: Parameters, limit: int | None) -> Found:
+    async for page in reader.history(tenant, id, parameters, limit):
+        yield page.events, page.searched_from
+
+
+async def _changes(reader: ScheduleReader, parameters: Parameters, limit: int | None) -> Found:
+    async for page in reader.changes(parameters, limit):
+        yield page.changes, page.searched_from
+
+
+def _show(
+    settings: Settings, url: str | None, output: Output, what: str, search: Callable[[ScheduleReader], Found]
+) -> None:
+    """Print what a search finds as it comes, and then how much there was."""
 
     async def follow(reader: ScheduleReader) -> None:
         count = 0
         searched_from = None
         with events_printer(output) as show:
-            async for page in reader.history(tenant, id, parameters, limit):
-                for event in page.events:
+            async for found, reached in search(reader):
+                for event in found:
                     show(event)
-                count += len(page.events)
-                searched_from = page.searched_from
+                count += len(found)
+                searched_from = reached
         if searched_from is not None:
-            told = f"{count} event{'' if count == 1 else 's'} since {format_instant(searched_from)}"
-            note(told)
+            note(f"{count} {what}{'' if count == 1 else 's'} since {format_instant(searched_from)}")
 
     ask(settings, url, follow)
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from light_scheduler.model import Requester
 from light_scheduler.settings import Settings
 
 from .answers import quiet_kafka_client
@@ -33,6 +35,6 @@ def on_kafka(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(done())
 
 
-def caller() -> str:
-    """Return who uses the command line, for the audit trail."""
-    return f"command line ({getpass.getuser()})"
+def caller() -> Requester:
+    """Return who uses the command line, and on which machine, for the audit trail."""
+    return Requester(f"command line ({getpass.getuser()})", socket.gethostname())

@@ -193,8 +193,7 @@ def _with_store(settings: Settings, use: Callable[[TenantStore], Awaitable[T]]) 
     from light_scheduler.tenants import opened_tenants
 
     async def used() -> T:
-        topic = settings.topics.tenants
-        async with opened_tenants(settings.connection, topic, SystemClock(), READ_TIMEOUT_S) as store:
+        async with opened_tenants(settings.connection, settings.topics, SystemClock(), READ_TIMEOUT_S) as store:
             return await use(store)
 
     return on_kafka(settings, used)

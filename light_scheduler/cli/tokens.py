@@ -104,7 +104,7 @@ def list_tokens(settings: Settings, output: Output) -> None:
 @settings_options(*_SETTINGS)
 def rotate(settings: Settings, id: str, keep: int, output: Output) -> None:
     """Give the token ID a new secret and print it. Name, role and tenants stay the same."""
-    _print_new(_changed(settings, lambda store: store.rotate(id, keep=keep)), output)
+    _print_new(_changed(settings, lambda store: store.rotate(id, keep=keep, by=caller())), output)
 
 
 @command.command("revoke", epilog=examples("tokens revoke 1f0c29ab34de"))
@@ -141,8 +141,7 @@ def _with_store(settings: Settings, use: Callable[[TokenStore], Awaitable[T]]) -
     from light_scheduler.access.tokens import TokenError
 
     async def used() -> T:
-        topic = settings.topics.tenants
-        async with opened_store(settings.connection, topic, SystemClock(), READ_TIMEOUT_S) as store:
+        async with opened_store(settings.connection, settings.topics, SystemClock(), READ_TIMEOUT_S) as store:
             return await use(store)
 
     try:

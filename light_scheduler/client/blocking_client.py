@@ -14,7 +14,7 @@ from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.connection import Connection, HttpSecurity, KafkaSecurity, Secret
 from light_scheduler.connection.http_security import NO_TLS
 from light_scheduler.connection.security import PLAINTEXT
-from light_scheduler.errors import ClientError, FormatError, InvalidCommand
+from light_scheduler.errors import ClientError, FormatError, FormatTooNew, InvalidCommand
 from light_scheduler.kafka.connection import broker_errors, connection_of
 from light_scheduler.model import (
     DEFAULT_TENANT,
@@ -673,7 +673,9 @@ class BlockingSchedulerClient:
     ) -> Generator[HistoryEvent, None, None]:
         """Follow what happens to schedules, live and without end, or from the first event that the history still has.
 
-        All tenants, ids and events by default; a record that is no event is logged and passed over. Raises BrokerError.
+        All tenants, ids and events by default. What was changed of tenants, tokens and delay rules is among them, as
+        EventType.CHANGED. A record that is no event is logged and passed over; so is, without a word, an event of a
+        type that only newer versions know. Raises BrokerError.
         """
         with broker_errors(f"cannot read {self._history_topic}"):
             reader = self._channel.reader(self._history_topic, from_beginning=from_beginning)
@@ -681,6 +683,8 @@ class BlockingSchedulerClient:
                 for record in reader:
                     try:
                         event = decode_history(record.value)
+                    except FormatTooNew:
+                        continue
                     except FormatError as error:
                         log.warning("%s-%d at offset %d: %s", record.topic, record.partition, record.offset, error)
                         continue

@@ -11,6 +11,7 @@ import msgspec
 
 from light_scheduler.errors import ClientError, InvalidCommand
 from light_scheduler.model import DeadLetterCause, EventType
+from light_scheduler.wire import decode_events
 from light_scheduler.wire.fields import CONTROL_PREFIX, RULES
 
 from .commands import refuse_unknown, time_rule_headers
@@ -77,7 +78,7 @@ class Question(Generic[T]):
     def read(self, body: bytes) -> T:
         """Return an answer. Raises ClientError if it is none."""
         try:
-            return msgspec.json.decode(body, type=self.answer)
+            return decode_events(body, self.answer)
         except msgspec.MsgspecError as error:
             raise ClientError(f"the answer is not that of a worker, or of another version: {error}") from error
 

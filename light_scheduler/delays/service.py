@@ -18,11 +18,13 @@ from light_scheduler.kafka.retrying import repeat
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
 from light_scheduler.kafka.targets import Targets
 from light_scheduler.kafka.topic_admin import topic_configuration, topic_id
-from light_scheduler.model import DelayRule, RuleBook
+from light_scheduler.model import DelayRule, Requester, RuleBook
 from light_scheduler.model.delay import check_rule, rule_book
 from light_scheduler.settings import Settings
+from light_scheduler.wire import change_record
 from light_scheduler.wire.delays import encode_rule
 
+from . import changes
 from .lane import DelayLane, DelayServices
 from .membership import Membership
 from .positions import Positions
@@ -49,7 +51,8 @@ class Delays(Service):
         super().__init__(**options)
         self._settings = settings
         names, connection = settings.topics, settings.connection
-        self._log = CompactedTopic(connection, names.delays)
+        self._log = CompactedTopic(connection, names.delays, names.history)
+        self._clock = clock
         self._book = rule_book(settings.delays, ())
         self._warnings: dict[DelayRule, list[str]] = {}
         self._targets = Targets(connection)
@@ -90,10 +93,10 @@ class Delays(Service):
         """Return what this worker's lanes are doing."""
         return [lane.status() for lane in self._lanes.values()]
 
-    async def put(self, rule: DelayRule) -> bool:
+    async def put(self, rule: DelayRule, *, by: Requester) -> bool:
         """Add a rule, or replace the one of its name; return whether it is new. It is in force on return.
 
-        Raises RuleError if it does not fit in, RuleFromConfigurationError, BrokerError.
+        The history tells of it. Raises RuleError if it does not fit in, RuleFromConfigurationError, BrokerError.
         """
         async with self._writing:
             self._check_loaded()
@@ -102,19 +105,32 @@ class Delays(Service):
             check_rule(rule, self._book.rules.values(), self._settings.reserved_topics)
             is_new = rule.name not in self._book.rules
             if is_new or self._book.rules[rule.name] != rule:
-                await self._log.write(*encode_rule(rule))
+                told = self._told(changes.put(self._known(rule.name), rule), by)
+                await self._log.write_all([encode_rule(rule)], lambda: told)
             return is_new
 
-    async def remove(self, name: str) -> bool:
-        """Remove a rule; return whether there was one. Raises RuleFromConfigurationError, BrokerError."""
+    async def remove(self, name: str, *, by: Requester) -> bool:
+        """Remove a rule; return whether there was one. The history tells of it.
+
+        Raises RuleFromConfigurationError, BrokerError.
+        """
         async with self._writing:
             self._check_loaded()
             if name in self._book.configured:
                 raise RuleFromConfigurationError(name)
-            if name not in self._book.rules and name not in self._book.refused:
+            if (rule := self._known(name)) is None:
                 return False
-            await self._log.write(name.encode(), None)
+            told = self._told(changes.removed(rule), by)
+            await self._log.write_all([(name.encode(), None)], lambda: told)
             return True
+
+    def _known(self, name: str) -> DelayRule | None:
+        """Return a rule, in force or refused."""
+        refused, _ = self._book.refused.get(name, (None, ""))
+        return self._book.rules.get(name, refused)
+
+    def _told(self, reason: str, by: Requester) -> tuple[bytes, bytes]:
+        return change_record("", reason, by, self._clock.now())
 
     def _check_loaded(self) -> None:
         if not self._log.is_loaded:

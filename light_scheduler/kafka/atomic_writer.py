@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from light_scheduler.connection import Address, connection_to
-from light_scheduler.errors import BrokerError, InvalidCommand
+from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Headers
 from light_scheduler.model.place import Place
 from light_scheduler.wire import partition_for
 
-from .connection import broker_errors, stop_producer
+from .connection import broker_errors, partitions_of, stop_producer
 from .quiet_producer import QuietProducer
 
 TIMEOUT_S = 10.0
@@ -74,7 +74,9 @@ class AtomicWriter:
                     await stop_producer(producer)
 
     async def _written(self, producer: QuietProducer, records: Sequence[NewRecord]) -> list[tuple[Place, int]]:
-        partitions = {record.topic: len(await _partitions(producer, record.topic)) for record in records}
+        partitions = {
+            record.topic: len(await partitions_of(producer, record.topic, TIMEOUT_S / 2)) for record in records
+        }
         async with producer.transaction():
             sent = [
                 await producer.send(
@@ -89,11 +91,3 @@ class AtomicWriter:
             # Each one: the commit itself succeeds although the broker has refused a record.
             written = [await acknowledged for acknowledged in sent]
         return [((each.topic, each.partition), each.offset) for each in written]
-
-
-async def _partitions(producer: QuietProducer, topic: str) -> set[int]:
-    try:
-        async with asyncio.timeout(TIMEOUT_S / 2):
-            return set(await producer.partitions_for(topic))
-    except TimeoutError:
-        raise BrokerError(f"topic {topic} does not exist or cannot be looked up") from None

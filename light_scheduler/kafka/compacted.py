@@ -6,16 +6,17 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
 
 from light_scheduler.connection import Address, Connection, connection_to
 from light_scheduler.errors import BrokerError
+from light_scheduler.wire.events import CHANGES_PARTITION
 
 from .broker_silence import patience
-from .connection import broker_errors, started_producer, stop_consumer, stop_producer
+from .connection import broker_errors, partitions_of, started_producer, stop_consumer, stop_producer
 from .quiet_producer import QuietProducer
 
 WRITE_TIMEOUT_S = 10.0
@@ -23,6 +24,17 @@ OTHER_CHANGE_S = 2.0
 """How long to wait for the record of somebody who makes a change at the same time."""
 ANSWER_S = 2.0
 """Time-out for asking the broker for the topic's end offset. Starting lanes wait for the answer."""
+
+
+Record = tuple[bytes, bytes]
+"""Key and value."""
+
+
+class Change(NamedTuple):
+    """Values to store, at least one, and the record of the history that tells of it."""
+
+    entries: Iterable[Record]
+    told: Record | None = None
 
 
 class Entries(Protocol):
@@ -35,21 +47,25 @@ class Entries(Protocol):
 
     async def follow(self, changed: Callable[[], None]) -> None: ...
 
-    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None: ...
+    async def write_all(self, records: Iterable[Record], tell: Callable[[], Record] | None = None) -> None: ...
 
 
 class ChangingEntries(Entries, Protocol):
     """The same for writers whose new entries depend on the current ones."""
 
-    async def change(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None: ...
+    async def change(self, make: Callable[[], Change]) -> None: ...
 
 
 class CompactedTopic:
-    """The last value of each key, in the order in which they were last written: the same for every reader."""
+    """The last value of each key, in the order in which they were last written: the same for every reader.
 
-    def __init__(self, connection: Address, topic: str) -> None:
+    `history` is the topic that is told of changes.
+    """
+
+    def __init__(self, connection: Address, topic: str, history: str | None = None) -> None:
         self._connection = connection_to(connection)
         self._place = TopicPartition(topic, 0)
+        self._history = history
         self._entries: dict[bytes, bytes] = {}
         self._reached = 0
         self._made_again = asyncio.Event()
@@ -121,23 +137,52 @@ class CompactedTopic:
         """Store a value, or remove it (None), and wait until it has been read back. Raises BrokerError."""
         await self.write_all([(key, value)])
 
-    async def write_all(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Store the values of several keys, at least one; else as `write`. Some may be stored if it fails."""
-        with broker_errors(f"writing to {self._place.topic}"):
-            async with asyncio.timeout(WRITE_TIMEOUT_S):
-                reached = self._reached
-                producer = await started_producer(self._connection.aiokafka())
-                try:
-                    for key, value in records:
-                        sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
-                finally:
-                    await stop_producer(producer)
-                self._doubt(sent.offset, reached)
-                while self._reached <= sent.offset:
-                    await self._next_move()
+    async def write_all(
+        self, records: Iterable[tuple[bytes, bytes | None]], tell: Callable[[], Record] | None = None
+    ) -> None:
+        """Store the values of several keys, at least one; else as `write`. Some may be stored if it fails.
 
-    async def change(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None:
-        """Store what `make` makes of the entries, at least one value; no other change is made in between.
+        `tell` is asked for the record of the history when they have been read back, and what it raises is raised.
+        """
+        doing = f"writing to {self._place.topic}"
+        deadline = asyncio.get_running_loop().time() + WRITE_TIMEOUT_S
+        with broker_errors(doing):
+            async with asyncio.timeout_at(deadline):
+                producer = await started_producer(self._connection.aiokafka())
+        try:
+            with broker_errors(doing):
+                async with asyncio.timeout_at(deadline):
+                    if tell is not None:
+                        await self._look_up_history(producer)
+                    await self._store(producer, records)
+            if tell is not None:
+                with broker_errors(f"the change is in force, but {self._history} does not tell of it"):
+                    async with asyncio.timeout(WRITE_TIMEOUT_S):
+                        await self._tell(producer, tell())
+        finally:
+            await stop_producer(producer)
+
+    async def _store(self, producer: AIOKafkaProducer, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Write values, and return when they have been read back."""
+        reached = self._reached
+        for key, value in records:
+            sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
+        self._doubt(sent.offset, reached)
+        while self._reached <= sent.offset:
+            await self._next_move()
+
+    async def _look_up_history(self, producer: AIOKafkaProducer) -> None:
+        """Raise an error before anything is changed, if the history is not there or may not be seen."""
+        assert self._history is not None, "who tells of changes names the history"
+        await partitions_of(producer, self._history, WRITE_TIMEOUT_S / 2)
+
+    async def _tell(self, producer: AIOKafkaProducer, told: Record) -> None:
+        key, value = told
+        await producer.send_and_wait(self._history, value, key=key, partition=CHANGES_PARTITION)
+
+    async def change(self, make: Callable[[], Change]) -> None:
+        """Store what `make` makes of the entries, and tell the history: both or nothing. No other change is made in
+        between.
 
         Whoever makes a change writes under the transactional id of all changes, and reads to the end after it has got
         that. So it knows every change before, and whoever comes later fences it: then `make` is called again. Raises
@@ -157,8 +202,8 @@ class CompactedTopic:
                 while self._reached <= offset:
                     await self._next_move()
 
-    async def _written_alone(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> int:
-        """Return the offset of the last record. Raises ProducerFenced if another change was begun."""
+    async def _written_alone(self, make: Callable[[], Change]) -> int:
+        """Return the offset of the last value. Raises ProducerFenced if another change was begun."""
         producer = QuietProducer(
             **self._connection.aiokafka(),
             transactional_id=f"{self._place.topic}-change",
@@ -167,10 +212,15 @@ class CompactedTopic:
         try:
             await producer.start()
             await self.catch_up()
-            records = list(make())
+            entries, told = make()
+            if told is not None:
+                await self._look_up_history(producer)
+            entries = list(entries)
             async with producer.transaction():
-                for key, value in records:
+                for key, value in entries:
                     sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
+                if told is not None:
+                    await self._tell(producer, told)
             return int(sent.offset)
         finally:
             await stop_producer(producer)

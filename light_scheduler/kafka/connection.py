@@ -96,6 +96,15 @@ async def started_producer(options: Mapping[str, Any], max_request_bytes: int = 
     return producer
 
 
+async def partitions_of(producer: AIOKafkaProducer, topic: str, timeout_s: float) -> set[int]:
+    """Return the partitions of a topic. Raises BrokerError if it is not there, and KafkaError if it may not be seen."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return set(await producer.partitions_for(topic))
+    except TimeoutError:
+        raise BrokerError(f"topic {topic} does not exist or cannot be looked up") from None
+
+
 async def stop_producer(producer: AIOKafkaProducer) -> None:
     """Send what is pending and let go of every connection, within some seconds even if the broker is gone."""
     if await ended(producer.flush()):

@@ -18,7 +18,16 @@ from .command import (
 )
 from .delay import DelayRule, RuleBook, RuleError
 from .firing import Firing, delivery_id, firing_id
-from .outcome import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Requester, Result
+from .outcome import (
+    SCHEDULE_EVENTS,
+    DeadLetter,
+    DeadLetterCause,
+    EventType,
+    HistoryEvent,
+    Outcome,
+    Requester,
+    Result,
+)
 from .schedule import (
     DEFAULT_PRIORITY,
     DEFAULT_TENANT,
@@ -69,6 +78,7 @@ __all__ = [
     "NO_BOUNDS",
     "OTHERS",
     "REJECT_PAST",
+    "SCHEDULE_EVENTS",
     "TENANT_NAME",
     "Acknowledgement",
     "After",

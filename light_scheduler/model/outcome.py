@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 
 
 class EventType(StrEnum):
-    """Events in the life of a schedule."""
+    """Events in the life of a schedule. CHANGED is about none: somebody changed a tenant, a token or a delay rule."""
 
     __hash__ = str.__hash__
 
@@ -52,6 +52,11 @@ class EventType(StrEnum):
     REJECTED = "rejected"
     FINISHED = "finished"
     MOVED = "moved"
+    CHANGED = "changed"
+
+
+SCHEDULE_EVENTS = frozenset(EventType) - {EventType.CHANGED}
+"""The events that are about a schedule or a command."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
@@ -72,14 +77,21 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requester(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Who asked for a command over HTTP: the name of a token, and the address that the request came from."""
+    """Who asked for a command over HTTP, or for a change: a name, and where it came from.
+
+    Over HTTP, that is the name of a token, and the address of the connection.
+    """
 
     by: str
     address: str
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
-    """One line of a schedule's history. `due` and `at` are UTC epoch ms."""
+    """One line of the history: of a schedule, or of a change. `due` and `at` are UTC epoch ms.
+
+    A change is about no schedule: `id` and the members of one are None. `tenant` is empty unless it is about one alone,
+    and `partition` is that of the history itself.
+    """
 
     event: EventType
     tenant: str
@@ -95,9 +107,9 @@ class HistoryEvent(msgspec.Struct, frozen=True, gc=False):
     count: int | UnsetType = UNSET
     """How many firings, or schedules, it stands for, where that is not one."""
     by: str | UnsetType = UNSET
-    """Who asked for it over HTTP."""
+    """Who asked for it: over HTTP, or for a change."""
     address: str | UnsetType = UNSET
-    """Where that request came from."""
+    """Where that came from."""
 
 
 class DeadLetterCause(StrEnum):

@@ -15,6 +15,7 @@ from light_scheduler.connection import Address
 from light_scheduler.kafka.compacted import CompactedTopic
 from light_scheduler.kafka.retrying import repeat
 from light_scheduler.model.tenant_rules import TenantBook
+from light_scheduler.model.topics import TopicNames
 
 from .store import TenantStore
 
@@ -24,9 +25,9 @@ log = logging.getLogger(__name__)
 class TenantService(Service):
     """Runs beside the lanes, on the same event loop. `changed` are called after each change of the book."""
 
-    def __init__(self, connection: Address, topic: str, clock: Clock, **options: Any) -> None:
+    def __init__(self, connection: Address, names: TopicNames, clock: Clock, **options: Any) -> None:
         super().__init__(**options)
-        self.store = TenantStore(CompactedTopic(connection, topic), clock)
+        self.store = TenantStore(CompactedTopic(connection, names.tenants, names.history), clock)
         self.changed: list[Callable[[], None]] = []
         self._loaded = asyncio.Event()
         self._notified = self.book

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.compacted import ChangingEntries, CompactedTopic, followed
+from light_scheduler.kafka.compacted import Change, ChangingEntries, CompactedTopic, followed
+from light_scheduler.model import Requester
 from light_scheduler.model.tenant_rules import (
     NO_TENANTS,
     Tenant,
@@ -18,11 +19,18 @@ from light_scheduler.model.tenant_rules import (
     check_tenant_name,
     check_tenant_rules,
 )
-from light_scheduler.wire.tenants import Record, StoredRules, StoredState, rules_record, state_record, tenant_book
+from light_scheduler.model.topics import TopicNames
+from light_scheduler.wire import change_record
+from light_scheduler.wire.tenants import StoredRules, StoredState, rules_record, state_record, tenant_book
+
+from .changes import rules_change, state_change
 
 
 class TenantStore:
-    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them."""
+    """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them.
+
+    The history tells of each change, and `by` whom it was made.
+    """
 
     def __init__(self, topic: ChangingEntries, clock: Clock) -> None:
         self._topic = topic
@@ -46,35 +54,42 @@ class TenantStore:
 
         await self._topic.follow(read)
 
-    async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], *, by: str) -> Tenant:
+    async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], *, by: Requester) -> Tenant:
         """Change the rules of a tenant, and return it. Raises TenantRulesError, BrokerError.
 
-        `change` is called again with the rules of somebody who changes them at the same time: neither change is lost.
+        The history tells of it in the same transaction. `change` is called again with the rules of somebody who changes
+        them at the same time: neither change is lost.
         """
         check_tenant_name(name)
 
-        def changed() -> Iterator[Record]:
-            before = self.book.get(name)
-            rules = change(TenantRules() if before is None else before.rules)
+        def changed() -> Change:
+            before = self._before(name).rules
+            rules = change(before)
             check_tenant_rules(rules)
             now = self._clock.now()
             since = self.book.pending_since.get(name)
-            if rules.max_pending != (None if before is None else before.rules.max_pending):
+            if rules.max_pending != before.max_pending:
                 since = now if since is None else max(now, since + 1)
-            yield rules_record(name, StoredRules(rules, now, by, since))
+            told = change_record(name, rules_change(name, before, rules), by, now)
+            return Change([rules_record(name, StoredRules(rules, now, by.by, since))], told)
 
         async with self._changing:
             self._check_loaded()
             await self._topic.change(changed)
             return self.book.tenants[name]
 
-    async def set_state(self, name: str, state: TenantState, *, by: str) -> Tenant:
+    async def set_state(self, name: str, state: TenantState, *, by: Requester) -> Tenant:
         """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError."""
         check_tenant_name(name)
         async with self._changing:
             self._check_loaded()
-            await self._topic.write_all([state_record(name, StoredState(state, self._clock.now(), by))])
+            now = self._clock.now()
+            told = change_record(name, state_change(name, self._before(name).state, state), by, now)
+            await self._topic.write_all([state_record(name, StoredState(state, now, by.by))], lambda: told)
             return self.book.tenants[name]
+
+    def _before(self, name: str) -> Tenant:
+        return self.book.get(name) or Tenant(name=name)
 
     def _check_loaded(self) -> None:
         if not self.is_loaded:
@@ -82,8 +97,10 @@ class TenantStore:
 
 
 @asynccontextmanager
-async def opened_tenants(connection: Address, topic: str, clock: Clock, timeout_s: float) -> AsyncIterator[TenantStore]:
+async def opened_tenants(
+    connection: Address, names: TopicNames, clock: Clock, timeout_s: float
+) -> AsyncIterator[TenantStore]:
     """Follow a store for as long as it takes to use it. Raises BrokerError if it cannot be read in time."""
-    store = TenantStore(CompactedTopic(connection, topic), clock)
-    async with followed(store.follow, topic, timeout_s):
+    store = TenantStore(CompactedTopic(connection, names.tenants, names.history), clock)
+    async with followed(store.follow, names.tenants, timeout_s):
         yield store

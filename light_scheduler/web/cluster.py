@@ -10,7 +10,7 @@ from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.store import TokenStore
 from light_scheduler.delays import DelayLaneStatus, DelayView
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
-from light_scheduler.model import DelayRule
+from light_scheduler.model import DelayRule, Requester
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
 
@@ -54,15 +54,18 @@ class Delays(Protocol):
         """Return what this worker's delay lanes are doing."""
         ...
 
-    async def put(self, rule: DelayRule) -> bool:
-        """Add or replace a rule; return whether it is new.
+    async def put(self, rule: DelayRule, *, by: Requester) -> bool:
+        """Add or replace a rule, and tell the history; return whether it is new.
 
         Raises RuleError, RuleFromConfigurationError, BrokerError.
         """
         ...
 
-    async def remove(self, name: str) -> bool:
-        """Remove a rule; return whether there was one. Raises RuleFromConfigurationError, BrokerError."""
+    async def remove(self, name: str, *, by: Requester) -> bool:
+        """Remove a rule, and tell the history; return whether there was one.
+
+        Raises RuleFromConfigurationError, BrokerError.
+        """
         ...
 
 

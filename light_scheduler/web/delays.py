@@ -20,9 +20,9 @@ from light_scheduler.model.delay import parse_rule
 
 from .cluster import Delays, Peers
 from .documents import DelayBody, DelayList
-from .guard import IDENTITY
 from .peer_client import PEER_CLIENT, PeerClient
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .requesters import requester_of
 from .scatter import CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S
 
 _JSON = "application/json"
@@ -67,16 +67,17 @@ class DelayHandlers:
             detail = f"The body is not a delay rule: {error}"
             raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_DELAY_RULE) from None
         with _problems():
-            is_new = await self._delays.put(parse_rule(name, body.source, str(body.delay), body.target))
-        log.info("delay rule %s was put by %s from %s", name, request[IDENTITY].name, request.remote)
+            rule, by = parse_rule(name, body.source, str(body.delay), body.target), requester_of(request)
+            is_new = await self._delays.put(rule, by=by)
+        log.info("delay rule %s was put by %s from %s", name, by.by, by.address)
         return _json(self._view(name), HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
     async def delete_delay(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
+        name, by = request.match_info["name"], requester_of(request)
         with _problems():
-            if not await self._delays.remove(name):
+            if not await self._delays.remove(name, by=by):
                 raise _unknown(name)
-        log.info("delay rule %s was removed by %s from %s", name, request[IDENTITY].name, request.remote)
+        log.info("delay rule %s was removed by %s from %s", name, by.by, by.address)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     def _view(self, name: str) -> DelayView:

@@ -19,6 +19,7 @@ from light_scheduler.wire.fields import parse_id, parse_tenant
 from .answers import etag, schedule_path
 from .batch import BatchHandlers
 from .caught_up import caught_up
+from .changes import ChangeHandlers
 from .cluster_document import IdentityDocument
 from .cluster_state import ClusterHandlers
 from .commands import CommandHandlers
@@ -75,7 +76,7 @@ WORK_WAITING = 64
 
 SEARCHES = 4
 SEARCHES_WAITING = 16
-"""Searches in topics, for the history of an id, at a time; and those that wait for one of them to end."""
+"""Searches in topics, such as for the history of an id, at a time; and those that wait for one of them to end."""
 
 BATCHES = 8
 BATCHES_WAITING = 16
@@ -113,6 +114,7 @@ class Handlers:
                 Turns("batches", at_work=BATCHES, waiting=BATCHES_WAITING, patience_s=PATIENCE_S),
             ),
             HistoryHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
+            ChangeHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
             WhyHandlers(worker, self._scatter, searches),
             DeadLetterHandlers(
                 worker.kafka.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)

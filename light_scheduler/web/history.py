@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.clock import Clock
 from light_scheduler.errors import FormatError
-from light_scheduler.model import EventType, HistoryEvent
+from light_scheduler.model import SCHEDULE_EVENTS, EventType, HistoryEvent
 from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
 from light_scheduler.wire import CommandRecord, decode_history, history_key
 from light_scheduler.wire.fields import closest, parse_id, parse_tenant
@@ -48,9 +48,9 @@ class HistoryParameters(msgspec.Struct, frozen=True, kw_only=True):
         """Raises QueryError."""
         named = [name for text in self.event for name in text.split(",") if name]
         for name in named:
-            if name not in set(EventType):
-                raise QueryError("event", f"{name!r} is not known{closest(name, list(EventType)) or '.'}")
-        return frozenset(map(EventType, named)) or frozenset(EventType)
+            if name not in SCHEDULE_EVENTS:
+                raise QueryError("event", f"{name!r} is not known{closest(name, sorted(SCHEDULE_EVENTS)) or '.'}")
+        return frozenset(map(EventType, named)) or SCHEDULE_EVENTS
 
 
 class HistoryHandlers:
@@ -79,7 +79,7 @@ class HistoryHandlers:
 
 
 def events_of(
-    tenant: str, id: str, kinds: Collection[EventType] = frozenset(EventType)
+    tenant: str, id: str, kinds: Collection[EventType] = SCHEDULE_EVENTS
 ) -> Callable[[CommandRecord], HistoryEvent | None]:
     """Return what finds the events of one id among the records of the history."""
     key = history_key(tenant, id)

@@ -16,6 +16,8 @@ from light_scheduler.model.tenant_rules import TenantRules
 
 from .answers import ABOUT_FIRINGS, IDEMPOTENCY_KEY
 from .batch_document import BatchAnswer
+from .change_page import ChangePage
+from .changes import ChangeParameters
 from .cluster_document import ClusterDocument, IdentityDocument
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
 from .dead_letters import DeadLetterParameters
@@ -377,6 +379,19 @@ OPERATIONS = (
         TenantDocument,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
         method="delete",
+    ),
+    Operation(
+        "/api/v1/changes",
+        "list_changes",
+        "List what was changed of tenants, tokens and delay rules, by whom and from where, the newest first.",
+        ChangePage,
+        problems=(
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.NOT_FOUND,
+            HTTPStatus.TOO_MANY_REQUESTS,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ),
+        parameters=ChangeParameters,
     ),
     Operation("/api/v1/tokens", "list_tokens", "List the tokens of this API, without their secrets.", TokenList),
     Operation(

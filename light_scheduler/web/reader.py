@@ -13,7 +13,9 @@ from msgspec import UNSET
 
 from light_scheduler.errors import ClientError
 from light_scheduler.tables.views import MAX_LIMIT, QueryError
+from light_scheduler.wire import decode_events
 
+from .change_page import ChangePage
 from .documents import ScheduleDetail, SchedulePage, ScheduleSummary
 from .history_page import HistoryPage
 from .problems import RETRY_AFTER_S, Problem
@@ -81,6 +83,21 @@ class ScheduleReader(WorkerHttp):
                 return
             given["cursor"] = page.next_cursor
 
+    async def changes(self, parameters: Parameters, limit: int | None) -> AsyncIterator[ChangePage]:
+        """Yield the pages of the list of changes as `history` does; `parameters` are those of the API."""
+        given, found = dict(parameters), 0
+        while True:
+            given["limit"] = str(MAX_LIMIT if limit is None else min(MAX_LIMIT, limit - found))
+            page = await self._answer("/api/v1/changes", given, ChangePage)
+            if page is None:
+                # Also said of a tenant that the token may not see.
+                raise ClientError(f"{self.url} knows no such tenant, or is not a worker of light-scheduler")
+            yield page
+            found += len(page.changes)
+            if page.next_cursor is None or found == limit:
+                return
+            given["cursor"] = page.next_cursor
+
     async def why(self, tenant: str, id: str, parameters: Parameters) -> WhyDocument:
         """Say why a schedule fired, fires or does not. `parameters` are those of the API."""
         told = await self._answer(f"{self._list_path(tenant)}/{quote(id, safe='')}/why", parameters, WhyDocument)
@@ -100,7 +117,7 @@ class ScheduleReader(WorkerHttp):
             status, body = await self.ask(method, path, parameters)
         if status == HTTPStatus.OK:
             try:
-                return msgspec.json.decode(body, type=kind)
+                return decode_events(body, kind)
             except msgspec.MsgspecError as error:
                 raise ClientError(
                     f"{self.url} is not a worker of light-scheduler, or of another version: {error}"

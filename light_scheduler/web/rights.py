@@ -75,6 +75,8 @@ RIGHTS: Mapping[str, Right] = {
     "etf1_get": _READ_ALL,
     "etf1_search_live": _READ_ALL,
     "etf1_get_live": _READ_ALL,
+    # Of the tenants of the token; what is about none or several is for a token for all of them.
+    "list_changes": Right(Role.ADMIN),
     # What holds for the whole cluster.
     "put_delay": _ADMIN,
     "delete_delay": _ADMIN,

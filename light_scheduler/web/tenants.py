@@ -16,9 +16,9 @@ from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, Te
 from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.fields import parse_tenant
 
-from .guard import IDENTITY
 from .parameters import checked
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .requesters import requester_of
 from .tenant_documents import TenantDocument, TenantList
 
 _JSON = "application/json"
@@ -44,7 +44,7 @@ class TenantHandlers:
         return _json(TenantDocument.of(tenant))
 
     async def put_tenant(self, request: web.Request) -> web.Response:
-        name, by = _name(request), request[IDENTITY].name
+        name, by = _name(request), requester_of(request)
         try:
             rules = msgspec.json.decode(await request.read(), type=TenantRules)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -52,14 +52,14 @@ class TenantHandlers:
             raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_TENANT_RULES) from None
         with _problems():
             tenant = await self._tenants.set_rules(name, lambda _: rules, by=by)
-        log.info("the rules of tenant %s were set by %s from %s", name, by, request.remote)
+        log.info("the rules of tenant %s were set by %s from %s", name, by.by, by.address)
         return _json(TenantDocument.of(tenant))
 
     async def _set_state(self, request: web.Request, state: TenantState) -> web.Response:
-        name, by = _name(request), request[IDENTITY].name
+        name, by = _name(request), requester_of(request)
         with _problems():
             tenant = await self._tenants.set_state(name, state, by=by)
-        log.info("tenant %s was set to %s by %s from %s", name, state, by, request.remote)
+        log.info("tenant %s was set to %s by %s from %s", name, state, by.by, by.address)
         return _json(TenantDocument.of(tenant))
 
     pause_tenant = partialmethod(_set_state, state=TenantState.PAUSED)

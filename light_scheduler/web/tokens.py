@@ -16,11 +16,13 @@ from light_scheduler.access.tokens import RotationConflict
 from light_scheduler.clock import Clock
 from light_scheduler.durations import parse_typed_duration
 from light_scheduler.errors import BrokerError
+from light_scheduler.model import Requester
 
 from .cluster import Access
 from .guard import IDENTITY
 from .parameters import checked, read_parameters
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
+from .requesters import requester_of
 from .token_documents import NewTokenDocument, RotateParameters, TokenBody, TokenDocument, TokenList
 
 _JSON = "application/json"
@@ -50,7 +52,7 @@ class TokenHandlers:
         lifetime = None if body.expires_in is UNSET else checked("expires_in", parse_typed_duration, body.expires_in)
         with _problems():
             token, text = await self._access.store.create(body.name, body.role, body.tenants, by=by, lifetime=lifetime)
-        log.info("token %s (%s, %s) was created by %s from %s", token.id, token.name, token.role, by, request.remote)
+        log.info("token %s (%s, %s) was created by %s from %s", token.id, token.name, token.role, by.by, by.address)
         document = NewTokenDocument.of(token, text, self._access.book, self._clock.now())
         return _json(document, HTTPStatus.CREATED)
 
@@ -58,28 +60,27 @@ class TokenHandlers:
         by, id = _changer(request), request.match_info["token"]
         keep = read_parameters(RotateParameters, request.query).keep_ms
         with _problems():
-            token, text = await self._access.store.rotate(id, keep=keep)
-        log.info("token %s (%s) was rotated by %s from %s", id, token.name, by, request.remote)
+            token, text = await self._access.store.rotate(id, keep=keep, by=by)
+        log.info("token %s (%s) was rotated by %s from %s", id, token.name, by.by, by.address)
         return _json(NewTokenDocument.of(token, text, self._access.book, self._clock.now()))
 
     async def revoke_token(self, request: web.Request) -> web.Response:
         by, id = _changer(request), request.match_info["token"]
         with _problems():
             token = await self._access.store.revoke(id, by=by)
-        log.info("token %s (%s) was revoked by %s from %s", id, token.name, by, request.remote)
+        log.info("token %s (%s) was revoked by %s from %s", id, token.name, by.by, by.address)
         return _json(TokenDocument.of(token, self._access.book, self._clock.now()))
 
 
-def _changer(request: web.Request) -> str:
+def _changer(request: web.Request) -> Requester:
     """Return who changes tokens. Raises ProblemError while nobody needs one: the first one takes rights in Kafka."""
-    identity = request[IDENTITY]
-    if identity is ANYONE:
+    if request[IDENTITY] is ANYONE:
         raise ProblemError(
             HTTPStatus.FORBIDDEN,
             "There is no token yet. Create the first one with `light-scheduler tokens create`, which needs the right "
             "to write to Kafka.",
         )
-    return identity.name
+    return requester_of(request)
 
 
 @contextmanager

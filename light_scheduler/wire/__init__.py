@@ -6,8 +6,10 @@ Nothing here knows a broker, a store or a framework.
 from .dialect import Dialect, Envelope
 from .dialects.named import dialect_named
 from .events import (
+    change_record,
     correlation_id_of,
     decode_dead_letter,
+    decode_events,
     decode_history,
     decode_result,
     encode_dead_letter,
@@ -30,9 +32,11 @@ __all__ = [
     "Dialect",
     "Envelope",
     "UnsentRecord",
+    "change_record",
     "command_schema",
     "correlation_id_of",
     "decode_dead_letter",
+    "decode_events",
     "decode_history",
     "decode_result",
     "derived_id",

@@ -11,12 +11,14 @@ from typing import TypeVar
 
 import msgspec
 
-from light_scheduler.errors import FormatError
+from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import (
     DeadLetter,
     DeadLetterCause,
+    EventType,
     Headers,
     HistoryEvent,
+    Requester,
     Result,
     firing_id,
 )
@@ -27,11 +29,21 @@ T = TypeVar("T")
 
 CORRELATION_ID = "schedule-correlation-id"
 DEAD_LETTER_PREFIX = "dead-letter-"
+CHANGES_PARTITION = 0
+"""The partition of the history that has all changes, so they are in order."""
+
 _PARTITION_KEY = f"{DEAD_LETTER_PREFIX}target-partition-key"
+
+
+class _Typed(msgspec.Struct):
+    event: str
+
 
 _ENCODER = msgspec.json.Encoder()
 _RESULT = msgspec.json.Decoder(Result)
 _HISTORY = msgspec.json.Decoder(HistoryEvent)
+_TYPED = msgspec.json.Decoder(_Typed)
+_KNOWN = frozenset(event.value for event in EventType)
 
 encode_result = _ENCODER.encode
 """Result -> JSON."""
@@ -46,8 +58,47 @@ def decode_result(value: bytes | None) -> Result:
 
 
 def decode_history(value: bytes | None) -> HistoryEvent:
-    """Read a history record's value. Raises FormatError."""
-    return _decoded(_HISTORY, value, "a history event")
+    """Read a history record's value. Raises FormatError, and FormatTooNew for an event of an unknown type."""
+    try:
+        return _decoded(_HISTORY, value, "a history event")
+    except FormatError:
+        if (unknown := _unknown_type(value)) is not None:
+            raise FormatTooNew(f"not a history event that this version knows: {unknown!r}") from None
+        raise
+
+
+def decode_events(document: bytes, kind: type[T]) -> T:
+    """Read a JSON document of a worker, whose list `events` may have types that only newer versions know: those are
+    left out. Raises MsgspecError."""
+    try:
+        return msgspec.json.decode(document, type=kind)
+    except msgspec.ValidationError:
+        if (known := _known_only(document)) is None:
+            raise
+        return msgspec.json.decode(known, type=kind)
+
+
+def change_record(tenant: str, reason: str, requester: Requester, at: int) -> tuple[bytes, bytes]:
+    """Return key and value of the history's record of a change; `reason` says what changes from what to what.
+
+    `tenant` is empty if the change is about none, or about several.
+    """
+    event = HistoryEvent(
+        EventType.CHANGED,
+        tenant,
+        None,
+        version=None,
+        due=None,
+        at=at,
+        sequence=None,
+        attempt=None,
+        target_topic=None,
+        reason=reason,
+        partition=CHANGES_PARTITION,
+        by=requester.by,
+        address=requester.address,
+    )
+    return history_key(tenant, None), encode_history(event)
 
 
 def result_headers(correlation_id: bytes | None) -> Headers:
@@ -131,6 +182,27 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
         return letter, told["source-topic"]
     except (KeyError, ValueError) as error:
         raise FormatError(f"not a dead letter: {error}") from error
+
+
+def _known_only(document: bytes) -> bytes | None:
+    """Return a document without the events of unknown types; None if it has none of those."""
+    try:
+        members = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+        events = msgspec.json.decode(members.get("events", b"[]"), type=list[msgspec.Raw])
+    except msgspec.ValidationError:
+        return None
+    known = [event for event in events if _unknown_type(event) is None]
+    if len(known) == len(events):
+        return None
+    return _ENCODER.encode(members | {"events": msgspec.Raw(_ENCODER.encode(known))})
+
+
+def _unknown_type(value: bytes | msgspec.Raw | None) -> str | None:
+    try:
+        event = _TYPED.decode(value or b"").event
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if event in _KNOWN else event
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], value: bytes | None, what: str) -> T:

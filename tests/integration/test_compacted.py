@@ -6,16 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from unittest.mock import AsyncMock
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import TopicAuthorizationFailedError
+from support.reading import read_all
 from support.slow_broker import hanging
 from support.waiting import eventually
 
 from light_scheduler.connection import Connection
-from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.compacted import CompactedTopic, LogEnds
+from light_scheduler.errors import BrokerError, InvalidCommand
+from light_scheduler.kafka.compacted import Change, CompactedTopic, LogEnds
 from light_scheduler.testing import Kafka
 
 pytestmark = pytest.mark.integration
@@ -62,7 +65,7 @@ async def test_of_changes_that_are_made_at_the_same_time_none_is_lost(kafka: Kaf
     ):
 
         async def add(topic: CompactedTopic, name: bytes) -> None:
-            await topic.change(lambda: [(b"names", topic.entries.get(b"names", b"") + name)])
+            await topic.change(lambda: Change([(b"names", topic.entries.get(b"names", b"") + name)]))
 
         await asyncio.gather(add(one, b"a"), add(other, b"b"), add(third, b"c"))
         await add(one, b"d")
@@ -70,6 +73,41 @@ async def test_of_changes_that_are_made_at_the_same_time_none_is_lost(kafka: Kaf
         await other.catch_up()
         assert sorted(other.entries[b"names"]) == sorted(b"abcd")
         assert other.entries[b"another"] == b"1"
+
+
+async def test_a_change_and_what_the_history_tells_of_it_are_written_together_or_not_at_all(kafka: Kafka) -> None:
+    history = "changes-history"
+    async with followed_topic(kafka, "settings-told", history) as (topic, admin):
+        with pytest.raises(BrokerError, match="changes-history does not exist or cannot be looked up"):
+            await topic.change(lambda: Change([(b"a", b"1")], (b"/", b"first")))
+        with pytest.raises(BrokerError, match="changes-history does not exist or cannot be looked up"):
+            await topic.write_all([(b"a", b"1")], lambda: (b"/", b"first"))
+        assert topic.entries == {}
+        await admin.create_topics([NewTopic(history, 2, 1, topic_configs={"max.message.bytes": "200"})])
+        large = b"x" * 1_000
+        with pytest.raises(InvalidCommand, match="too large"):
+            await topic.change(lambda: Change([(b"a", b"1")], (b"/", large)))
+        await topic.catch_up()
+        assert topic.entries == {}
+        await topic.change(lambda: Change([(b"a", b"1")], (b"/", b"first")))
+        await topic.write_all([(b"a", b"2")], lambda: (b"/", b"second"))
+        told = await read_all(kafka.bootstrap_servers, history)
+        assert [(record.partition, record.key, record.value) for record in told] == [
+            (0, b"/", b"first"),
+            (0, b"/", b"second"),
+        ]
+
+
+async def test_a_change_that_cannot_be_told_after_it_was_made_is_said_to_be_in_force(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with followed_topic(kafka, "settings-not-told", "settings-not-told") as (topic, _):
+        monkeypatch.setattr(topic, "_tell", AsyncMock(side_effect=TopicAuthorizationFailedError("settings-not-told")))
+        with pytest.raises(
+            BrokerError, match="the change is in force, but settings-not-told does not tell of it: this"
+        ):
+            await topic.write_all([(b"a", b"1")], lambda: (b"/", b"first"))
+        assert topic.entries == {b"a": b"1"}
 
 
 async def test_who_catches_up_does_not_wait_for_the_next_record(kafka: Kafka) -> None:
@@ -95,11 +133,13 @@ async def test_where_a_topic_ends_is_learned_although_a_broker_hangs(kafka: Kafk
 
 
 @asynccontextmanager
-async def followed_topic(kafka: Kafka, name: str) -> AsyncIterator[tuple[CompactedTopic, AIOKafkaAdminClient]]:
+async def followed_topic(
+    kafka: Kafka, name: str, history: str | None = None
+) -> AsyncIterator[tuple[CompactedTopic, AIOKafkaAdminClient]]:
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     await admin.start()
     await admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
-    topic = CompactedTopic(kafka.bootstrap_servers, name)
+    topic = CompactedTopic(kafka.bootstrap_servers, name, history)
     following = asyncio.create_task(topic.follow(lambda: None))
     try:
         await eventually(lambda: topic.is_loaded)

@@ -21,13 +21,14 @@ from light_scheduler.delays import DelayLaneStatus, Delays, RuleFromConfiguratio
 from light_scheduler.delays.positions import Positions
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
-from light_scheduler.model import DelayRule, RuleError
+from light_scheduler.model import DelayRule, Requester, RuleError
 from light_scheduler.settings import load_settings
 from light_scheduler.wire.delays import DelayPosition, encode_position
 
 pytestmark = pytest.mark.integration
 
 TIMEOUT_S = 45.0
+BY = Requester("test", "192.0.2.7")
 
 
 @asynccontextmanager
@@ -47,7 +48,7 @@ async def put(delays: Delays, rule: DelayRule) -> bool:
     async with asyncio.timeout(TIMEOUT_S):
         while True:
             try:
-                return await delays.put(rule)
+                return await delays.put(rule, by=BY)
             except SchedulerError as error:
                 if not error.retriable:
                     raise
@@ -162,8 +163,8 @@ async def test_a_rule_that_was_removed_goes_on_where_it_stopped(application: App
         await put(delays, rule)
         await send(application, source, b"before")
         await read(application, application.target, 1)
-        assert await delays.remove("one") is True
-        assert await delays.remove("one") is False
+        assert await delays.remove("one", by=BY) is True
+        assert await delays.remove("one", by=BY) is False
         await eventually(lambda: not delays.lanes())
         await send(application, source, b"meanwhile")
         await put(delays, DelayRule("one", source, 100, application.target))
@@ -278,11 +279,11 @@ async def test_rules_that_cannot_be_are_refused_and_leave_no_trace(application: 
     async with running(application, delays="one=a:5s:b") as delays:
         await put(delays, DelayRule("two", "b", 1_000, "c"))
         with pytest.raises(RuleError, match="makes a loop"):
-            await delays.put(DelayRule("three", "c", 1_000, "a"))
+            await delays.put(DelayRule("three", "c", 1_000, "a"), by=BY)
         with pytest.raises(RuleError, match="belongs to the scheduler"):
-            await delays.put(DelayRule("three", application.settings.topics.delays, 1_000, "a"))
+            await delays.put(DelayRule("three", application.settings.topics.delays, 1_000, "a"), by=BY)
         with pytest.raises(RuleFromConfigurationError):
-            await delays.remove("one")
+            await delays.remove("one", by=BY)
         assert [view.name for view in delays.views()] == ["one", "two"]
 
 

@@ -14,6 +14,7 @@ from support.reading import read_until
 from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
+from light_scheduler.model import Requester
 from light_scheduler.tenants import opened_tenants
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_result
@@ -42,8 +43,10 @@ async def test_a_quota_of_a_hundred_over_twelve_partitions_takes_a_hundred(
 async def limit(application: Application) -> None:
     """Set the quota, and wait until all workers know it."""
     settings = application.settings
-    async with opened_tenants(application.bootstrap_servers, settings.topics.tenants, SystemClock(), 30) as store:
-        await store.set_rules("shop", lambda rules: msgspec.structs.replace(rules, max_pending=QUOTA), by="test")
+    async with opened_tenants(application.bootstrap_servers, settings.topics, SystemClock(), 30) as store:
+        await store.set_rules(
+            "shop", lambda rules: msgspec.structs.replace(rules, max_pending=QUOTA), by=Requester("test", "")
+        )
 
     async def is_known() -> bool:
         books = [await worker.get("/api/v1/tenants") for worker in application.workers]

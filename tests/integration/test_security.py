@@ -22,7 +22,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from support.acls import grant, revoke
 from support.application import Application
-from support.least_rights import consumer_rights, file_rights, producer_rights, worker_rights
+from support.least_rights import (
+    administrator_rights,
+    consumer_rights,
+    file_rights,
+    producer_rights,
+    worker_rights,
+)
 from support.reading import header, read_until
 from support.rotation import rotating
 from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
@@ -136,6 +142,32 @@ async def test_a_file_is_sent_under_least_rights(
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
     assert "right" in refused.stderr
+
+
+def test_tenants_and_tokens_are_changed_under_least_rights_and_not_where_the_history_cannot_be_told(
+    secured: SecuredKafka, application: Application
+) -> None:
+    options = {**secured.settings("PLAIN"), "app_id": application.settings.app_id}
+    settings, principal = settings_of(options), secured.principal("PLAIN")
+    rights, history = administrator_rights(settings), settings.topics.history
+    set_rules = ("tenants", "set", "shop", "--weight", "3")
+    create = ("tokens", "create", "ops", "--role", "admin", "--all-tenants")
+    without = [right for right in rights if right.name != history]
+    for some in (without, [*without, Right("topic", history, ("Read",))]):
+        revoke(secured.servers, principal)
+        grant(secured.servers, principal, some)
+        refused = run(options, *set_rules)
+        assert (refused.returncode, f"no right on topic {history}" in refused.stderr) == (1, True), refused.stderr
+        assert json.loads(run(options, "tenants", "list", "--json").stdout)["tenants"] == []
+    revoke(secured.servers, principal)
+    grant(secured.servers, principal, without)
+    assert run(options, *create).returncode == 1
+    assert json.loads(run(options, "tokens", "list", "--json").stdout)["tokens"] == []
+
+    grant(secured.servers, principal, rights)
+    for words in (set_rules, ("tenants", "pause", "shop"), create):
+        answer = run(options, *words)
+        assert answer.returncode == 0, answer.stderr
 
 
 async def test_a_blocking_client_reads_results_and_history_without_a_right_to_a_group(

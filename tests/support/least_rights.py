@@ -42,6 +42,16 @@ def producer_rights(settings: Settings) -> list[Right]:
     ]
 
 
+def administrator_rights(settings: Settings) -> list[Right]:
+    """Return what `tenants` and `tokens` need on the command line."""
+    names = settings.topics
+    return [
+        Right("topic", names.tenants, ("Read", "Write")),
+        Right("topic", names.history, ("Write",)),
+        Right("transactional-id", f"{names.tenants}-change", ("Write",)),
+    ]
+
+
 def file_rights(settings: Settings) -> list[Right]:
     """Return what `schedule --from-file` needs besides, to mark how far a file is sent."""
     own = f"{settings.app_id}-file-"

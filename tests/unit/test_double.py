@@ -7,19 +7,22 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from croniter import croniter
 
 from light_scheduler.client import CommandRefused
 from light_scheduler.errors import BrokerError, InvalidCommand
-from light_scheduler.model import EventType, Outcome
+from light_scheduler.model import EventType, Outcome, Requester
 from light_scheduler.settings import Settings
 from light_scheduler.testing import InMemoryScheduler
+from light_scheduler.wire import change_record
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
@@ -126,6 +129,21 @@ async def test_a_firing_of_another_application_cannot_be_completed(scheduler: In
     await elsewhere.schedule("job", topic="t", ack_timeout="1m", max_attempts=2)
     with pytest.raises(BrokerError, match="other-commands"):
         await scheduler.complete(elsewhere.firings[0])
+
+
+async def test_an_event_of_a_type_that_only_newer_versions_know_is_passed_over_without_a_word(
+    scheduler: InMemoryScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = scheduler._scheduler
+    key, value = change_record("shop", "tenant shop: active -> paused", Requester("ops", ""), 1)
+    newer = msgspec.json.encode({**msgspec.json.decode(value), "event": "teleported"})
+    for each in (newer, b"no event", value):
+        memory.broker.append((memory.names.history, 0), key, each, [], 1)
+    async with aclosing(scheduler.watch(from_beginning=True)) as events:
+        event = await anext(events)
+    assert (event.event, event.tenant, event.id) == (EventType.CHANGED, "shop", None)
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert "-history-0 at offset 1: not a history event" in warning
 
 
 async def test_what_is_watched_comes_while_the_clock_moves(scheduler: InMemoryScheduler) -> None:

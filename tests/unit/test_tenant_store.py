@@ -10,10 +10,13 @@ from msgspec.structs import replace
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError
-from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError
+from light_scheduler.kafka.compacted import Change
+from light_scheduler.model import HistoryEvent, Requester
+from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, TenantState
 from light_scheduler.tenants import TenantStore
+from light_scheduler.wire import decode_history, history_key
 
-Make = Callable[[], Iterable[tuple[bytes, bytes]]]
+ONE, OTHER = Requester("one", "192.0.2.1"), Requester("other", "192.0.2.2")
 
 
 class ContendedTopic:
@@ -23,20 +26,28 @@ class ContendedTopic:
         self.entries: dict[bytes, bytes] = {}
         self.is_loaded = False
         self.meanwhile: dict[bytes, bytes] = {}
+        self.told: list[HistoryEvent] = []
         self._changed: Callable[[], None] = lambda: None
 
     async def follow(self, changed: Callable[[], None]) -> None:
         self.is_loaded, self._changed = True, changed
         changed()
 
-    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+    async def write_all(
+        self, records: Iterable[tuple[bytes, bytes]], tell: Callable[[], tuple[bytes, bytes]] | None = None
+    ) -> None:
         self.entries |= dict(records)
         self._changed()
+        if tell is not None:
+            key, value = tell()
+            self.told.append(decode_history(value))
+            assert key == history_key(self.told[-1].tenant, None)
 
-    async def change(self, make: Make) -> None:
-        list(make())
+    async def change(self, make: Callable[[], Change]) -> None:
+        make()
         await self.write_all(self.meanwhile.items())
-        await self.write_all(make())
+        entries, told = make()
+        await self.write_all(entries, None if told is None else lambda: told)
 
 
 async def followed() -> tuple[TenantStore, ContendedTopic]:
@@ -48,10 +59,10 @@ async def followed() -> tuple[TenantStore, ContendedTopic]:
 
 async def test_rules_that_two_set_at_the_same_time_are_both_in_force() -> None:
     (other, written), (store, topic) = await followed(), await followed()
-    await other.set_rules("shop", partial(replace, max_pending=7), by="other")
+    await other.set_rules("shop", partial(replace, max_pending=7), by=OTHER)
     topic.meanwhile = written.entries
 
-    tenant = await store.set_rules("shop", partial(replace, weight=3), by="one")
+    tenant = await store.set_rules("shop", partial(replace, weight=3), by=ONE)
 
     assert tenant.rules == TenantRules(max_pending=7, weight=3)
     assert store.book.tenants["shop"] == tenant
@@ -59,14 +70,41 @@ async def test_rules_that_two_set_at_the_same_time_are_both_in_force() -> None:
 
 async def test_rules_that_only_both_together_break_are_refused() -> None:
     (other, written), (store, topic) = await followed(), await followed()
-    await other.set_rules("shop", partial(replace, targets=("shop-*",)), by="other")
+    await other.set_rules("shop", partial(replace, targets=("shop-*",)), by=OTHER)
     topic.meanwhile = written.entries
     with pytest.raises(TenantRulesError, match="default_target"):
-        await store.set_rules("shop", partial(replace, default_target="mails"), by="one")
+        await store.set_rules("shop", partial(replace, default_target="mails"), by=ONE)
     assert topic.entries == written.entries
 
 
 async def test_rules_that_have_not_been_read_are_not_changed() -> None:
     store = TenantStore(ContendedTopic(), SettableClock(0))
     with pytest.raises(BrokerError, match="have not been read yet"):
-        await store.set_rules("shop", partial(replace, weight=3), by="one")
+        await store.set_rules("shop", partial(replace, weight=3), by=ONE)
+
+
+async def test_the_history_tells_what_a_change_does_to_the_rules_that_somebody_else_just_set() -> None:
+    (other, written), (store, topic) = await followed(), await followed()
+    await other.set_rules("shop", partial(replace, max_pending=7), by=OTHER)
+    topic.meanwhile = written.entries
+    await store.set_rules("shop", partial(replace, max_pending=200, firings_per_second=0.5, targets=("a", "b")), by=ONE)
+    (event,) = topic.told
+    assert (
+        event.reason
+        == "rules of tenant shop: targets none -> a,b, max_pending 7 -> 200, firings_per_second none -> 0.5"
+    )
+    assert (event.event, event.tenant, event.id, event.at) == ("changed", "shop", None, 1_800_000_000_000)
+    assert (event.by, event.address) == ("one", "192.0.2.1")
+
+
+async def test_the_history_tells_of_each_state_and_of_rules_that_stay_as_they_are() -> None:
+    store, topic = await followed()
+    for state in (TenantState.PAUSED, TenantState.ACTIVE, TenantState.DELETED):
+        await store.set_state("shop", state, by=ONE)
+    await store.set_rules("shop", lambda rules: rules, by=ONE)
+    assert [event.reason for event in topic.told] == [
+        "tenant shop: active -> paused",
+        "tenant shop: paused -> active",
+        "tenant shop: active -> deleted",
+        "rules of tenant shop: set again, unchanged",
+    ]

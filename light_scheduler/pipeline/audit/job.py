@@ -8,7 +8,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from light_scheduler.model import EventType
 from light_scheduler.pipeline.job import SILENT, Progress
+from light_scheduler.wire import history_key
 
 from . import rates
 from .increments import audit_since_last
@@ -19,6 +21,9 @@ from .reporting import reported, without_waiting
 from .sources import Archive, Source, Topics
 from .summary import AuditSummary
 from .verdict import Bounds
+
+_OF_NO_ID = history_key("", None).decode()
+"""Ends the key of each line of history that names no id."""
 
 
 def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT) -> AuditSummary:
@@ -50,6 +55,12 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
 
 
 def _last_told(history: DataFrame) -> int:
-    """Return the instant (UTC epoch ms) of the last line of history; 0 if there is none."""
-    last = history.agg(F.unix_millis(F.max("timestamp")).alias("at")).first()
+    """Return the instant (UTC epoch ms) of the last line of a schedule's history; 0 if there is none.
+
+    A change of a tenant, a token or a delay rule is no evidence: whoever makes one may have another clock than workers.
+    """
+    names_an_id = ~F.coalesce(F.col("key").cast("string"), F.lit("")).endswith(_OF_NO_ID)
+    event = F.coalesce(F.get_json_object(F.col("value").cast("string"), "$.event"), F.lit(""))
+    of_schedules = names_an_id | (event != EventType.CHANGED.value)  # nearly no value is parsed
+    last = history.where(of_schedules).agg(F.unix_millis(F.max("timestamp")).alias("at")).first()
     return 0 if last is None or last["at"] is None else int(last["at"])

@@ -12,15 +12,18 @@ from support.waiting import eventually
 from light_scheduler.access import Role, service
 from light_scheduler.access.jwks import KeySet
 from light_scheduler.access.oidc import Oidc
-from light_scheduler.access.records import token_record
+from light_scheduler.access.records import Record, token_record
 from light_scheduler.access.service import AccessService
 from light_scheduler.access.store import TokenStore
 from light_scheduler.access.tokens import RotationConflict, new_token, parts_of
 from light_scheduler.clock import SettableClock
 from light_scheduler.connection.identity_provider import IdentityProvider
 from light_scheduler.errors import BrokerError
+from light_scheduler.model import HistoryEvent, Requester, TopicNames
+from light_scheduler.wire import decode_history
 
 NOW = 1_800_000_000_000
+TESTER = Requester("test", "192.0.2.7")
 
 
 class Topic:
@@ -31,6 +34,7 @@ class Topic:
         self.is_loaded = True
         self.failures = failures
         self.writes: list[list[bytes]] = []
+        self.told: list[HistoryEvent] = []
         self._changed: Callable[[], None] = lambda: None
 
     async def follow(self, changed: Callable[[], None]) -> None:
@@ -38,7 +42,7 @@ class Topic:
         changed()
         await asyncio.Event().wait()
 
-    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+    async def write_all(self, records: Iterable[Record], tell: Callable[[], Record] | None = None) -> None:
         if self.failures:
             self.failures -= 1
             raise BrokerError("the broker is away")
@@ -46,6 +50,8 @@ class Topic:
         self.writes.append([key for key, _ in records])
         self.entries |= dict(records)
         self._changed()
+        if tell is not None:
+            self.told.append(decode_history(tell()[1]))
 
 
 @pytest.fixture
@@ -57,7 +63,7 @@ def clock() -> SettableClock:
 async def access(clock: SettableClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AccessService]:
     monkeypatch.setattr(service, "RETRY_S", 0.005)
     monkeypatch.setattr(service, "LONGEST_RETRY_S", 0.02)
-    access = AccessService("127.0.0.1:1", "tenants", clock)
+    access = AccessService("127.0.0.1:1", TopicNames("app"), clock)
     yield access
     await access.stop()
 
@@ -81,7 +87,7 @@ async def test_a_use_is_not_lost_by_a_write_that_fails_and_is_written_once(
     access.store = TokenStore(topic, clock)
     await access.start()
     await eventually(lambda: access.book.peer_secret, within=10)
-    token, _ = await access.store.create("shop", Role.READ, ["shop"], by="test", lifetime=None)
+    token, _ = await access.store.create("shop", Role.READ, ["shop"], by=TESTER, lifetime=None)
     topic.failures = 3
     access.used(token)
     await eventually(lambda: access.book.used.get(token.id) == NOW, within=10)
@@ -106,10 +112,12 @@ class Apart:
         self._changed = changed
         changed()
 
-    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+    async def write_all(self, records: Iterable[Record], tell: Callable[[], Record] | None = None) -> None:
         await self._topic.write_all(records)
         self.entries = dict(self._topic.entries)
         self._changed()
+        if tell is not None:
+            await self._topic.write_all([], tell)
 
 
 async def test_of_two_workers_that_rotate_a_token_at_once_one_is_refused(clock: SettableClock) -> None:
@@ -119,12 +127,13 @@ async def test_of_two_workers_that_rotate_a_token_at_once_one_is_refused(clock: 
     stores = [TokenStore(Apart(topic), clock) for _ in range(2)]
     for store in stores:
         await store.follow(lambda: None)
-    rotation, text = await stores[0].rotate(token.id, keep=0)
+    rotation, text = await stores[0].rotate(token.id, keep=0, by=TESTER)
     with pytest.raises(RotationConflict, match="this rotation changed nothing"):
-        await stores[1].rotate(token.id, keep=0)
+        await stores[1].rotate(token.id, keep=0, by=TESTER)
     assert all(store.book.holder(text.reveal(), NOW) == rotation for store in stores)
-    again, newest = await stores[1].rotate(token.id, keep=1)
+    again, newest = await stores[1].rotate(token.id, keep=1, by=TESTER)
     assert stores[1].book.holder(newest.reveal(), NOW) == stores[1].book.holder(text.reveal(), NOW) == again
+    assert len(topic.told) == 2, "the history tells nothing of the rotation that changed nothing"
     assert parts_of(old.reveal())[1] not in {secret.sha256 for secret in again.secrets}
 
 
@@ -136,13 +145,13 @@ async def test_a_topic_that_lost_all_tokens_leaves_the_door_closed_and_is_told_o
     following = asyncio.create_task(store.follow(lambda: None))
     await asyncio.sleep(0)
     try:
-        await store.create("shop", Role.READ, ["shop"], by="test", lifetime=None)
+        await store.create("shop", Role.READ, ["shop"], by=TESTER, lifetime=None)
         topic.entries.clear()
         await store.make_peer_secret()
         await store.note_used({"0" * 12: NOW})
         assert store.book.is_set_up
         assert caplog.text.count("all tokens are gone from their topic") == 1
-        token, text = await store.create("again", Role.READ, ["shop"], by="test", lifetime=None)
+        token, text = await store.create("again", Role.READ, ["shop"], by=TESTER, lifetime=None)
         assert store.book.holder(text.reveal(), NOW) == token
     finally:
         following.cancel()
@@ -151,8 +160,45 @@ async def test_a_topic_that_lost_all_tokens_leaves_the_door_closed_and_is_told_o
 async def test_a_worker_that_stops_reads_no_keys_of_an_identity_provider_any_more(clock: SettableClock) -> None:
     keys = KeySet("https://login.example", None)
     provider = IdentityProvider("https://login.example", "a", None, "roles", {}, "tenants")
-    service = AccessService("127.0.0.1:1", "tenants", clock, Oidc(provider, keys))
+    service = AccessService("127.0.0.1:1", TopicNames("app"), clock, Oidc(provider, keys))
     keys._reading = asyncio.create_task(asyncio.sleep(3_600))
     reading = keys._reading
     await service.on_stop()
     assert reading.cancelled()
+
+
+async def test_the_history_tells_of_each_change_of_a_token_and_never_a_secret(clock: SettableClock) -> None:
+    topic = Topic()
+    store = TokenStore(topic, clock)
+    following = asyncio.create_task(store.follow(lambda: None))
+    await asyncio.sleep(0)
+    token, first = await store.create("ci", Role.WRITE, ["shop"], by=TESTER, lifetime=86_400_000)
+    _, second = await store.rotate(token.id, keep=3_600_000, by=TESTER)
+    _, third = await store.rotate(token.id, keep=0, by=TESTER)
+    await store.revoke(token.id, by=TESTER)
+    many, fourth = await store.create("mail", Role.READ, ["b", "a"], by=TESTER, lifetime=1 << 60)
+    ops, fifth = await store.create("ops", Role.ADMIN, None, by=TESTER, lifetime=None)
+    following.cancel()
+    name = f"token {token.id} (ci)"
+    assert [(event.tenant, event.reason) for event in topic.told] == [
+        ("shop", f"{name} created: write for shop, expires 2027-01-16T08:00:00.000Z"),
+        ("shop", f"{name} rotated: the secret before is valid until 2027-01-15T09:00:00.000Z"),
+        ("shop", f"{name} rotated: the secret before is not valid any more"),
+        ("shop", f"{name} revoked: it was write for shop"),
+        ("", f"token {many.id} (mail) created: read for a, b, expires 9999-12-31T23:59:59.999Z"),
+        ("", f"token {ops.id} (ops) created: admin for all tenants, does not expire"),
+    ]
+    assert {(event.event, event.by, event.address) for event in topic.told} == {("changed", "test", "192.0.2.7")}
+    told = "".join(str(event) for event in topic.told)
+    for text in (first, second, third, fourth, fifth):
+        _, _, secret = text.reveal().split("_", 2)
+        assert secret not in told
+        assert parts_of(text.reveal())[1] not in told
+
+
+async def test_uses_and_the_secret_of_workers_are_no_changes(clock: SettableClock) -> None:
+    topic = Topic()
+    store = TokenStore(topic, clock)
+    await store.make_peer_secret()
+    await store.note_used({"0" * 12: NOW})
+    assert topic.told == []

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from light_scheduler.cli import cli
 from light_scheduler.cli import tenants as tenants_module
+from light_scheduler.model import Requester
 from light_scheduler.model.tenant_rules import Tenant, TenantRules
 
 
@@ -23,9 +24,9 @@ def one_tenant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Store:
         rules = TenantRules()
 
-        async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], by: str) -> Tenant:
+        async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], by: Requester) -> Tenant:
             self.rules = change(self.rules)
-            return Tenant(name=name, rules=self.rules, changed_by=by)
+            return Tenant(name=name, rules=self.rules, changed_by=by.by)
 
     store = Store()
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.least_rights import consumer_rights, file_rights, pipeline_rights, producer_rights, worker_rights
+from support.least_rights import (
+    administrator_rights,
+    consumer_rights,
+    file_rights,
+    pipeline_rights,
+    producer_rights,
+    worker_rights,
+)
 
 from light_scheduler.kafka.rights import Right, acl_commands
 from light_scheduler.settings import Settings
@@ -18,6 +25,7 @@ DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "security.md"
     [
         ("Worker", "User:scheduler", worker_rights(Settings(), ["reminders"])),
         ("Producer", "User:shop", producer_rights(Settings())),
+        ("Administrator of tenants", "User:admin", administrator_rights(Settings())),
         ("Producer of a file", "User:shop", file_rights(Settings())),
         ("Consumer", "User:mailer", consumer_rights(["reminders"], "mailer")),
         ("Pipeline", "User:reports", pipeline_rights(Settings(), ["reminders"], "light-scheduler-load")),

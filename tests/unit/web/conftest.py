@@ -26,6 +26,7 @@ from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.engine.progress import standing
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.atomic_writer import NewRecord
+from light_scheduler.kafka.compacted import Change
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.model import (
@@ -39,6 +40,7 @@ from light_scheduler.model import (
     Outcome,
     Progress,
     ReplyTo,
+    Requester,
     RescheduleCommand,
     Result,
     Schedule,
@@ -60,7 +62,9 @@ from light_scheduler.wire.state import encode_entry, identity_of
 
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
+HISTORY = "light-scheduler-history"
 IDEMPOTENCY = "light-scheduler-idempotency"
+TESTER = Requester("test", "")
 
 LIMITS = Limits(1_000, 512)
 
@@ -152,6 +156,7 @@ class MemoryDelays:
 
     def __init__(self) -> None:
         self.rules = {"fixed": DelayRule("fixed", "a", 5_000, "b")}
+        self.changers: list[Requester] = []
         self.figures: list[DelayLaneStatus] = []
 
     def views(self) -> list[DelayView]:
@@ -166,15 +171,17 @@ class MemoryDelays:
     def lanes(self) -> list[DelayLaneStatus]:
         return self.figures
 
-    async def put(self, rule: DelayRule) -> bool:
+    async def put(self, rule: DelayRule, *, by: Requester) -> bool:
         self._check(rule.name)
         check_rule(rule, self.rules.values(), Settings().reserved_topics)
         is_new = rule.name not in self.rules
         self.rules[rule.name] = rule
+        self.changers.append(by)
         return is_new
 
-    async def remove(self, name: str) -> bool:
+    async def remove(self, name: str, *, by: Requester) -> bool:
         self._check(name)
+        self.changers.append(by)
         return self.rules.pop(name, None) is not None
 
     def _check(self, name: str) -> None:
@@ -385,9 +392,10 @@ class KnownPeers:
 
 
 class MemoryTopic:
-    """The tenants topic of a cluster."""
+    """The tenants topic of a cluster; `topics` have its history."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics: MemoryTopics) -> None:
+        self._topics = topics
         self.entries: dict[bytes, bytes] = {}
         self.is_loaded = True
         self.failure: Exception | None = None
@@ -397,15 +405,20 @@ class MemoryTopic:
         self.changed.append(changed)
         changed()
 
-    async def write_all(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+    async def write_all(
+        self, records: Iterable[tuple[bytes, bytes]], tell: Callable[[], tuple[bytes, bytes]] | None = None
+    ) -> None:
         if self.failure is not None:
             raise self.failure
         self.entries |= dict(records)
         for changed in self.changed:
             changed()
+        if tell is not None:
+            self._topics.add(HISTORY, *tell())
 
-    async def change(self, make: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None:
-        await self.write_all(make())
+    async def change(self, make: Callable[[], Change]) -> None:
+        entries, told = make()
+        await self.write_all(entries, None if told is None else lambda: told)
 
 
 class MemoryAccess:
@@ -478,15 +491,15 @@ class MemoryCluster:
         self.clock = SettableClock(NOW)
         self.settings = Settings()
         self.idempotency = MemoryLog(self.clock)
-        self.tenants = MemoryTopic()
         self.topics = MemoryTopics()
+        self.tenants = MemoryTopic(self.topics)
 
     async def token(self, role: str, *tenants: str, lifetime: int | None = None, name: str = "") -> str:
         """Create a token, for all tenants if none is named, and return its text."""
         (access, *_) = [worker.access for worker in self.workers]
         await access.store.make_peer_secret()
         bound = tenants or None
-        _, text = await access.store.create(name or role, Role(role), bound, by="test", lifetime=lifetime)
+        _, text = await access.store.create(name or role, Role(role), bound, by=TESTER, lifetime=lifetime)
         return text.reveal()
 
     async def start(self, *shares: list[int], as_node: bool = False) -> list[MemoryWorker]:

@@ -14,6 +14,7 @@ from support.waiting import eventually
 
 from light_scheduler.client import Receipt
 from light_scheduler.client.errors import ResultTimeout
+from light_scheduler.model import Requester
 from light_scheduler.web import batch, lines
 from light_scheduler.web.command_channel import TooManyWaitingError
 from light_scheduler.web.middlewares import SECURITY_HEADERS
@@ -286,7 +287,7 @@ async def test_a_token_that_ends_is_refused_from_the_next_line_on(cluster: Any) 
     headers = {"Authorization": f"Bearer {text}"}
     async with asyncio.timeout(30), worker.client.post(BATCH, data=sent, headers=headers) as response:
         assert json.loads(await response.content.readline())["status"] == 201
-        await worker.access.store.revoke(text.split("_")[1], by="test")
+        await worker.access.store.revoke(text.split("_")[1], by=Requester("test", ""))
         sent.send(ONCE)
         assert json.loads(await response.content.readline())["status"] == 401
         sent.end()

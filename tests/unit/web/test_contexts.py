@@ -13,6 +13,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from light_scheduler.cli import cli, suggestions
+from light_scheduler.model import Requester
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +149,7 @@ async def test_a_shell_completes_ids_and_tenants_as_the_worker_of_the_context_kn
     assert await asyncio.to_thread(completed, "get", "--tenant", "s") == ["shop"]
     assert await asyncio.to_thread(completed, "get", "--tenant", "other", "ord") == []
     (home / "token").write_text(await cluster.token("admin"))
-    await worker.tenants.set_rules("acme", lambda rules: rules, by="test")
+    await worker.tenants.set_rules("acme", lambda rules: rules, by=Requester("test", ""))
     assert await asyncio.to_thread(completed, "tenants", "show", "") == ["acme", "default"]
     assert await asyncio.to_thread(completed, "get", "--tenant", "default", "ord") == ["order-3"]
 

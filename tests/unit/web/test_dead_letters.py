@@ -282,6 +282,8 @@ async def test_a_token_for_some_tenants_redrives_nothing_that_it_may_not_send(wo
     for letter, status in refusals:
         await workers[0].ask("POST", f"{PATH}/{letter}/redrive", status, headers=headers)
     assert workers[0].commands.records == []
+    history = cluster.topics.records.pop(HISTORY)
+    assert [decode_history(record.value).event for log in history for record in log] == ["changed"], "the token"
     assert cluster.topics.records.keys() == {TOPIC}
 
 

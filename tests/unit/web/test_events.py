@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from light_scheduler.access import ANYONE, Identity
+from light_scheduler.model import Requester
 from light_scheduler.web import events, overview
 from light_scheduler.web.events import EventHandlers
 from light_scheduler.web.guard import IDENTITY, STILL_ADMITTED
@@ -101,7 +102,7 @@ async def test_a_stream_ends_with_the_token_that_opened_it(cluster: Any, workers
     text = await cluster.token("read")
     async with workers[0].client.get(EVENTS, headers={"Authorization": f"Bearer {text}"}) as response:
         await event(response)
-        await workers[0].access.store.revoke(text.split("_")[1], by="test")
+        await workers[0].access.store.revoke(text.split("_")[1], by=Requester("test", ""))
         await response.content.read()
 
 

@@ -10,6 +10,7 @@ import pytest
 from yarl import URL
 
 from light_scheduler.access import Identity, Role
+from light_scheduler.model import Requester
 from light_scheduler.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_TOKEN, WINDOW_MS, Attempts
 from light_scheduler.web.sessions import COOKIE, MOST_COOKIE_BYTES, login_page
 
@@ -50,7 +51,7 @@ async def test_a_token_becomes_a_cookie_that_every_worker_accepts(workers: Any, 
         assert await ask(worker, "GET", "/", Cookie=cookie) == 200
         assert await ask(worker, "GET", "/info", Cookie=cookie) == 403
         assert await ask(worker, "GET", LIST) == 401
-    await workers[0].access.store.revoke(token.split("_")[1], by="test")
+    await workers[0].access.store.revoke(token.split("_")[1], by=Requester("test", ""))
     assert await ask(workers[0], "GET", LIST, Cookie=cookie) == 401
 
 

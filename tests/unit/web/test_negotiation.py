@@ -175,6 +175,6 @@ def test_openapi_tells_of_headers_tags_and_servers() -> None:
     assert "Retry-After" in put["responses"]["429"]["headers"]
     assert put["tags"] == ["schedules"]
     tags = {each["name"] for each in document["tags"]}
-    things = {"schedules", "upcoming", "dead-letters", "preview", "dry-run", "delays", "tenants", "tokens"}
+    things = {"schedules", "upcoming", "dead-letters", "preview", "dry-run", "delays", "tenants", "tokens", "changes"}
     assert tags == things | {"cluster", "events", "identity", "overview", "worker"}
     assert document["servers"]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-from light_scheduler.model import DeadLetter, DeadLetterCause
+from light_scheduler.model import DeadLetter, DeadLetterCause, Requester
 from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS, with_etf1
@@ -47,6 +47,7 @@ FOR_ALL_TENANTS = {
     *(each.path for each in ETF1_OPERATIONS),
 }
 ABOUT_TENANTS = {"/api/v1/tenants/{tenant}" + verb for verb in ("", "/pause", "/resume")}
+FOR_ADMINS_OF_SOME = {"/api/v1/changes"}
 FOR_ADMINS = {"/api/v1/tokens", "/api/v1/tokens/{token}", "/api/v1/tokens/{token}/rotate"}
 RANKS = ("metrics", "read", "write", "admin")
 
@@ -99,6 +100,8 @@ class Asked(NamedTuple):
         is_read = self.method == "get" or self.path in ("/api/v1/preview", "/api/v1/dry-run")
         if self.path == "/metrics":
             return 403 if tenants else None
+        if self.path in FOR_ADMINS_OF_SOME:
+            return None if role == "admin" else 403
         if self.path in FOR_ADMINS or (self.path in FOR_ALL_TENANTS and not is_read):
             return None if role == "admin" and not tenants else 403
         if self.path in FOR_ALL_TENANTS:
@@ -123,7 +126,7 @@ def operations(*tenants: str) -> Iterator[Asked]:
 def test_each_operation_has_one_right_and_each_right_an_operation() -> None:
     pages = {"login", "log_in", "log_out", "dashboard_file"}
     assert {each.name for each in (*OPERATIONS, *ETF1_OPERATIONS)} | pages == RIGHTS.keys()
-    known = OPEN | FOR_ANY_TENANT | OF_ONE_TENANT | FOR_ALL_TENANTS | FOR_ADMINS | {"/metrics"}
+    known = OPEN | FOR_ANY_TENANT | OF_ONE_TENANT | FOR_ALL_TENANTS | FOR_ADMINS_OF_SOME | FOR_ADMINS | {"/metrics"}
     assert {path for path in PATHS if "{tenant}" not in path} == known
 
 
@@ -209,7 +212,7 @@ async def test_whoever_has_no_token_that_is_valid_gets_nowhere(served: Any, kind
     if kind == "expired":
         served.clock.advance(DAY)
     elif kind == "revoked":
-        await store.revoke(text.split("_")[1], by="test")
+        await store.revoke(text.split("_")[1], by=Requester("test", ""))
     header = {
         "forged": f"Bearer {text[:-8]}AAAAAAAA",
         "garbled": "Bearer ÿ".encode().decode("latin-1"),
@@ -283,9 +286,9 @@ class TestOfAnotherTenant:
         if kind == "expired":
             shared.clock.advance(DAY)
         elif kind == "revoked":
-            await store.revoke(id, by="test")
+            await store.revoke(id, by=Requester("test", ""))
         elif kind == "rotated away":
-            await store.rotate(id, keep=0)
+            await store.rotate(id, keep=0, by=Requester("test", ""))
         shown = {"forged": f"{text[:-8]}AAAAAAAA", "of nobody": f"lst_{'0' * 12}_{'A' * 43}"}.get(kind, text)
         headers = {"Authorization": f"Bearer {shown}"}
         for asked in operations("b"):

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from light_scheduler.errors import BrokerError
+from light_scheduler.model import Requester
 from light_scheduler.model.tenant_rules import TenantState
 
 NOW = 1_800_000_000_000
@@ -65,7 +66,7 @@ async def test_a_schedule_without_a_target_is_for_tenants_with_a_default_one(wor
     path, body = f"{SHOP}/schedules/a", {"trigger": {"after": "1h"}}
     problem = await workers[0].ask("PUT", path, 400, body)
     assert problem["parameter"] == "target.topic"
-    await workers[0].tenants.set_rules("shop", lambda rules: rules, by="test")
+    await workers[0].tenants.set_rules("shop", lambda rules: rules, by=Requester("test", ""))
     await workers[0].ask("PUT", path, 400, body)
     await workers[0].ask("PUT", SHOP, 200, {"default_target": "shop-events"})
     await workers[1].ask("PUT", f"{path}?wait=false", 202, body)
@@ -73,7 +74,7 @@ async def test_a_schedule_without_a_target_is_for_tenants_with_a_default_one(wor
 
 
 async def test_a_token_for_some_tenants_sees_its_own_rules_and_changes_none(cluster: Any, workers: Any) -> None:
-    await workers[0].tenants.set_state("shop", TenantState.PAUSED, by="test")
+    await workers[0].tenants.set_state("shop", TenantState.PAUSED, by=Requester("test", ""))
     headers = {"Authorization": f"Bearer {await cluster.token('admin', 'shop')}"}
     assert (await workers[0].ask("GET", SHOP, 200, headers=headers))["state"] == "paused"
     await workers[0].ask("POST", f"{SHOP}/resume", 403, headers=headers)
@@ -87,6 +88,8 @@ async def test_only_another_quota_of_pending_schedules_starts_what_was_lent_of_i
     changes: list[dict[str, int]] = [{"weight": 2}, {"max_pending": 5}, {"weight": 3}, {"max_pending": 6}]
     for change in (*changes, {"max_pending": 5}, {}):
         cluster.clock.advance(1_000 if "weight" in change else 0)
-        await worker.tenants.set_rules("shop", lambda rules, change=change: replace(rules, **change), by="test")
+        await worker.tenants.set_rules(
+            "shop", lambda rules, change=change: replace(rules, **change), by=Requester("test", "")
+        )
         since.append(worker.tenants.book.pending_since["shop"] - NOW)
     assert since == [1_000, 1_001, 1_001, 2_000, 2_001, 2_001]

@@ -11,7 +11,7 @@ import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.lanes.status import TargetStatus
-from light_scheduler.model import EventType, FixedRate, HistoryEvent
+from light_scheduler.model import EventType, FixedRate, HistoryEvent, Requester
 from light_scheduler.model.tenant_rules import TenantState
 from light_scheduler.web import looking_back, why
 from light_scheduler.web.problems import ProblemError
@@ -80,7 +80,7 @@ async def test_what_is_in_the_way_is_known_by_the_worker_of_its_partition(worker
         TargetStatus(topic=topic, partitions=[], unavailable_since=NOW - HOUR, waiting=1, reason=f"no leader: {topic}")
         for topic in ("other", "out")
     ]
-    await workers[0].tenants.set_state("default", TenantState.PAUSED, by="ops")
+    await workers[0].tenants.set_state("default", TenantState.PAUSED, by=Requester("ops", ""))
     for worker in workers:
         summary = (await worker.json(PATH))["summary"]
         assert "the tenant default is paused" in summary

@@ -4,11 +4,13 @@ import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.errors import FormatError
-from light_scheduler.model import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Result
+from light_scheduler.errors import FormatError, FormatTooNew
+from light_scheduler.model import DeadLetter, DeadLetterCause, EventType, HistoryEvent, Outcome, Requester, Result
 from light_scheduler.wire import (
+    change_record,
     correlation_id_of,
     decode_dead_letter,
+    decode_events,
     decode_history,
     decode_result,
     encode_dead_letter,
@@ -40,6 +42,51 @@ def test_a_history_event_is_json_golden() -> None:
         b'{"event":"fired","tenant":"acme","id":"a","version":1,"due":1767225600000,"at":1767225600007,'
         b'"sequence":1,"attempt":1,"target_topic":"t","reason":null,"partition":3}'
     )
+
+
+def test_a_change_is_json_golden() -> None:
+    assert change_record("shop", "tenant shop: active -> paused", Requester("ops", "192.0.2.7"), AT) == (
+        b"shop/",
+        b'{"event":"changed","tenant":"shop","id":null,"version":null,"due":null,"at":1767225600000,"sequence":null,'
+        b'"attempt":null,"target_topic":null,"reason":"tenant shop: active -> paused","partition":0,"by":"ops",'
+        b'"address":"192.0.2.7"}',
+    )
+    key, _ = change_record("", "several", Requester("ops", ""), AT)
+    assert key == b"/"
+
+
+def test_an_event_of_an_unknown_type_is_told_from_bytes_that_are_no_event() -> None:
+    newer = msgspec.json.encode({**msgspec.json.decode(encode_history(EVENT)), "event": "teleported"})
+    with pytest.raises(FormatTooNew, match="not a history event that this version knows: 'teleported'"):
+        decode_history(newer)
+    with pytest.raises(FormatError) as caught:
+        decode_history(b'{"event":"fired"}')
+    assert not isinstance(caught.value, FormatTooNew)
+
+
+class Page(msgspec.Struct):
+    """A document with events."""
+
+    events: list[HistoryEvent]
+    searched_from: int
+
+
+def test_of_a_page_of_a_newer_version_the_events_that_are_known_are_read() -> None:
+    known = msgspec.json.decode(encode_history(EVENT))
+    page = {"events": [known, {**known, "event": "teleported"}, {"event": "of another form"}], "searched_from": AT}
+    assert decode_events(msgspec.json.encode(page), Page) == Page([EVENT], AT)
+    assert decode_events(msgspec.json.encode({**page, "events": [known]}), Page) == Page([EVENT], AT)
+
+
+@pytest.mark.parametrize(
+    "document", [b"[]", b"{}", b'{"events": 1}', b'{"events": [{"event": "fired"}], "searched_from": 1}']
+)
+def test_a_page_that_is_none_is_refused_for_what_is_wrong_with_it(document: bytes) -> None:
+    with pytest.raises(msgspec.ValidationError) as expected:
+        msgspec.json.decode(document, type=Page)
+    with pytest.raises(msgspec.ValidationError) as caught:
+        decode_events(document, Page)
+    assert str(caught.value) == str(expected.value)
 
 
 def test_results_and_history_read_back_also_with_fields_of_later_versions() -> None:

@@ -21,12 +21,13 @@ from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SettableClock, SystemClock
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.errors import JobError
-from light_scheduler.model import TopicNames
-from light_scheduler.pipeline import export
+from light_scheduler.model import Requester, TopicNames
+from light_scheduler.pipeline import archive, export
 from light_scheduler.pipeline.adoption import adopted
 from light_scheduler.pipeline.audit import AuditOptions, AuditSummary, Imported, main
 from light_scheduler.pipeline.job import Cluster
 from light_scheduler.testing import Kafka
+from light_scheduler.wire import change_record
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(7_200)]
 
@@ -170,6 +171,25 @@ def test_a_clean_application_has_no_faults_and_its_series_are_what_spark_makes_o
     assert summary.expanded_by_spark == 4
     assert summary.firings == len(ledger.of(ledger.target))
     assert json.loads(json.dumps(dataclasses.asdict(summary)))["lateness_ms"]["max"] <= MINUTE
+
+
+@pytest.mark.soak
+def test_changes_of_tenants_are_no_evidence_and_tell_nothing_of_the_time(
+    ledger: Ledger, audit: Audit, spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    fill(ledger, 50)
+    ledger.send("pending", M + 2 * HOUR, ("at", M + 3 * HOUR))
+    ledger.run(M + 2 * HOUR + MINUTE)
+    for at in (M, M + HOUR, M + 5 * HOUR):  # the last one by a clock that is ahead of the workers'
+        key, value = change_record("default", "tenant default: active -> paused", Requester("ops", ""), at)
+        ledger.append(ledger.names.history, 0, at, key, value, [])
+    firings = len(ledger.of(ledger.target))
+    summary = audit(ledger, end=M + 2 * HOUR + 2 * MINUTE)
+    assert (list(summary.faults), summary.unjudged, summary.firings) == ([], 0, firings)
+    lake = str(tmp_path / "lake")
+    archive.main(spark, archive.ArchiveOptions(Cluster(kafka.bootstrap_servers), sorted(ledger.topics), lake))
+    summary = audit(ledger, archive=lake)
+    assert (list(summary.faults), summary.unjudged, summary.firings) == ([], 0, firings)
 
 
 @pytest.mark.soak

@@ -3,8 +3,8 @@
     PATH/_losses   Parquet: the `offset` from which on a partition of a topic is complete again; null: the topic was
                    created again, and its offsets begin anew
 
-What the offsets of an archive leave out does not tell: markers of transactions take offsets too. So logs that begin
-behind where the stream has stopped are noted when a run begins, and now and then while it runs.
+Missing offsets in an archive do not show a gap, because transaction markers take offsets too. So each run compares
+where logs begin with the position of the stream, at its beginning, every few seconds, and at its end.
 """
 
 from __future__ import annotations

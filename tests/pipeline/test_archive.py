@@ -258,6 +258,7 @@ def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gon
     assert source.firsts(prefix, [0]) == {0: round(kept[b"e"].replace(tzinfo=UTC).timestamp() * 1_000)}
 
 
+@pytest.mark.soak
 def test_a_continuous_archive_notes_what_retention_takes_while_it_runs(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
@@ -296,6 +297,7 @@ def test_a_continuous_archive_notes_what_retention_takes_while_it_runs(
     assert losses(spark, str(lake), [prefix]) == {(prefix, 0): 17}
 
 
+@pytest.mark.soak
 def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_read(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ from .tenants import TenantHandlers
 from .tokens import TokenHandlers
 from .turns import Turns
 from .upcoming import UpcomingHandlers
+from .upcoming_groups import UpcomingGroupsHandlers
 from .why import WhyHandlers
 from .worker import Worker
 
@@ -120,6 +121,7 @@ class Handlers:
                 worker.kafka.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
             ),
             UpcomingHandlers(worker.lanes, self._scatter, self._work, worker.clock),
+            UpcomingGroupsHandlers(worker.lanes, self._scatter, self._work, worker.clock),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers),

@@ -43,7 +43,12 @@ from .preview import PreviewParameters, RuleParameters
 from .send_parameters import DeleteParameters, SendParameters
 from .tenant_documents import TenantDocument, TenantList
 from .token_documents import NewTokenDocument, RotateParameters, TokenBody, TokenDocument, TokenList
-from .upcoming_document import UpcomingDocument, UpcomingParameters
+from .upcoming_document import (
+    UpcomingDocument,
+    UpcomingGroupsDocument,
+    UpcomingGroupsParameters,
+    UpcomingParameters,
+)
 from .why import WhyParameters
 from .why_document import WhyDocument
 
@@ -437,6 +442,14 @@ OPERATIONS = (
         "overview",
         "Count what is pending in the whole cluster, and show its last hour. At most one second old.",
         OverviewDocument,
+    ),
+    Operation(
+        "/api/v1/upcoming",
+        "upcoming_groups",
+        "Count the pending schedules of all tenants by due time, and by tenant, target topic or partition.",
+        UpcomingGroupsDocument,
+        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE),
+        parameters=UpcomingGroupsParameters,
     ),
     Operation(
         "/api/v1/events",

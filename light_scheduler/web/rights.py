@@ -64,6 +64,7 @@ RIGHTS: Mapping[str, Right] = {
     "info": _READ_ALL,
     "cluster": _READ_ALL,
     "metrics": _METRICS,
+    "upcoming_groups": _READ_ALL,
     "list_tenants": _READ_ALL,
     "list_delays": _READ_ALL,
     "get_delay": _READ_ALL,

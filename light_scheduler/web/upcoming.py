@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,25 +15,18 @@ from yarl import URL
 from light_scheduler.clock import Clock
 from light_scheduler.model import State
 from light_scheduler.tables.counts import Counts, Group
-from light_scheduler.tables.views import Lane, QueryError, ReadableTable
+from light_scheduler.tables.views import Lane, ReadableTable
 from light_scheduler.wire.fields import parse_tenant
-from light_scheduler.wire.instants import parse_instant
 
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
-from .parameters import checked, optional, read_parameters
+from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
+from .parameters import checked, read_parameters
 from .scatter import Scatter, Whole, is_local, share_response
 from .slices import LoopTime, pieces
 from .turns import Turns
-from .upcoming_document import By, PendingCount, UpcomingCount, UpcomingDocument, UpcomingParameters
+from .upcoming_document import PendingCount, UpcomingCount, UpcomingDocument, UpcomingParameters
 
-MINUTE_MS = 60_000
-A_DAY = 1_440
-MINUTES: Mapping[By, int] = {"minute": 1, "hour": 60, "day": A_DAY}
-MOST: Mapping[By, int] = {"minute": A_DAY, "hour": 744, "day": 3_660}
-"""How many minutes, hours or days one answer has at most: a day, a month, ten years."""
-
-USUAL: Mapping[By, int] = {"minute": 60, "hour": 24, "day": 30}
 REQUEST_TIME_S = 1.0
 
 
@@ -56,37 +49,19 @@ class OwnCounts(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """The requested intervals: whole minutes, hours or days of a tenant. `begin` and `end` are minutes since 1970."""
+class TenantIntervals(Intervals):
+    """Minutes, hours or days of a tenant."""
 
     tenant: str
-    by: By
-    begin: int
-    end: int
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """The query string that asks for exactly these."""
-        return {"by": self.by, "due_from": str(self.begin * MINUTE_MS), "due_to": str(self.end * MINUTE_MS)}
 
 
-def intervals_of(tenant: str, given: MultiMapping[str], now: int) -> Intervals:
+def intervals_of(tenant: str, given: MultiMapping[str], now: int) -> TenantIntervals:
     """Return what a request asks for. Raises QueryError naming the parameter at fault."""
-    parameters = read_parameters(UpcomingParameters, given)
-    by = parameters.by
-    length = MINUTES[by]
-    due_from = optional("due_from", parse_instant, parameters.due_from)
-    due_to = optional("due_to", parse_instant, parameters.due_to)
-    begin = (now if due_from is None else due_from) // MINUTE_MS // length * length
-    end = begin + USUAL[by] * length if due_to is None else -(-due_to // (MINUTE_MS * length)) * length
-    if end < begin:
-        raise QueryError("due_to", "is before due_from")
-    if (end - begin) // length > MOST[by] + 1:  # one that begins within an interval touches one more
-        raise QueryError("due_to", f"is more than {MOST[by]} {by}s after due_from: ask for a shorter range")
-    return Intervals(checked("tenant", parse_tenant, tenant), by, begin, end)
+    asked = intervals_asked(read_parameters(UpcomingParameters, given), now)
+    return TenantIntervals(asked.by, asked.begin, asked.end, checked("tenant", parse_tenant, tenant))
 
 
-def parts(table: ReadableTable, asked: Intervals) -> Iterator[Counter[Kind]]:
+def parts(table: ReadableTable, asked: TenantIntervals) -> Iterator[Counter[Kind]]:
     """Yield what a table has of the intervals, part by part; between two of them the table may change.
 
     The parts of all that is pending, and of each day, are exact together, as of the moment when the first one of them
@@ -96,14 +71,8 @@ def parts(table: ReadableTable, asked: Intervals) -> Iterator[Counter[Kind]]:
     for totals in pieces(counts.each_total()):
         yield Counter({Kind(each.topic, each.state, None): n for each, n in totals if each.tenant == asked.tenant})
     own = _OwnGroups(counts, asked.tenant)
-    if asked.by == "day":
-        for cells in pieces(counts.each_by_day()):
-            yield _added_up(own, asked, ((cell >> 32, (cell & 0xFFFFFFFF) * A_DAY, n) for cell, n in cells))
-        return
-    for day in sorted(counts.days()):
-        if asked.begin // A_DAY <= day < -(-asked.end // A_DAY):
-            for cells in pieces(counts.each_by_minute(day)):
-                yield _added_up(own, asked, ((cell >> 32, cell & 0xFFFFFFFF, n) for cell, n in cells))
+    for cells in cells_in(counts, asked):
+        yield _added_up(own, asked, cells)
 
 
 class _OwnGroups:
@@ -125,14 +94,14 @@ class _OwnGroups:
 
 def _added_up(own: _OwnGroups, asked: Intervals, cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
     """Add up (number of a group, minute, change) by kind, as far as they are asked for."""
-    length, sums = MINUTES[asked.by], Counter[Kind]()
+    sums = Counter[Kind]()
     for number, minute, change in cells:
-        if asked.begin <= minute < asked.end and (group := own.get(number)) is not None:
-            sums[Kind(group.topic, group.state, minute // length * length)] += change
+        if (begin := asked.holding(minute)) is not None and (group := own.get(number)) is not None:
+            sums[Kind(group.topic, group.state, begin)] += change
     return sums
 
 
-async def own_counts(tables: Tables, asked: Intervals) -> OwnCounts:
+async def own_counts(tables: Tables, asked: TenantIntervals) -> OwnCounts:
     """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
     found: dict[Lane, Counter[Kind]] = {}
     async with LoopTime(REQUEST_TIME_S) as time:
@@ -151,7 +120,7 @@ async def own_counts(tables: Tables, asked: Intervals) -> OwnCounts:
     return OwnCounts(sorted(found), rows)
 
 
-def document(whole: Whole[OwnCounts], asked: Intervals) -> UpcomingDocument:
+def document(whole: Whole[OwnCounts], asked: TenantIntervals) -> UpcomingDocument:
     """Add up what all workers have."""
     sums: Counter[Kind] = Counter()
     for url, share in whole.shares.items():
@@ -194,7 +163,7 @@ class UpcomingHandlers:
         whole = await self._scatter(request).whole(self._own(asked), path, OwnCounts)
         return web.Response(body=_encode(document(whole, asked)), content_type="application/json")
 
-    async def _own(self, asked: Intervals) -> OwnCounts:
+    async def _own(self, asked: TenantIntervals) -> OwnCounts:
         tables = await caught_up(self._lanes)
         async with self._turns.turn():
             return await own_counts(tables, asked)

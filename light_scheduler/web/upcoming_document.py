@@ -10,12 +10,13 @@ from msgspec import UNSET, Meta, UnsetType
 from light_scheduler.model import State
 
 By = Literal["minute", "hour", "day"]
+GroupedBy = Literal["tenant", "target", "partition"]
 
 _INSTANT = "UTC epoch ms, or RFC 3339 with an offset."
 
 
-class UpcomingParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """The query string of a count ahead."""
+class IntervalParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """Minutes, hours or days, in a query string."""
 
     by: Annotated[By, Meta(description="Length of the intervals. Days are UTC.")] = "hour"
     due_from: (
@@ -28,6 +29,10 @@ class UpcomingParameters(msgspec.Struct, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
+
+
+class UpcomingParameters(IntervalParameters, frozen=True, kw_only=True):
+    """The query string of a count of a tenant's schedules."""
 
 
 class UpcomingCount(msgspec.Struct, frozen=True):
@@ -55,3 +60,62 @@ class UpcomingDocument(msgspec.Struct, frozen=True, kw_only=True):
     due_to: Annotated[int, Meta(description="Where the last interval ends, UTC epoch ms.")]
     counts: list[UpcomingCount]
     pending: Annotated[list[PendingCount], Meta(description="All pending schedules, those without a due time too.")]
+
+
+class UpcomingGroupsParameters(IntervalParameters, frozen=True, kw_only=True):
+    """The query string of a count of all tenants' schedules."""
+
+    group: Annotated[GroupedBy, Meta(description="What is counted together.")] = "tenant"
+    top: Annotated[
+        int, Meta(ge=0, le=100, description="How many groups are named, those with the most due in this time.")
+    ] = 10
+    target_topic: Annotated[str, Meta(description="Only schedules that deliver to this topic.")] | UnsetType = UNSET
+    partition: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[A-Za-z0-9._-]{1,249}\[[0-9]{1,9}\]$",
+                description="Only schedules in this partition: commands topic and number, such as `commands[3]`.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class IntervalCount(msgspec.Struct, frozen=True):
+    """How many schedules are due in one interval."""
+
+    due_from: Annotated[int, Meta(description="When the minute, hour or day begins, UTC epoch ms.")]
+    count: int
+
+
+class UpcomingGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """How many schedules of a group are due when. An interval without any has no count."""
+
+    name: Annotated[
+        str | None,
+        Meta(description="Tenant, target topic, or partition (`commands[3]`); null: all that are not named, together."),
+    ]
+    due: Annotated[int, Meta(description="All that are due in this time.")]
+    pending: Annotated[int, Meta(description="All that are pending, whenever they are due.")]
+    counts: list[IntervalCount]
+
+
+class UpcomingGroupsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """How many schedules of all tenants are due when, by tenant, target topic or partition.
+
+    The groups add up to all schedules that are asked for.
+    """
+
+    by: By
+    group: GroupedBy
+    due_from: Annotated[int, Meta(description="Where the first interval begins, UTC epoch ms.")]
+    due_to: Annotated[int, Meta(description="Where the last interval ends, UTC epoch ms.")]
+    groups: Annotated[list[UpcomingGroup], Meta(description="Those with the most due first, the unnamed ones last.")]
+    complete: Annotated[
+        bool,
+        Meta(
+            description="False: a partition has more groups than it reports, so a named group may have more schedules "
+            "than its counts say. The sums over all groups are exact."
+        ),
+    ]

@@ -15,6 +15,7 @@ VIEWS = (
     "schedules?tenant=reach",
     "schedule?tenant=reach&id=pages",
     "upcoming?tenant=reach&by=day",
+    "upcoming?group=target&by=day",
     "tenants",
     "partitions",
     "dead-letters",

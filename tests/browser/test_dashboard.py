@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 from playwright.async_api import Page, expect
@@ -167,6 +169,41 @@ async def test_what_is_ahead_opens_from_days_to_minutes_to_schedules(dashboard: 
     await page.goto("/#/upcoming?tenant=nobody")
     await expect(page.get_by_text("Nothing is due in this time.")).to_be_visible()
     await assert_accessible(page)
+
+
+async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard: Dashboard, page: Page) -> None:
+    due = 2_100_000_000_000  # 2036-07-18 13:20 UTC
+    for tenant in ("north", "north", "south"):
+        await dashboard.put(tenant, f"far-{uuid4()}", trigger={"at": due})
+    target, topic = dashboard.application.target, dashboard.application.settings.topics.commands
+    await page.goto(f"/#/upcoming?by=hour&from={due}")
+    await page.get_by_label("Times").select_option("utc")
+    await expect(page.get_by_text("3 schedules due from 2036-07-18 13:00 UTC")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text="north")).to_contain_text("2")
+    await assert_accessible(page)
+    await page.goto(f"/#/upcoming?group=partition&by=hour&from={due}")
+    await expect(page.get_by_label("Group by")).to_have_value("partition")
+    await expect(page.get_by_role("row").filter(has_text=f"{topic}[")).not_to_have_count(0)
+    await page.goto(f"/#/upcoming?group=target&by=hour&from={due}")
+    await page.get_by_role("row").filter(has_text=target).get_by_role("link").click()
+    await expect(page.get_by_text(f"Only target topic {target}")).to_be_visible()
+    bars = page.get_by_role("group", name="Schedules ahead").get_by_role("link")
+    for _ in range(2):  # an hour, then a minute
+        await expect(bars).to_have_count(1)
+        await bars.press("Enter")
+    await expect(page.get_by_text("3 schedules due from 2036-07-18 13:20 UTC to 2036-07-18 13:21 UTC")).to_be_visible()
+    await assert_accessible(page)
+    await page.get_by_role("row").filter(has_text="south").get_by_role("link").click()
+    await expect(page.get_by_role("row")).to_have_count(2)
+    assert f"target_topic={target}" in page.url
+    await page.goto("/#/overview")
+    road = page.locator("section").filter(has=page.get_by_role("heading", name="The road ahead"))
+    for of in (f"target:{target}", f"partition:{topic}[0]", "all"):
+        await road.get_by_role("combobox", name="Of", exact=True).select_option(of)
+        kind, _, name = of.partition(":")
+        part = f"{kind}={quote(name, safe='')}&" if name else ""
+        await expect(road.get_by_role("link", name="Details")).to_have_attribute("href", f"#/upcoming?{part}by=hour")
+        await expect(road.get_by_role("alert")).to_have_count(0)
 
 
 async def test_what_users_write_stays_text(dashboard: Dashboard, page: Page) -> None:

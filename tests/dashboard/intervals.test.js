@@ -42,8 +42,16 @@ Deno.test("topics come by how much is due for them", () => {
 
 Deno.test("a day opens into hours, an hour into minutes, and a minute into its schedules", () => {
   const bar = { from: NOON, to: NOON + 60_000, count: 1 };
-  assert.deepEqual(inside(bar, "day", "shop"), ["upcoming", { tenant: "shop", by: "hour", from: NOON }]);
-  assert.deepEqual(inside(bar, "hour", "shop"), ["upcoming", { tenant: "shop", by: "minute", from: NOON }]);
+  assert.deepEqual(inside(bar, "day", { tenant: "shop" }), ["upcoming", { tenant: "shop", by: "hour", from: NOON }]);
+  assert.deepEqual(inside(bar, "hour", { tenant: "shop" }), ["upcoming", { tenant: "shop", by: "minute", from: NOON }]);
   const within = { tenant: "shop", due_from: NOON, due_to: NOON + 60_000, sort: "due" };
-  assert.deepEqual(inside(bar, "minute", "shop"), ["schedules", within]);
+  assert.deepEqual(inside(bar, "minute", { tenant: "shop" }), ["schedules", within]);
+});
+
+Deno.test("of all tenants, a day opens into hours of the same scope, and a minute into its tenants", () => {
+  const bar = { from: NOON, to: NOON + 60_000, count: 1 };
+  const scope = { target: "out", group: "target" };
+  assert.deepEqual(inside(bar, "day", scope), ["upcoming", { ...scope, by: "hour", from: NOON }]);
+  const within = { target: "out", group: "tenant", by: "minute", from: NOON, to: NOON + 60_000 };
+  assert.deepEqual(inside(bar, "minute", scope), ["upcoming", within]);
 });

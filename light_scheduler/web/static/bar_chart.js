@@ -12,7 +12,7 @@ import { address } from "./widgets.js";
 
 /** @typedef {import("./intervals.js").Bar} Bar */
 /** @typedef {import("./intervals.js").By} By */
-/** @typedef {{ bars: Bar[], by: By, tenant: string, now: number }} Shown `now` is UTC epoch ms. */
+/** @typedef {{ bars: Bar[], by: By, scope: import("./ahead.js").Scope, now: number }} Shown `now` is UTC epoch ms. */
 
 const EDGES = { left: 44, right: 10, top: 18, bottom: 24 };
 const LEAST = 2;
@@ -62,7 +62,7 @@ export function barChart(height) {
  * @param {number} width
  * @param {number} height
  */
-function drawn({ bars, by, tenant, now }, width, height) {
+function drawn({ bars, by, scope, now }, width, height) {
   const lines = linesTo(Math.max(0, ...bars.map((bar) => bar.count)));
   const top = lines[lines.length - 1];
   const [across, up] = [width - EDGES.left - EDGES.right, height - EDGES.top - EDGES.bottom];
@@ -83,7 +83,7 @@ function drawn({ bars, by, tenant, now }, width, height) {
     ]),
     ...bars.map((bar, index) => {
       if (!bar.count) return null;
-      const [view, parameters] = inside(bar, by, tenant);
+      const [view, parameters] = inside(bar, by, scope);
       const label = `${moment(bar.from)}: ${plural(bar.count, "schedule")}`;
       const place = { x: (x(index) + step / 10).toFixed(1), width: Math.max(1, step * 0.8).toFixed(1) };
       return svg(

@@ -71,14 +71,16 @@ export function byTopic(counts) {
 }
 
 /**
- * Return the view that shows what is in a bar, with its parameters.
+ * Return the view that shows what is in a bar, with its parameters. Without a tenant, a minute opens into its tenants.
  * @param {Bar} bar
  * @param {By} by
- * @param {string} tenant
- * @returns {[string, Record<string, string | number>]}
+ * @param {import("./ahead.js").Scope} scope
+ * @returns {[string, Record<string, string | number | undefined>]}
  */
-export function inside(bar, by, tenant) {
+export function inside(bar, by, scope) {
   const finer = FINER[by];
-  if (finer) return ["upcoming", { tenant, by: finer, from: bar.from }];
-  return ["schedules", { tenant, due_from: bar.from, due_to: bar.to, sort: "due" }];
+  if (finer) return ["upcoming", { ...scope, by: finer, from: bar.from }];
+  const { tenant } = scope;
+  if (tenant) return ["schedules", { tenant, due_from: bar.from, due_to: bar.to, sort: "due" }];
+  return ["upcoming", { ...scope, group: "tenant", by, from: bar.from, to: bar.to }];
 }

@@ -4,7 +4,7 @@
  */
 
 import { lineChart } from "./chart.js";
-import { percentile, targetsOf, totals } from "./cluster.js";
+import { partitionsOf, percentile, targetsOf, totals } from "./cluster.js";
 import { h, refresh } from "./elements.js";
 import { count, duration, MISSING, rate } from "./format.js";
 import { HOUR_MS, lineOf } from "./hour.js";
@@ -28,7 +28,11 @@ export function overview({ signal }) {
   void showOverview(
     status,
     (cluster, overview) => {
-      ahead.choose(overview.tenants.map(({ tenant }) => tenant));
+      ahead.choose({
+        tenant: overview.tenants.map(({ tenant }) => tenant),
+        target: overview.targets.map(({ target_topic: topic }) => topic),
+        partition: partitionsOf(cluster).map(({ topic, partition }) => `${topic}[${partition}]`),
+      });
       refresh(rest, tiles(cluster, overview), h("h2", {}, "Tenants"), tenants(overview));
       return [h("div", { class: "row state" }, troublesNotice(cluster, overview.missing), targets(cluster))];
     },

@@ -1,8 +1,9 @@
 /**
- * What is due next, of the tenant that a user chooses, as a chart that keeps up.
+ * What is due next, of all tenants or of what a user chooses: a tenant, target topic or partition, as a chart that keeps up.
  * @module
  */
 
+import { countsOf, GROUPS, pendingOf, question } from "./ahead.js";
 import { queryString, request } from "./api.js";
 import { barChart } from "./bar_chart.js";
 import { h, replace } from "./elements.js";
@@ -10,15 +11,19 @@ import { barsOf, rangeFrom } from "./intervals.js";
 import { poll } from "./poll.js";
 import { address, choice, empty, failure } from "./widgets.js";
 
+/** @typedef {import("./ahead.js").Group} Group */
+/** @typedef {import("./ahead.js").Scope} Scope */
 /** @typedef {import("./intervals.js").By} By */
 /** @typedef {import("./types.d.ts").Upcoming} Upcoming */
+/** @typedef {import("./types.d.ts").UpcomingGroups} UpcomingGroups */
 
 const EVERY_MS = 15_000;
 const HEIGHT = 200;
 const RANGES = { minute: "Next 60 minutes", hour: "Next 24 hours", day: "Next 30 days" };
+const ALL = "all";
 
 /**
- * Return a section, and a function that tells it the tenants that there are.
+ * Return a section, and a function that tells it what there is to choose from.
  * @param {AbortSignal} signal
  */
 export function roadAhead(signal) {
@@ -26,50 +31,69 @@ export function roadAhead(signal) {
   const body = h("div", {});
   const open = h("a", {}, "Details");
   const range = choice("Range", RANGES, "hour", { onchange: () => void show() });
-  const tenant = choice("Tenant", {}, "", { onchange: () => void show() });
-  const [ranges, tenants] = [range, tenant].map((
-    each,
-  ) => /** @type {HTMLSelectElement} */ (each.querySelector("select")));
+  const of = choice("Of", { [ALL]: "All tenants" }, ALL, { onchange: () => void show() });
+  const [ranges, scopes] = [range, of].map((each) => /** @type {HTMLSelectElement} */ (each.querySelector("select")));
   let asking = new AbortController();
 
   async function show() {
-    if (!tenants.value) return;
     asking.abort();
     asking = new AbortController();
     const current = AbortSignal.any([asking.signal, signal]);
-    const [name, by] = [tenants.value, /** @type {By} */ (ranges.value)];
+    const [scope, by] = [scopeOf(scopes.value), /** @type {By} */ (ranges.value)];
     const now = Date.now();
     const { from, to } = rangeFrom(now, by);
-    open.setAttribute("href", address("upcoming", { tenant: name, by }));
+    open.setAttribute("href", address("upcoming", { ...scope, by }));
     try {
-      const query = queryString({ by, due_from: from, due_to: to });
-      const path = `/api/v1/tenants/${encodeURIComponent(name)}/upcoming`;
-      /** @type {Upcoming} */
-      const { counts } = await request(path + query, { signal: current });
-      chart.show({ bars: barsOf(counts, by, from, to), by, tenant: name, now });
+      const [path, only] = question(scope, "tenant", 0);
+      const query = queryString({ ...only, by, due_from: from, due_to: to });
+      /** @type {Upcoming | UpcomingGroups} */
+      const answer = await request(path + query, { signal: current });
+      if (!pendingOf(answer)) return replace(body, empty("Nothing is pending."));
+      chart.show({ bars: barsOf(countsOf(answer), by, from, to), by, scope, now });
       if (body.firstChild !== chart.node) replace(body, chart.node);
     } catch (error) {
       if (!current.aborted) replace(body, failure(error));
     }
   }
 
-  /** @param {string[]} most those with the most schedules first */
-  function choose(most) {
-    if (!most.length && !tenants.value) return replace(body, empty("Nothing is pending."));
-    const chosen = tenants.value || most[0];
-    const names = [...new Set([...most, chosen])].sort();
-    const shown = [...tenants.options].map(({ value }) => value);
-    if (names.join() === shown.join()) return;
-    replace(tenants, ...names.map((name) => h("option", { value: name, selected: name === chosen }, name)));
-    if (!shown.length) void show();
+  /** @param {Record<Group, string[]>} names */
+  function choose(names) {
+    const chosen = scopes.value;
+    const groups = /** @type {Group[]} */ (Object.keys(GROUPS)).map((group) => {
+      const values = names[group].map((name) => `${group}:${name}`);
+      if (chosen.startsWith(`${group}:`)) values.push(chosen);
+      return { group, values: [...new Set(values)].sort() };
+    });
+    const wanted = [ALL, ...groups.flatMap(({ values }) => values)];
+    if (wanted.join() === [...scopes.options].map(({ value }) => value).join()) return;
+    replace(
+      scopes,
+      h("option", { value: ALL, selected: chosen === ALL }, "All tenants"),
+      ...groups.filter(({ values }) => values.length).map(({ group, values }) =>
+        h(
+          "optgroup",
+          { label: GROUPS[group] },
+          ...values.map((value) => h("option", { value, selected: value === chosen }, value.slice(group.length + 1))),
+        )
+      ),
+    );
   }
 
   void poll(show, EVERY_MS, signal);
   const node = h(
     "section",
     {},
-    h("div", { class: "row heading" }, h("h2", {}, "The road ahead"), tenant, range, open),
+    h("div", { class: "row heading" }, h("h2", {}, "The road ahead"), of, range, open),
     body,
   );
   return { node, choose };
+}
+
+/**
+ * @param {string} value of an option: "all", or a group and a name of it
+ * @returns {Scope}
+ */
+function scopeOf(value) {
+  const at = value.indexOf(":");
+  return at < 0 ? {} : { [value.slice(0, at)]: value.slice(at + 1) };
 }

@@ -287,6 +287,16 @@ export interface Upcoming {
   pending: { target_topic: string; state: string; count: number }[];
 }
 
+/** How many schedules of all tenants are due when, by group; a name that is null has all that are not named. */
+export interface UpcomingGroups {
+  by: "minute" | "hour" | "day";
+  group: "tenant" | "target" | "partition";
+  due_from: number;
+  due_to: number;
+  groups: { name: string | null; due: number; pending: number; counts: { due_from: number; count: number }[] }[];
+  complete: boolean;
+}
+
 /** A rule that is null or missing restricts nothing. */
 export interface TenantRules {
   targets?: string[] | null;

@@ -40,6 +40,7 @@ FOR_ANY_TENANT = {
 OF_ONE_TENANT = {"/api/v1/dead-letters/{letter}", "/api/v1/dead-letters/{letter}/redrive"}
 FOR_ALL_TENANTS = {
     "/info",
+    "/api/v1/upcoming",
     "/api/v1/cluster",
     "/api/v1/tenants",
     "/api/v1/delays",

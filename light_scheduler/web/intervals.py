@@ -1,0 +1,71 @@
+"""Minutes, hours or days ahead: which of them a request asks for, and what a table counts in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from light_scheduler.tables.counts import Counts
+from light_scheduler.tables.views import QueryError
+from light_scheduler.wire.instants import parse_instant
+
+from .parameters import optional
+from .slices import pieces
+from .upcoming_document import By, IntervalParameters
+
+MINUTE_MS = 60_000
+A_DAY = 1_440
+MINUTES: Mapping[By, int] = {"minute": 1, "hour": 60, "day": A_DAY}
+MOST: Mapping[By, int] = {"minute": A_DAY, "hour": 744, "day": 3_660}
+"""How many minutes, hours or days one answer has at most: a day, a month, ten years."""
+
+USUAL: Mapping[By, int] = {"minute": 60, "hour": 24, "day": 30}
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What is asked for: whole minutes, hours or days. `begin` and `end` are minutes since 1970."""
+
+    by: By
+    begin: int
+    end: int
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The query string that asks for exactly these."""
+        return {"by": self.by, "due_from": str(self.begin * MINUTE_MS), "due_to": str(self.end * MINUTE_MS)}
+
+    def holding(self, minute: int) -> int | None:
+        """Return the minute in which the interval begins that holds a minute; None: none of them does."""
+        if not self.begin <= minute < self.end:
+            return None
+        length = MINUTES[self.by]
+        return minute // length * length
+
+
+def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
+    """Return the intervals that a request asks for. Raises QueryError naming the parameter at fault."""
+    by = parameters.by
+    length = MINUTES[by]
+    due_from = optional("due_from", parse_instant, parameters.due_from)
+    due_to = optional("due_to", parse_instant, parameters.due_to)
+    begin = (now if due_from is None else due_from) // MINUTE_MS // length * length
+    end = begin + USUAL[by] * length if due_to is None else -(-due_to // (MINUTE_MS * length)) * length
+    if end < begin:
+        raise QueryError("due_to", "is before due_from")
+    if (end - begin) // length > MOST[by] + 1:  # one that begins within an interval touches one more
+        raise QueryError("due_to", f"is more than {MOST[by]} {by}s after due_from: ask for a shorter range")
+    return Intervals(by, begin, end)
+
+
+def cells_in(counts: Counts, asked: Intervals) -> Iterator[Iterable[tuple[int, int, int]]]:
+    """Yield (number of a group, minute, change) of a table, some at a time; some are not in the intervals. Between two
+    yields the table may change: each day is exact as of the moment when the first part of it is read."""
+    if asked.by == "day":
+        for cells in pieces(counts.each_by_day()):
+            yield ((cell >> 32, (cell & 0xFFFFFFFF) * A_DAY, change) for cell, change in cells)
+        return
+    for day in sorted(counts.days()):
+        if asked.begin // A_DAY <= day < -(-asked.end // A_DAY):
+            for cells in pieces(counts.each_by_minute(day)):
+                yield ((cell >> 32, cell & 0xFFFFFFFF, change) for cell, change in cells)

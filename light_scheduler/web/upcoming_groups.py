@@ -1,0 +1,246 @@
+"""How many schedules of all tenants are due when, by tenant, target topic or partition.
+
+Read from the counts of tables, never from the schedules. A lane names some groups, those with the most schedules, and
+adds the others up, so that neither its memory nor an answer grows with the number of tenants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET
+from multidict import MultiMapping
+from yarl import URL
+
+from light_scheduler.clock import Clock
+from light_scheduler.tables.counts import Counts, Group
+from light_scheduler.tables.views import Lane, ReadableTable
+from light_scheduler.wire.fields import parse_topic
+
+from .caught_up import caught_up
+from .cluster import Lanes, Tables
+from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
+from .largest import Largest
+from .parameters import optional, read_parameters
+from .scatter import Scatter, Whole, is_local, share_response
+from .slices import LoopTime, pieces
+from .turns import Turns
+from .upcoming_document import (
+    GroupedBy,
+    IntervalCount,
+    UpcomingGroup,
+    UpcomingGroupsDocument,
+    UpcomingGroupsParameters,
+)
+
+PATH = "/api/v1/upcoming"
+MOST_TOLD = 100
+"""Groups that a lane names."""
+
+Name = str | None
+"""Of a group; None: all that are not named."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks for; `target_topic` and `partition` None: all of them."""
+
+    intervals: Intervals
+    group: GroupedBy
+    top: int
+    target_topic: str | None = None
+    partition: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The query string that asks for exactly this."""
+        only = {"target_topic": self.target_topic, "partition": self.partition}
+        given = {name: value for name, value in only.items() if value is not None}
+        return self.intervals.parameters | {"group": self.group, "top": str(self.top)} | given
+
+    def holds(self, group: Group) -> bool:
+        return self.target_topic is None or group.topic == self.target_topic
+
+
+class Series(msgspec.Struct, frozen=True):
+    """A group in a lane: all that is pending, and (minute in which an interval begins, count)."""
+
+    name: Name
+    pending: int
+    counts: list[tuple[int, int]]
+
+
+class OwnSeries(msgspec.Struct, frozen=True):
+    """A worker's lanes, and the groups of each."""
+
+    lanes: list[Lane]
+    series: list[list[Series]]
+
+
+def asked_of(given: MultiMapping[str], now: int) -> Asked:
+    """Return what a request asks for. Raises QueryError naming the parameter at fault."""
+    parameters = read_parameters(UpcomingGroupsParameters, given)
+    return Asked(
+        intervals_asked(parameters, now),
+        parameters.group,
+        parameters.top,
+        optional("target_topic", parse_topic, parameters.target_topic),
+        None if parameters.partition is UNSET else parameters.partition,
+    )
+
+
+class LaneGroups:
+    """The groups of one lane, added up part by part; between two parts the table may change."""
+
+    def __init__(self, lane: Lane, counts: Counts, asked: Asked) -> None:
+        self._counts = counts
+        self._asked = asked
+        self._lane = lane_name(lane)
+        self._named: frozenset[str] = frozenset()
+        self._pending: Counter[Name] = Counter()
+        self._due: dict[Name, Counter[int]] = {}
+        self._known: dict[int, tuple[Name] | None] = {}  # number of a group -> name of where it counts; None: nowhere
+
+    def parts(self) -> Iterator[None]:
+        """Add one part up between two yields."""
+        totals: Counter[str] = Counter()
+        for some in pieces(self._counts.each_total()):
+            for group, count in some:
+                if self._asked.holds(group):
+                    totals[self._name(group)] += count
+            yield
+        largest: Largest[str] = Largest(MOST_TOLD)
+        for rows in pieces(iter(totals.items())):
+            largest.add(rows)
+            yield
+        self._pending.update(dict(largest.found()))
+        self._named = frozenset(name for name, _ in largest.found())
+        if rest := totals.total() - self._pending.total():
+            self._pending[None] = rest
+        intervals = self._asked.intervals
+        for cells in cells_in(self._counts, intervals):
+            for number, minute, change in cells:
+                if (begin := intervals.holding(minute)) is not None and (place := self._place(number)) is not None:
+                    self._due.setdefault(place[0], Counter())[begin] += change
+            yield
+
+    def series(self) -> list[Series]:
+        """Return what was added up."""
+        return [
+            Series(name, self._pending[name], [(minute, n) for minute, n in self._due.get(name, {}).items() if n])
+            for name in dict.fromkeys((*self._pending, *self._due))
+        ]
+
+    def _name(self, group: Group) -> str:
+        if self._asked.group == "partition":
+            return self._lane
+        return group.tenant if self._asked.group == "tenant" else group.topic
+
+    def _place(self, number: int) -> tuple[Name] | None:
+        """Return where a group counts. One that was found stays known, whether it still counts anything or not."""
+        if number not in self._known:
+            group = self._counts.group(number)
+            if group is None:
+                return None
+            name = self._name(group)
+            self._known[number] = (name if name in self._named else None,) if self._asked.holds(group) else None
+        return self._known[number]
+
+
+def lane_name(lane: Lane) -> str:
+    """Return a partition as answers name it."""
+    topic, partition = lane
+    return f"{topic}[{partition}]"
+
+
+async def own_series(tables: Tables, asked: Asked) -> OwnSeries:
+    """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
+    found: dict[Lane, list[Series]] = {}
+    async with LoopTime() as time:
+        for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
+            if asked.partition is not None and asked.partition != lane_name(lane):
+                found[lane] = []
+                continue
+            groups = await _read(tables, lane, table, asked, time)
+            if groups is not None:
+                found[lane] = groups.series()
+    return OwnSeries(list(found), list(found.values()))
+
+
+async def _read(tables: Tables, lane: Lane, table: ReadableTable, asked: Asked, time: LoopTime) -> LaneGroups | None:
+    """Return the groups of a lane; None: it was closed before they were read."""
+    if tables.tables().get(lane) is not table:
+        return None
+    groups = LaneGroups(lane, table.counts, asked)
+    for _ in groups.parts():
+        if time.slice_is_over():
+            await time.rest()
+            if tables.tables().get(lane) is not table:
+                return None
+    return groups
+
+
+def document(whole: Whole[OwnSeries], asked: Asked) -> UpcomingGroupsDocument:
+    """Add up what all workers have, and name the groups with the most due."""
+    pending: Counter[Name] = Counter()
+    due: dict[Name, Counter[int]] = {}
+    for url, share in whole.shares.items():
+        for lane, series in zip(share.lanes, share.series, strict=True):
+            for each in series if whole.claims.get(lane) == url else ():
+                pending[each.name] += each.pending
+                due.setdefault(each.name, Counter()).update(dict(each.counts))
+    is_complete = None not in due
+    sums = {name: counts.total() for name, counts in due.items()}
+    ranked = sorted((name for name in due if name is not None), key=lambda name: (-sums[name], -pending[name], name))
+    named: list[Name] = [*ranked[: asked.top]]
+    rest: list[Name] = [*ranked[asked.top :], *([] if is_complete else [None])]
+    groups = [_group(name, pending[name], due[name]) for name in named]
+    if rest:
+        others: Counter[int] = Counter()
+        for name in rest:
+            others.update(due[name])
+        groups.append(_group(None, sum(pending[name] for name in rest), others))
+    return UpcomingGroupsDocument(
+        by=asked.intervals.by,
+        group=asked.group,
+        due_from=asked.intervals.begin * MINUTE_MS,
+        due_to=asked.intervals.end * MINUTE_MS,
+        groups=groups,
+        complete=is_complete,
+    )
+
+
+def _group(name: Name, pending: int, due: Counter[int]) -> UpcomingGroup:
+    counts = [IntervalCount(minute * MINUTE_MS, count) for minute, count in sorted(due.items())]
+    return UpcomingGroup(name=name, due=due.total(), pending=pending, counts=counts)
+
+
+class UpcomingGroupsHandlers:
+    """One method per operation."""
+
+    def __init__(self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: Turns, clock: Clock) -> None:
+        self._lanes = lanes
+        self._scatter = scatter
+        self._turns = turns
+        self._clock = clock
+
+    async def upcoming_groups(self, request: web.Request) -> web.Response:
+        asked = asked_of(request.query, self._clock.now())
+        if is_local(request):
+            return share_response(await self._own(asked))
+        path = str(URL(PATH).with_query(asked.parameters))
+        whole = await self._scatter(request).whole(self._own(asked), path, OwnSeries)
+        return web.Response(body=_encode(document(whole, asked)), content_type="application/json")
+
+    async def _own(self, asked: Asked) -> OwnSeries:
+        tables = await caught_up(self._lanes)
+        async with self._turns.turn():
+            return await own_series(tables, asked)
+
+
+_encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode

@@ -90,6 +90,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant: str
     id_prefix: str = ""
+    id_contains: str = ""
     target_topic: str | None = None
     state: State | None = None
     labels: Mapping[str, str] = {}
@@ -100,7 +101,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str | None = None
 
     def __post_init__(self) -> None:
-        for field, value in (("tenant", self.tenant), ("id_prefix", self.id_prefix)):
+        for field, value in (("tenant", self.tenant), ("id_prefix", self.id_prefix), ("id_contains", self.id_contains)):
             if "\0" in value:
                 raise QueryError(field, "must not hold the character U+0000")
         if not self.tenant:
@@ -124,6 +125,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         return (
             schedule.tenant == self.tenant
             and schedule.id.startswith(self.id_prefix)
+            and self.id_contains in schedule.id
             and (self.target_topic is None or schedule.target.topic == self.target_topic)
             and (self.state is None or entry.progress.state == self.state)
             and (self.due_from is None or self.due_from <= entry.progress.wakes_at < NEVER)

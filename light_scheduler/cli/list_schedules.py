@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 )
 @tenant_option
 @click.option("--id-prefix", help="Only schedules whose id begins with this text.")
+@click.option("--id-contains", help="Only schedules whose id has this text somewhere.")
 @click.option("--target-topic", help="Only schedules that deliver to this topic.")
 @click.option("--state", type=click.Choice(get_args(State)), help="Only schedules in this state.")
 @click.option(

@@ -28,6 +28,7 @@ class ListOptions(TypedDict, total=False):
     """Which pending schedules to list, and in which order.
 
     - `id_prefix`: schedules whose id begins with this text.
+    - `id_contains`: schedules whose id has this text somewhere.
     - `target_topic`: schedules that deliver to this topic.
     - `state`: "pending", "paused" or "awaiting" (its last firing waits for the completion).
     - `labels`: schedules with all these labels.
@@ -36,6 +37,7 @@ class ListOptions(TypedDict, total=False):
     """
 
     id_prefix: str
+    id_contains: str
     target_topic: str | None
     state: Literal["pending", "paused", "awaiting"] | None
     labels: Mapping[str, str] | str | None

@@ -26,6 +26,9 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The query string of a list."""
 
     id_prefix: Annotated[str, Meta(description="Only schedules whose id begins with this text.")] = ""
+    id_contains: Annotated[
+        str, Meta(description="Only schedules whose id has this text somewhere. Many rows may be read for one match.")
+    ] = ""
     target_topic: Annotated[str, Meta(description="Only schedules that deliver to this topic.")] | UnsetType = UNSET
     state: Annotated[State, Meta(description="Only schedules in this state.")] | UnsetType = UNSET
     label: Annotated[
@@ -52,6 +55,7 @@ def list_query(tenant: str, given: MultiMapping[str]) -> Query:
     return Query(
         tenant=checked("tenant", parse_tenant, tenant),
         id_prefix=parameters.id_prefix,
+        id_contains=parameters.id_contains,
         target_topic=optional("target_topic", parse_topic, parameters.target_topic),
         state=None if parameters.state is UNSET else parameters.state,
         labels=checked("label", parse_labels, ",".join(filter(None, parameters.label))),

@@ -3,6 +3,7 @@ import { counted, howMany, inWords, selectionOf, unknownFilters } from "../../li
 
 Deno.test("filters that a command does not know are named", () => {
   assert.deepEqual(unknownFilters({ id_prefix: "a", label: "x=y", state: "", sort: "due" }, "cancel"), []);
+  assert.deepEqual(unknownFilters({ id_contains: "a" }, "cancel"), ["Id contains"]);
   const finer = { state: "paused", target_topic: "t", due_from: "+1h", due_to: "+2h" };
   assert.deepEqual(unknownFilters(finer, "cancel"), ["State", "Target topic", "Due from", "Due before"]);
   assert.deepEqual(unknownFilters({ state: "paused" }, "resume"), []);

@@ -12,6 +12,7 @@ import { count, duration, MISSING, size, trigger } from "./format.js";
 import { showHistory } from "./history.js";
 import { timeMode } from "./preferences.js";
 import { previewOf } from "./next_firings.js";
+import { whySection } from "./why.js";
 import { address, badge, empty, exactInstant, facts, failure, instant, loading, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Context} Context */
@@ -41,15 +42,20 @@ export function schedule(context) {
   const past = h("div", {});
   const back = h("a", { href: address("schedules", { tenant }) }, "Schedules of ", userText(tenant));
 
+  let since = Date.now() - GONE_MS;
+
   async function show() {
     if (FOLDERS.includes(id)) return showSummary(body, tenant, id, context.signal);
     const of = (/** @type {ScheduleDetail} */ found) => actions(found, answers, () => void show(), context.signal);
-    const since = await showDefinition(body, tenant, id, context, of);
-    if (since !== null) await showHistory(past, { tenant, id }, since, context.signal);
+    const found = await showDefinition(body, tenant, id, context, of);
+    if (found === null) return;
+    since = found;
+    await showHistory(past, { tenant, id }, since, context.signal);
   }
 
   void show();
-  const node = h("div", {}, answers, body, h("h2", {}, "History"), past);
+  const why = !FOLDERS.includes(id) && whySection({ tenant, id }, () => since, context.signal);
+  const node = h("div", {}, answers, body, why, h("h2", {}, "History"), past);
   return { title: "Schedule", back, heading: userText(id, 1_000), node };
 }
 

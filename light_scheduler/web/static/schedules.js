@@ -31,14 +31,14 @@ import {
 
 const LIMIT = 50;
 const MOST_REQUESTS = 25;
-const FILTERS = ["id_prefix", "label", "state", "target_topic", "due_from", "due_to", "sort"];
+const FILTERS = ["id_prefix", "id_contains", "label", "state", "target_topic", "due_from", "due_to", "sort"];
 const STATES = { "": "All", pending: "Pending", paused: "Paused", awaiting: "Awaiting completion" };
 const ORDERS = { due: "Due", id: "Id" };
 
 const COLUMNS = [
-  { name: "Id" },
+  { name: "Id", sort: "id" },
   { name: "State" },
-  { name: "Next due" },
+  { name: "Next due", sort: "due" },
   { name: "Trigger" },
   { name: "Target" },
   { name: "Labels" },
@@ -87,6 +87,7 @@ function filters(context) {
     { class: "filters", role: "search", onsubmit: search },
     tenantField(identity, tenant),
     field("Id begins with", { name: "id_prefix", value: value("id_prefix") }),
+    field("Id contains", { name: "id_contains", value: value("id_contains") }),
     field("Labels", { name: "label", value: value("label"), placeholder: "team=billing" }),
     field("Target topic", { name: "target_topic", value: value("target_topic") }),
     choice("State", STATES, value("state"), { name: "state" }),
@@ -157,10 +158,24 @@ async function firstRows(path, parameters, signal, progress) {
  */
 function list(page, context) {
   const isFiltered = FILTERS.some((name) => name !== "sort" && context.query.get(name));
-  if (page.schedules.length) return table("Schedules", COLUMNS, page.schedules.map(row));
+  if (page.schedules.length) return table("Schedules", columns(context), page.schedules.map(row));
   if (page.next_cursor !== null) return empty("No match so far. There is more to search.");
   if (isFiltered) return empty("No schedule matches.");
   return empty("This tenant has no pending schedules.");
+}
+
+/**
+ * Return the columns; the heading of one that a list can be sorted by is a link, and the order begins with the first page.
+ * @param {Context} context
+ */
+function columns(context) {
+  const { cursor: _, ...parameters } = Object.fromEntries(context.query);
+  const { sort: order } = asked(context);
+  return COLUMNS.map(({ sort, ...column }) => ({
+    ...column,
+    href: sort && address("schedules", { ...parameters, sort }),
+    isSorted: sort === order,
+  }));
 }
 
 /** @param {Schedule} schedule */

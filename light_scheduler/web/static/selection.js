@@ -14,6 +14,7 @@ import { plural } from "./format.js";
 
 /** What a list can be filtered by that a command cannot. */
 const ONLY_OF_LISTS = /** @type {const} */ ({
+  id_contains: "Id contains",
   state: "State",
   target_topic: "Target topic",
   due_from: "Due from",

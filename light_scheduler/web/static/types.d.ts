@@ -86,6 +86,17 @@ export interface HistoryPage {
   next_cursor: string | null;
 }
 
+export interface Why {
+  tenant: string;
+  id: string;
+  state: string;
+  next_due: number | null;
+  summary: string;
+  events: { at: number; event: string; version: number | null; due: number | null; text: string }[];
+  searched_from: number;
+  complete: boolean;
+}
+
 export interface Result {
   command: string;
   tenant: string;

@@ -145,14 +145,22 @@ export function facts(...rows) {
 }
 
 /**
- * Return a table that is a list of cards on a phone. A cell is one child; columns that are numbers align right.
+ * Return a table that is a list of cards on a phone. A cell is one child; columns that are numbers align right. The heading of a
+ * column is a link if it has an address, which sorts by it.
  * @param {string} caption
- * @param {{ name: string, number?: boolean }[]} columns
+ * @param {{ name: string, number?: boolean, href?: string, isSorted?: boolean }[]} columns
  * @param {Child[][]} rows
  */
 export function table(caption, columns, rows) {
   /** @param {{ number?: boolean }} column */
   const cell = (column) => (column.number ? "number" : null);
+  /** @param {{ name: string, number?: boolean, href?: string, isSorted?: boolean }} column */
+  const heading = (column) =>
+    h(
+      "th",
+      { scope: "col", class: cell(column), "aria-sort": column.isSorted ? "ascending" : null },
+      column.href ? h("a", { href: column.href }, column.name) : column.name,
+    );
   return h(
     "div",
     { class: columns.length > 2 ? "table" : "table narrow", role: "region", "aria-label": caption, tabindex: 0 },
@@ -163,7 +171,7 @@ export function table(caption, columns, rows) {
       h(
         "thead",
         {},
-        h("tr", {}, ...columns.map((column) => h("th", { scope: "col", class: cell(column) }, column.name))),
+        h("tr", {}, ...columns.map(heading)),
       ),
       h(
         "tbody",

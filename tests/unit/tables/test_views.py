@@ -62,6 +62,7 @@ shares = st.lists(st.lists(entries, max_size=8, unique_by=lambda entry: entry.sc
 queries: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     id_prefix=st.sampled_from(["", "", "a", "é", "zz"]),
+    id_contains=st.sampled_from(["", "", "b", "é/", "zz"]),
     target_topic=st.sampled_from([None, None, "mail"]),
     due_from=st.sampled_from([None, None, NOW + 1]),
     due_to=st.sampled_from([None, None, NOW + 3]),
@@ -88,6 +89,7 @@ def test_scans_put_together_hold_every_match_once_and_in_order(
         for entry in share
         if entry.schedule.tenant == "t"
         and entry.schedule.id.startswith(query["id_prefix"])
+        and query["id_contains"] in entry.schedule.id
         and query["target_topic"] in (None, entry.schedule.target.topic)
         and (query["due_from"] or 0) <= entry.progress.due < (query["due_to"] or NOW * 2)
     ]
@@ -137,6 +139,7 @@ def test_a_due_range_reads_nothing_outside_of_it() -> None:
         ("tenant", {"tenant": ""}),
         ("tenant", {"tenant": "a\0b"}),
         ("id_prefix", {"id_prefix": "\0"}),
+        ("id_contains", {"id_contains": "\0"}),
         ("limit", {"limit": 0}),
         ("limit", {"limit": 1001}),
         ("sort", {"sort": "-due"}),

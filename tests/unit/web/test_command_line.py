@@ -111,9 +111,11 @@ async def test_list_all_goes_beyond_the_longest_page(cluster: Any, workers: Any,
 
 async def test_list_filters(cluster: Any, workers: Any, run: Any) -> None:
     cluster.put("a1", labels={"team": "x", "kind": "y"}, target="mail", due=NOW)
-    cluster.put("a2", labels={"team": "x"}, target="mail", due=NOW)
+    cluster.put("a2", labels={"team": "x", "kind": "y"}, target="mail", due=NOW)
+    cluster.put("a-1", labels={"team": "x"}, target="mail", due=NOW)
     _, out, _ = await run(
         *("list", "--url", workers[0].url, "--json", "--id-prefix", "a", "--target-topic", "mail"),
+        *("--id-contains", "1"),
         *("--label", "team=x", "--label", "kind=y", "--due-from", str(NOW), "--due-to", str(NOW + 1)),
         *("--state", "pending"),
     )

@@ -104,6 +104,8 @@ async def test_a_cursor_of_one_worker_goes_on_at_another(cluster: Any, workers: 
         ({"due_from": "2027-01-15T08:00:00.003Z"}, ["a1"]),
         ({"id_prefix": "b", "target_topic": "mail"}, ["b2"]),
         ({"id_prefix": "nothing"}, []),
+        ({"id_contains": "2"}, ["a2", "b2"]),
+        ({"id_contains": "1", "id_prefix": "b", "sort": "due"}, ["b1"]),
     ],
 )
 async def test_filters(cluster: Any, workers: Any, parameters: dict[str, str], expected: list[str]) -> None:
@@ -303,6 +305,7 @@ async def test_a_request_marked_as_local_goes_no_further(cluster: Any, workers: 
         ("label=team", "label"),
         ("target_topic=a%20b", "target_topic"),
         ("id_prefix=a%00b", "id_prefix"),
+        ("id_contains=a%00b", "id_contains"),
         ("cursor=", "cursor"),
         ("cursor=%21%21", "cursor"),
         ("cursor=AAAA", "cursor"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import Any
 
 import click
 
@@ -20,6 +21,7 @@ from light_scheduler.agents.probes import Probes
 from light_scheduler.agents.web_server import WebServer, web_options
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.delays import Delays
+from light_scheduler.doctor.check import Check
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings, load_settings
@@ -70,10 +72,17 @@ def build(
         clock=app.clock,
         access=access,
         tenants=tenants.store,
+        examine=partial(_examined, settings),
         process=process,
     )
     web.attach(WebServer(app), worker, shared)
     return app
+
+
+def _examined(settings: Settings, info: Mapping[str, Any]) -> list[Check]:
+    from light_scheduler.doctor.checks import run_checks  # only where it is asked for
+
+    return list(run_checks(settings, info))
 
 
 class WrongSettings(ConfigurationError, click.ClickException):

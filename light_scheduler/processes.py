@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from light_scheduler.errors import ConfigurationError
 from light_scheduler.setting_values import MOST_NAME, MOST_PORT
-from light_scheduler.settings import Settings
+from light_scheduler.settings import Origin, Settings
 
 
 class Process(NamedTuple):
@@ -47,7 +48,7 @@ def settings_of_each(settings: Settings, count: int) -> list[Settings]:
             "instance_id", f"must leave room for the number of a process: {MOST_NAME} characters with -{count - 1}"
         )
     rebuilds = settings.rebuild_processes
-    return [
+    each = [
         replace(
             settings,
             processes=1,
@@ -58,6 +59,12 @@ def settings_of_each(settings: Settings, count: int) -> list[Settings]:
         )
         for number in range(count)
     ]
+    changed: Mapping[str, Origin] = {
+        setting.name: "node"
+        for setting in fields(settings)
+        if any(getattr(own, setting.name) != getattr(settings, setting.name) for own in each)
+    }
+    return [own.from_origins({**settings.origins, **changed}) for own in each]
 
 
 def unused_folders(settings: Settings, process: Process | None) -> list[Path]:

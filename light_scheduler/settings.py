@@ -11,7 +11,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +31,10 @@ from . import setting_values as read
 from .setting_values import CommandsTopic
 
 ENVIRONMENT_PREFIX = "LIGHT_SCHEDULER_"
+
+Origin = Literal["default", "file", "context", "environment", "option", "node"]
+"""Where the value of a setting comes from. node: it is that of one of several processes of a node."""
+
 OF_COMMANDS_ONLY = frozenset({"CONTEXT", "OUTPUT", "TENANT", "URL", "OUTBOX_DATABASE"})
 """Variables that are no settings: options of the command line have them."""
 
@@ -402,6 +406,22 @@ class Settings:
         "text", read.choice("text", "json"), "Format of the log: text, or one JSON object per line.", "text|json"
     )
 
+    def origin(self, name: str) -> Origin:
+        """Return where the value of a setting comes from."""
+        return self.origins.get(name, "default")
+
+    @property
+    def origins(self) -> Mapping[str, Origin]:
+        """Where values come from that are no defaults, as far as it was noted (`from_origins`)."""
+        noted: Mapping[str, Origin] = self.__dict__.get("_origins", {})
+        return noted
+
+    def from_origins(self, origins: Mapping[str, Origin]) -> Settings:
+        """Return the same settings, and where they come from: it is no setting itself, so copies do not have it."""
+        noted = replace(self)
+        object.__setattr__(noted, "_origins", dict(origins))
+        return noted
+
     @property
     def topics(self) -> TopicNames:
         return TopicNames(self.app_id)
@@ -525,11 +545,14 @@ def load_settings(
     Raises ConfigurationError naming an unknown or bad setting.
     """
     values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
     for name, value in _from_file(file).items():
         values[name] = parse_setting(name, value, origin=name)
+        origins[name] = "file"
     for name, value in (context or {}).items():
         values.pop(name.removesuffix("_file"), None)  # a secret of the file gives way to one that a file holds
         values[name] = parse_setting(name, value, origin=name)
+        origins[name] = "context"
     for variable, value in (os.environ if environment is None else environment).items():
         if variable.startswith(ENVIRONMENT_PREFIX):
             name = variable.removeprefix(ENVIRONMENT_PREFIX)
@@ -537,10 +560,12 @@ def load_settings(
                 if f"{name.lower()}_file" in (context or {}):
                     values.pop(f"{name.lower()}_file", None)
                 values[name.lower()] = parse_setting(name.lower(), value, origin=variable)
+                origins[name.lower()] = "environment"
     for name, value in (options or {}).items():
         if value is not None:
             values[name] = parse_setting(name, value, origin=option_name(name))
-    settings = Settings(**values)
+            origins[name] = "option"
+    settings = Settings(**values).from_origins({name: origins[name] for name in values})
     # Their errors name the setting at fault.
     _ = settings.security, settings.http_security, settings.registry, settings.oidc
     if settings.token is not None and settings.token_file is not None:

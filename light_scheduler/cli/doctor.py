@@ -40,7 +40,7 @@ def command(settings: Settings, output: Output) -> None:
 
     Exit code 1: a worker could not run here.
     """
-    from .checks import run_checks
+    from light_scheduler.doctor.checks import run_checks
 
     with status("Checking"):
         checks = interruptible(lambda: list(run_checks(settings)))

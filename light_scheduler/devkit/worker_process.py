@@ -9,13 +9,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-from light_scheduler.connection import Secret
-from light_scheduler.durations import format_duration
 from light_scheduler.errors import SchedulerError
-from light_scheduler.model import DelayRule
-from light_scheduler.setting_values import CommandsTopic
+from light_scheduler.setting_texts import setting_text
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings
 from light_scheduler.worker_page import page_of_worker
 
@@ -144,29 +140,6 @@ def worker_environment(settings: Settings, base: Mapping[str, str] | None = None
         if not name.startswith(ENVIRONMENT_PREFIX)
     }
     for setting in fields(settings):
-        value = getattr(settings, setting.name)
-        is_duration = setting.metadata["syntax"] == "DURATION"
-        text = format_duration(value) if is_duration else _as_text(value, setting.name)
+        text = setting_text(setting, getattr(settings, setting.name))
         environment[ENVIRONMENT_PREFIX + setting.name.upper()] = text
     return environment
-
-
-def _as_text(value: Any, name: str) -> str:
-    if isinstance(value, Secret):
-        return value.reveal()
-    if isinstance(value, tuple):
-        return ",".join(map(_item_as_text, value))
-    if value is None:
-        return {"lookback_minutes": "all", "firing_rate": "unlimited"}.get(name, "")
-    return str(value.absolute() if isinstance(value, Path) else value)
-
-
-def _item_as_text(item: Any) -> str:
-    if isinstance(item, str):
-        return item
-    if isinstance(item, CommandsTopic):
-        return f"{item.name}:{item.dialect}"
-    if isinstance(item, DelayRule):
-        return f"{item.name}={item.source}:{format_duration(item.delay)}:{item.target}"
-    tenant, value = item
-    return f"{tenant}:{'unlimited' if value is None else value}"

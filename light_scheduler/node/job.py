@@ -8,7 +8,7 @@ import msgspec
 
 from light_scheduler.connection import Secret
 from light_scheduler.processes import Process
-from light_scheduler.settings import Settings
+from light_scheduler.settings import Origin, Settings
 
 WRONG_SETTINGS = 2
 """Exit code of a process whose settings are at fault, as of every command."""
@@ -26,6 +26,8 @@ class Job(msgspec.Struct, frozen=True):
     settings: Settings
     process: Process
     sockets: list[int]
+    origins: dict[str, Origin] = {}
+    """Where the values of the settings come from."""
 
 
 def encoded(job: Job) -> bytes:

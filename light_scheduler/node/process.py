@@ -27,7 +27,11 @@ def main() -> None:
     """Run a worker; exit as it does."""
     job = decoded(sys.stdin.buffer.readline())
     when_parent_ends(_end_in_order)
-    app = build(job.settings, process=job.process, shared=[socket.socket(fileno=each) for each in job.sockets])
+    app = build(
+        job.settings.from_origins(job.origins),
+        process=job.process,
+        shared=[socket.socket(fileno=each) for each in job.sockets],
+    )
     sys.argv[:] = ["light-scheduler", "worker"]  # what Faust's own command line reads: this very list
     try:
         app.main()

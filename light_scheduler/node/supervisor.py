@@ -168,7 +168,8 @@ class Supervisor:
         the other processes run meanwhile.
         """
         process = processes.Process(member.number, self._urls, member.starts)
-        job = Job(member.settings, process, [each.fileno() for each in self._sockets])
+        sockets = [each.fileno() for each in self._sockets]
+        job = Job(member.settings, process, sockets, dict(member.settings.origins))
         attempts = Restarts()
         while not self._stopping.is_set():
             try:

@@ -23,6 +23,7 @@ from .changes import ChangeHandlers
 from .cluster_document import IdentityDocument
 from .cluster_state import ClusterHandlers
 from .commands import CommandHandlers
+from .configuration import ConfigurationHandlers
 from .dashboard import DASHBOARD_PATH, DashboardHandlers
 from .dead_letters import DeadLetterHandlers
 from .delays import DelayHandlers
@@ -105,6 +106,7 @@ class Handlers:
         overview = Overview(worker.lanes, self._hour, self._scatter, worker.clock)
         cluster = ClusterHandlers(self._own_info, worker.peers, worker.topics, worker.clock)
         self._events = EventHandlers({"overview": overview.answer, "cluster": cluster.answer})
+        self._configuration = ConfigurationHandlers(worker, self._own_info)
         self._parts = (
             self,
             self._etf1,
@@ -127,6 +129,7 @@ class Handlers:
             DelayHandlers(worker.delays, worker.peers),
             TenantHandlers(worker.tenants),
             TokenHandlers(worker.access, worker.clock),
+            self._configuration,
             cluster,
             OverviewHandlers(overview),
             self._events,
@@ -189,6 +192,7 @@ class Handlers:
         """Let go of what requests have opened."""
         del application
         await self._idempotency.close()
+        await self._configuration.close()
 
     def _handler(self, name: str) -> Handler:
         return next(getattr(part, name) for part in self._parts if hasattr(part, name))  # type: ignore[no-any-return]

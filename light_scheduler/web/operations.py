@@ -19,6 +19,7 @@ from .batch_document import BatchAnswer
 from .change_page import ChangePage
 from .changes import ChangeParameters
 from .cluster_document import ClusterDocument, IdentityDocument
+from .configuration_document import ConfigurationDocument, DoctorDocument
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
 from .dead_letters import DeadLetterParameters
 from .documents import (
@@ -459,6 +460,18 @@ OPERATIONS = (
         media_type=EVENTS_MEDIA_TYPE,
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS),
         parameters=EventsParameters,
+    ),
+    Operation(
+        "/api/v1/configuration",
+        "configuration",
+        "Show the settings of this worker, and where each comes from. Secrets are masked.",
+        ConfigurationDocument,
+    ),
+    Operation(
+        "/api/v1/doctor",
+        "doctor",
+        "Check broker, topics, rights, access, clock and disk where this worker runs. At most ten seconds old.",
+        DoctorDocument,
     ),
     Operation("/api/v1/identity", "identity", "Show the name, role and tenants of the token.", IdentityDocument),
     Operation("/api/v1/openapi.json", "openapi", "This description.", None),

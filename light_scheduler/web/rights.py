@@ -89,4 +89,7 @@ RIGHTS: Mapping[str, Right] = {
     "create_token": _ADMIN,
     "rotate_token": _ADMIN,
     "revoke_token": _ADMIN,
+    # Where a worker runs, and with what.
+    "configuration": _ADMIN,
+    "doctor": _ADMIN,
 }

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from light_scheduler.clock import Clock
+from light_scheduler.doctor.check import Check
 from light_scheduler.processes import Process
 from light_scheduler.settings import Settings
 from light_scheduler.tenants import TenantStore
 
 from .cluster import Access, Delays, Lanes, Peers
 from .kafka_topics import KafkaTopics
+
+Examine = Callable[[Mapping[str, Any]], Sequence[Check]]
+"""Does the checks of `doctor`, given what this worker says of itself at `/info`. Blocks."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Worker:
     clock: Clock
     access: Access
     tenants: TenantStore
+    examine: Examine
     process: Process | None = None
 
     @property

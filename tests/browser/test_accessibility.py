@@ -22,6 +22,7 @@ VIEWS = (
     "new",
     "delays",
     "health",
+    "configuration",
 )
 
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { againOf, labelsOf, mayWrite, triggerOf } from "../../light_scheduler/web/static/definition.js";
+import { againOf, isAdmin, labelsOf, mayWrite, triggerOf } from "../../light_scheduler/web/static/definition.js";
 
 const NOW = Date.UTC(2030, 0, 31, 12);
 const TYPED = { at: "", every: "", cron: "", dialect: "unix", timezone: "" };
@@ -77,4 +77,11 @@ Deno.test("only writers and admins may change schedules", () => {
   /** @type {(role: any) => boolean} */
   const may = (role) => mayWrite({ role, name: "", tenants: null, version: "" });
   assert.deepEqual(["metrics", "read", "write", "admin"].map(may), [false, false, true, true]);
+});
+
+Deno.test("an admin is one for all tenants", () => {
+  const identity = /** @type {any} */ ({ role: "admin", tenants: null });
+  assert.equal(isAdmin(identity), true);
+  assert.equal(isAdmin({ ...identity, tenants: ["shop"] }), false);
+  assert.equal(isAdmin({ ...identity, role: "write" }), false);
 });

@@ -15,10 +15,10 @@ from support.application import Application
 from support.reading import Record, header, read_all, read_until
 from support.waiting import eventually
 
-from light_scheduler.cli.checks import check_delays
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus, Delays, RuleFromConfigurationError
 from light_scheduler.delays.positions import Positions
+from light_scheduler.doctor.checks import check_delays
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import started_producer, stop_producer
 from light_scheduler.model import DelayRule, Requester, RuleError

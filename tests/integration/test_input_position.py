@@ -19,7 +19,7 @@ from support.reading import header, read_until
 from support.waiting import eventually
 
 from light_scheduler.agents.transport import FETCH_MAX_WAIT_MS
-from light_scheduler.cli.checks import check_lanes, check_targets, info_of_worker
+from light_scheduler.doctor.checks import check_lanes, check_targets, info_of_worker
 from light_scheduler.kafka.topic_admin import create_topics
 from light_scheduler.settings import load_settings
 

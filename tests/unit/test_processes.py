@@ -35,6 +35,13 @@ def test_each_process_has_a_folder_a_port_and_a_name_of_its_own() -> None:
     assert [own.processes for own in each] == [1, 1, 1]
 
 
+def test_each_process_knows_which_settings_are_its_own_and_where_the_others_come_from() -> None:
+    for own in settings_of_each(node(processes=2, web_port=7000, app_id="shop"), 2):
+        assert [own.origin(name) for name in ("data_dir", "web_port", "processes", "app_id", "tick")] == [
+            *("node", "node", "node", "option", "default")
+        ]
+
+
 @pytest.mark.parametrize("count", [1, 2, 6])
 def test_the_first_process_has_the_folder_of_a_worker_that_is_alone_however_many_there_are(count: int) -> None:
     alone = node(data_dir="/state")

@@ -47,6 +47,18 @@ class TestPrecedence:
         assert (settings.web_port, settings.partitions, settings.app_id) == (3, 2, "from-file")
         assert settings.tick == Settings().tick
 
+    def test_each_setting_knows_where_its_value_comes_from(self, settings_file: Callable[[str], Path]) -> None:
+        path = settings_file('web_port = 1\npartitions = 1\napp_id = "from-file"\ntoken = "lst_0"\n')
+        environment = {"LIGHT_SCHEDULER_WEB_PORT": "2", "LIGHT_SCHEDULER_PARTITIONS": "2"}
+        context = {"broker": "kafka://kafka-1:9092", "token_file": str(path)}
+
+        settings = load_settings({"web_port": "3"}, environment=environment, file=path, context=context)
+
+        names = ("web_port", "partitions", "app_id", "broker", "token_file", "token", "tick")
+        assert [settings.origin(name) for name in names] == [
+            *("option", "environment", "file", "context", "context", "default", "default")
+        ]
+
     def test_an_option_that_is_none_is_not_given(self) -> None:
         assert load_settings({"web_port": None}, environment={"LIGHT_SCHEDULER_WEB_PORT": "2"}).web_port == 2
 

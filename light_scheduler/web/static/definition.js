@@ -90,3 +90,11 @@ export function againOf(found) {
 export function mayWrite({ role }) {
   return role === "write" || role === "admin";
 }
+
+/**
+ * Tell whether a token may change what holds for the whole cluster, and see where workers run.
+ * @param {import("./types.d.ts").Identity} identity
+ */
+export function isAdmin({ role, tenants }) {
+  return role === "admin" && tenants === null;
+}

@@ -3,6 +3,8 @@
  * @module
  */
 
+import { isAdmin } from "./definition.js";
+import { doctorSection } from "./doctor.js";
 import { h } from "./elements.js";
 import { count, duration, MISSING } from "./format.js";
 import { showCluster } from "./live.js";
@@ -37,19 +39,23 @@ const INCIDENTS = /** @type {const} */ ([
  * @param {import("./types.d.ts").Context} context
  * @returns {import("./types.d.ts").View}
  */
-export function health({ signal }) {
-  const node = h("div", {}, loading());
-  void showCluster(node, draw, signal);
-  return { title: "Health", node };
+export function health({ identity, signal }) {
+  const workers = h("div", {}, loading());
+  void showCluster(workers, (cluster) => draw(cluster, isAdmin(identity)), signal);
+  return { title: "Health", node: h("div", {}, workers, isAdmin(identity) && doctorSection(signal)) };
 }
 
-/** @param {Cluster} cluster */
-function draw(cluster) {
+/**
+ * @param {Cluster} cluster
+ * @param {boolean} hasChecks whether the page itself offers the checks
+ */
+function draw(cluster, hasChecks) {
   return [
     troublesNotice(cluster),
     table("Workers", WORKERS, cluster.workers.map(worker)),
     h("h2", {}, "Since the workers took their partitions"),
     table("Incidents", [{ name: "What" }, { name: "Number", number: true }, { name: "Meaning" }], incidents(cluster)),
+    !hasChecks &&
     h("p", { class: "note" }, "light-scheduler doctor also checks topics, rights, certificates and disk."),
   ];
 }

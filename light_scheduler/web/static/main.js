@@ -4,8 +4,10 @@
  */
 
 import { request } from "./api.js";
+import { configuration } from "./configuration.js";
 import { deadLetter } from "./dead_letter.js";
 import { deadLetters } from "./dead_letters.js";
+import { isAdmin } from "./definition.js";
 import { delays } from "./delays.js";
 import { h, replace } from "./elements.js";
 import { health } from "./health.js";
@@ -37,9 +39,10 @@ const VIEWS = {
   "dead-letter": deadLetter,
   delays,
   health,
+  configuration,
 };
 
-/** Views with their names in the navigation; those that need a token for all tenants are marked. */
+/** Views with their names in the navigation; those that need a token for all tenants, or of an admin, are marked. */
 const NAVIGATION = [
   { view: "overview", name: "Overview", allTenants: true },
   { view: "schedules", name: "Schedules" },
@@ -49,6 +52,7 @@ const NAVIGATION = [
   { view: "dead-letters", name: "Dead letters" },
   { view: "delays", name: "Delay rules", allTenants: true },
   { view: "health", name: "Health", allTenants: true },
+  { view: "configuration", name: "Configuration", admin: true },
 ];
 
 /** Pages that are not in the navigation, with those that they belong to. */
@@ -68,7 +72,9 @@ let leaving = new AbortController();
 
 /** @param {Identity} identity */
 function start(identity) {
-  const links = NAVIGATION.filter(({ allTenants }) => !allTenants || identity.tenants === null);
+  const links = NAVIGATION.filter(({ allTenants, admin }) =>
+    (!allTenants || identity.tenants === null) && (!admin || isAdmin(identity))
+  );
   replace(navigation, ...links.map(({ view, name }) => h("a", { href: address(view), "data-view": view }, name)));
   if (identity.name !== ANONYMOUS) choices.append(logOut(identity.name));
   addEventListener("hashchange", () => {

@@ -4,6 +4,7 @@
  */
 
 import { request } from "./api.js";
+import { isAdmin } from "./definition.js";
 import { ask } from "./dialog.js";
 import { h, refresh, replace } from "./elements.js";
 import { count, MISSING, plural } from "./format.js";
@@ -30,7 +31,7 @@ const COLUMNS = [
  * @returns {import("./types.d.ts").View}
  */
 export function tenantList({ identity, signal }) {
-  const mayChange = identity.role === "admin" && identity.tenants === null;
+  const mayChange = isAdmin(identity);
   const answers = h("div", {});
   /** @type {Row[]} */
   let rows = [];

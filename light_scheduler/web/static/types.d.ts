@@ -247,6 +247,24 @@ export interface DelayList {
   unanswered: string[];
 }
 
+export interface Configuration {
+  url: string;
+  settings: {
+    name: string;
+    value: string | null;
+    origin: "default" | "file" | "context" | "environment" | "option" | "node";
+    variable: string;
+    help: string;
+  }[];
+}
+
+export interface Doctor {
+  url: string;
+  at: number;
+  ok: boolean;
+  checks: { name: string; status: "ok" | "warn" | "fail"; detail: string; fix: string | null }[];
+}
+
 export interface Identity {
   name: string;
   role: "metrics" | "read" | "write" | "admin";

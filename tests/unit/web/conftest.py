@@ -22,6 +22,7 @@ from light_scheduler.client.channel import MakeCommand
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.clock import SettableClock
 from light_scheduler.delays import DelayLaneStatus, DelayView, RuleFromConfigurationError
+from light_scheduler.doctor.check import Check
 from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.engine.progress import standing
 from light_scheduler.errors import InvalidCommand
@@ -493,6 +494,16 @@ class MemoryCluster:
         self.idempotency = MemoryLog(self.clock)
         self.topics = MemoryTopics()
         self.tenants = MemoryTopic(self.topics)
+        self.examined: list[Mapping[str, Any]] = []
+        """What the checks of `doctor` were given."""
+
+    def examine(self, info: Mapping[str, Any]) -> list[Check]:
+        """Find what a doctor might."""
+        self.examined.append(info)
+        return [
+            Check("disk", "ok", "9 GiB free"),
+            Check("clock", "warn", "nothing synchronises it", "run an NTP client"),
+        ]
 
     async def token(self, role: str, *tenants: str, lifetime: int | None = None, name: str = "") -> str:
         """Create a token, for all tenants if none is named, and return its text."""
@@ -523,6 +534,7 @@ class MemoryCluster:
                 self.clock,
                 access,
                 tenants,
+                self.examine,
                 process,
             )
             install(application, worker)

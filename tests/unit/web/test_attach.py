@@ -66,7 +66,8 @@ def new_app(tmp_path: Path, host: str = "127.0.0.1") -> faust.App:
     access: Any = NoTokens()
     tenants: Any = NoRules()
     peers = AssignedPeers(app)
-    worker = Worker(lanes, delays, peers, topics_of(settings, peers), settings, SystemClock(), access, tenants)
+    topics, clock = topics_of(settings, peers), SystemClock()
+    worker = Worker(lanes, delays, peers, topics, settings, clock, access, tenants, examine=lambda _: [])
     attach(WebServer(app), worker)
     return app
 

@@ -116,7 +116,7 @@ async def server() -> AsyncIterator[Server]:
     topics = KafkaTopics(nothing, nothing, nothing)
     application = web.Application(client_max_size=2 * MIB)
     clock = SettableClock(1_800_000_000_000)
-    worker = Worker(lanes, nothing, NoPeers(), topics, Settings(), clock, NoTokens(), nothing)
+    worker = Worker(lanes, nothing, NoPeers(), topics, Settings(), clock, NoTokens(), nothing, nothing)
     install(application, worker)
     async with serving(application) as server:
         yield server

@@ -49,7 +49,13 @@ FOR_ALL_TENANTS = {
 }
 ABOUT_TENANTS = {"/api/v1/tenants/{tenant}" + verb for verb in ("", "/pause", "/resume")}
 FOR_ADMINS_OF_SOME = {"/api/v1/changes"}
-FOR_ADMINS = {"/api/v1/tokens", "/api/v1/tokens/{token}", "/api/v1/tokens/{token}/rotate"}
+FOR_ADMINS = {
+    "/api/v1/configuration",
+    "/api/v1/doctor",
+    "/api/v1/tokens",
+    "/api/v1/tokens/{token}",
+    "/api/v1/tokens/{token}/rotate",
+}
 RANKS = ("metrics", "read", "write", "admin")
 
 

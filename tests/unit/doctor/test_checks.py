@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from light_scheduler.cli.check import check_certificate
-from light_scheduler.cli.checks import check_copies, check_targets
 from light_scheduler.clock import SettableClock
+from light_scheduler.doctor.check import check_certificate
+from light_scheduler.doctor.checks import check_copies, check_targets
 from light_scheduler.kafka.copies import FrailTopics
 from light_scheduler.lanes.status import TargetStatus
 

@@ -48,8 +48,11 @@ _TIMEX_MAXERROR_OFFSET = 24
 _TIMEX_STATUS_OFFSET = 40
 
 
-def run_checks(settings: Settings) -> Iterator[Check]:
-    """Yield what is found, as it is found."""
+def run_checks(settings: Settings, info: Info | None = None) -> Iterator[Check]:
+    """Yield what is found, as it is found. `info` is what the worker of these settings says; None: it is asked.
+
+    Blocks. There must be no event loop in this thread.
+    """
     yield check_python()
     yield check_java()
     yield from check_disk(settings.data_dir)
@@ -58,7 +61,8 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     if any(check.status == "fail" for check in certificates):
         return
     yield check_web_port(settings)
-    info = info_of_worker(settings)
+    if info is None:
+        info = info_of_worker(settings)
     yield from check_lanes(info)
     yield from check_targets(info)
     yield check_clock()

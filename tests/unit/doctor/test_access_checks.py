@@ -10,7 +10,7 @@ import pytest
 from light_scheduler.access import AccessBook, Role, Token
 from light_scheduler.access.records import Revocation
 from light_scheduler.access.tokens import new_token
-from light_scheduler.cli.access_checks import check_listening, check_tokens, check_web_certificates
+from light_scheduler.doctor.access_checks import check_listening, check_tokens, check_web_certificates
 from light_scheduler.settings import Settings
 
 NOW = 1_767_225_600_000

@@ -1,0 +1,96 @@
+"""The HTTP handlers of what a worker runs with and on: its settings, and what `doctor` finds there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import Field, fields
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from light_scheduler.connection.secret import HIDDEN
+from light_scheduler.doctor.check import Check
+from light_scheduler.setting_texts import setting_text
+from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, is_secret
+
+from .configuration_document import CheckView, ConfigurationDocument, DoctorDocument, SettingView
+from .documents import InfoDocument
+from .worker import Worker
+
+FRESH_S = 10.0
+"""How long what the checks found is given again. They ask the broker a dozen questions, and there is one run at a
+time."""
+
+
+class ConfigurationHandlers:
+    """One method per operation."""
+
+    def __init__(self, worker: Worker, info: Callable[[], InfoDocument]) -> None:
+        self._worker = worker
+        self._info = info
+        self._run: asyncio.Task[bytes] | None = None
+        self._begun = 0.0
+
+    async def configuration(self, request: web.Request) -> web.Response:
+        del request
+        return _json(msgspec.json.encode(settings_shown(self._worker.settings, self._worker.peers.own_url)))
+
+    async def doctor(self, request: web.Request) -> web.Response:
+        del request
+        now = asyncio.get_running_loop().time()
+        if self._run is None or (self._run.done() and (now >= self._begun + FRESH_S or self._run.exception())):
+            self._begun = now
+            self._run = asyncio.create_task(self._examined())
+        return _json(await asyncio.shield(self._run))
+
+    async def close(self) -> None:
+        """Let nothing run on; checks that have begun end by themselves, within their time-outs."""
+        if self._run is not None:
+            self._run.cancel()
+            await asyncio.gather(self._run, return_exceptions=True)
+
+    async def _examined(self) -> bytes:
+        info = msgspec.json.decode(msgspec.json.encode(self._info()))
+        checks = await asyncio.to_thread(self._worker.examine, info)
+        return msgspec.json.encode(checks_shown(checks, self._worker.peers.own_url, self._worker.clock.now()))
+
+
+def settings_shown(settings: Settings, url: str) -> ConfigurationDocument:
+    """Return all settings of the worker at an address, by name."""
+    views = [
+        SettingView(
+            name=setting.name,
+            value=_value(setting, getattr(settings, setting.name)),
+            origin=settings.origin(setting.name),
+            variable=ENVIRONMENT_PREFIX + setting.name.upper(),
+            help=setting.metadata["help"],
+        )
+        for setting in fields(settings)
+    ]
+    return ConfigurationDocument(url=url, settings=sorted(views, key=lambda each: each.name))
+
+
+def checks_shown(checks: Sequence[Check], url: str, at: int) -> DoctorDocument:
+    """Return what was found at an instant (UTC epoch ms) where the worker at an address runs."""
+    return DoctorDocument(
+        url=url,
+        at=at,
+        ok=all(check.status != "fail" for check in checks),
+        checks=[
+            CheckView(name=check.name, status=check.status, detail=check.detail, fix=check.fix) for check in checks
+        ],
+    )
+
+
+def _value(setting: Field[Any], value: Any) -> str | None:
+    if value is not None and is_secret(setting):
+        return HIDDEN
+    if isinstance(value, bool):
+        return str(value).lower()
+    return setting_text(setting, value) or None
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="application/json")

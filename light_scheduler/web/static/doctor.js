@@ -1,0 +1,58 @@
+/**
+ * The checks of `light-scheduler doctor`, where the worker runs that serves this page. They take seconds, so a button starts them.
+ * @module
+ */
+
+import { request } from "./api.js";
+import { h, replace } from "./elements.js";
+import { MISSING } from "./format.js";
+import { badge, button, exactInstant, failure, loading, table, userText } from "./widgets.js";
+
+/** @typedef {import("./types.d.ts").Doctor} Doctor */
+
+const COLUMNS = [{ name: "Check" }, { name: "State" }, { name: "What was found" }, { name: "To do" }];
+const LONGEST = 2_000;
+
+/**
+ * Return a section with a button that runs the checks.
+ * @param {AbortSignal} signal
+ */
+export function doctorSection(signal) {
+  const answer = h("div", { "aria-live": "polite" });
+
+  async function run() {
+    replace(answer, loading("Checking broker, topics, rights, access, clock and disk…"));
+    try {
+      replace(answer, ...found(await request("/api/v1/doctor", { signal })));
+    } catch (error) {
+      if (!signal.aborted) replace(answer, failure(error));
+    }
+  }
+
+  const heading = h("div", { class: "row heading" }, h("h2", {}, "Checks"), button("Run checks", () => void run()));
+  return h("section", { "aria-label": "Checks" }, heading, answer);
+}
+
+/** @param {Doctor} doctor */
+function found({ url, at, ok, checks }) {
+  return [
+    h(
+      "p",
+      { class: ok ? null : "warning" },
+      ok ? "No check failed where " : "A check failed where ",
+      userText(url),
+      " runs. Checked: ",
+      exactInstant(at),
+    ),
+    table(
+      "What the checks found",
+      COLUMNS,
+      checks.map(({ name, status, detail, fix }) => [
+        name,
+        badge(status),
+        userText(detail, LONGEST),
+        fix === null ? MISSING : userText(fix, LONGEST),
+      ]),
+    ),
+  ];
+}

@@ -137,7 +137,9 @@ def create_app(
     host = Host(settings, app.clock, app.conf.id, consumer, app.crash, log_name)
     assembly = Assembly(host, new_timer, secret, tenants or FixedTenancy())
     app.add_dependency(assembly.placements)
-    app.lanes = Lanes(assembly.new_lane, assembly.new_standby, assembly.release, assembly.targets.outages)
+    app.lanes = Lanes(
+        assembly.new_lane, assembly.new_standby, assembly.release, assembly.targets.outages, assembly.tenant_firings
+    )
     transport = LaneTransport(app.conf.broker_consumer, app)
     transport.lanes = app.lanes
     transport.keeps_standbys = settings.standby_replicas > 0

@@ -25,6 +25,7 @@ from light_scheduler.lanes.context import LaneContext
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.lanes.tenancy import Tenancy
+from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.settings import Settings
 from light_scheduler.tables.loads import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding
@@ -69,6 +70,7 @@ class Assembly:
         self._settings = settings = host.settings
         self._secret = secret
         self._tenants = tenants
+        self.tenant_firings = TenantFirings()
         self.clients = KafkaClients(settings.connection, settings.transaction_timeout)
         self.targets = Targets(
             settings.connection,
@@ -100,6 +102,7 @@ class Assembly:
             staging=self._staging,
             secret=self._secret,
             tenants=self._tenants,
+            tenant_firings=self.tenant_firings,
             placements=self.placements if dialect.forwards else None,
             # A short way does not tell what passes it.
             short_ways=self._tracing is None,

@@ -20,6 +20,7 @@ from light_scheduler.tables.status import StandbyStatus
 from .lane import Lane
 from .life import LaneState
 from .status import LaneStatus, TargetStatus
+from .tenant_firings import TenantFirings
 
 FENCE_WAIT_S = 2.0
 """No heartbeat is sent while an assignment is handled: fencing that takes longer goes on beside it."""
@@ -36,7 +37,8 @@ class Lanes:
     """Opens and closes lanes as assignments come.
 
     `new_lane` makes the lane of a partition, `new_standby` what keeps a copy of another worker's;
-    `release` lets go of what the lanes share, when all are closed for good; `outages` says which targets are away.
+    `release` lets go of what the lanes share, when all are closed for good; `outages` says which targets are away, and
+    `firings` what the lanes have delivered.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class Lanes:
         new_standby: Callable[[TopicPartition], Standby],
         release: Callable[[], Awaitable[None]],
         outages: Outages | None = None,
+        firings: TenantFirings | None = None,
     ) -> None:
         self._new_lane = new_lane
         self._new_standby = new_standby
         self._release = release
         self._outages = Outages(time.monotonic) if outages is None else outages
+        self._firings = TenantFirings() if firings is None else firings
         self._lanes: dict[TopicPartition, Lane] = {}
         self._standbys: dict[TopicPartition, Standby] = {}
         self._closing: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -128,6 +132,10 @@ class Lanes:
     def standbys(self) -> list[StandbyStatus]:
         """Return how warm the copies of other workers' partitions are."""
         return [standby.status() for standby in self._standbys.values()]
+
+    def tenant_firings(self) -> TenantFirings:
+        """Return what this worker has delivered of each tenant."""
+        return self._firings
 
     def targets(self) -> list[TargetStatus]:
         """Return the target topics that cannot be written to, by name."""

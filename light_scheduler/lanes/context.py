@@ -22,6 +22,7 @@ from .placements import Placements
 from .probe import LaneProbe
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
+from .tenant_firings import TenantFirings
 from .tracing import Tracing
 
 OriginKey = tuple[str, str | None, int | None, int]
@@ -66,6 +67,9 @@ class LaneContext:
 
     probe: LaneProbe = field(default_factory=LaneProbe)
     """The probes of the partition."""
+
+    tenant_firings: TenantFirings = field(default_factory=TenantFirings)
+    """What this worker has delivered of each tenant, in all of its lanes."""
 
     tracing: Tracing | None = None
     """Who is told of commands and firings that belong to traces; None: nobody."""

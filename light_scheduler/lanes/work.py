@@ -421,4 +421,5 @@ class LaneWork:
         visible_at = self._services.clock.now()
         self._trace(cycle, visible_at)
         self.counters.committed(cycle, lost_results, throttled, visible_at)
+        self._context.tenant_firings.add(cycle.delivered)
         self._context.probe.stored(cycle.transaction.probes, visible_at)

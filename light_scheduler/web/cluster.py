@@ -10,6 +10,7 @@ from light_scheduler.access.oidc import Oidc
 from light_scheduler.access.store import TokenStore
 from light_scheduler.delays import DelayLaneStatus, DelayView
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.model import DelayRule, Requester
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
@@ -40,6 +41,10 @@ class Lanes(Tables, Protocol):
 
     def targets(self) -> list[TargetStatus]:
         """Return the target topics that cannot be written to just now."""
+        ...
+
+    def tenant_firings(self) -> TenantFirings:
+        """Return what this worker has delivered of each tenant."""
         ...
 
 

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from light_scheduler.clock import Clock, SystemClock
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.tenant_firings import MOST_TENANTS, TenantFirings
 from light_scheduler.tables.status import StandbyStatus
 
 from .cluster import Delays, Lanes
@@ -138,6 +139,7 @@ class LaneCollector(Collector):
         yield _commands(lanes)
         yield from _standbys(self._lanes.standbys())
         yield from _targets(self._lanes.targets(), self._now())
+        yield from _tenants(self._lanes.tenant_firings())
         yield _FAMILIES.lateness(
             "lateness_seconds", "Commit of a firing minus its due.", lanes, lambda lane: lane.lateness
         )
@@ -170,6 +172,20 @@ def _targets(targets: list[TargetStatus], now: int) -> Iterator[Metric]:
         waiting.add_metric([target.topic], target.waiting)
     yield seconds
     yield waiting
+
+
+def _tenants(firings: TenantFirings) -> Iterator[Metric]:
+    delivered = CounterMetricFamily(
+        PREFIX + "tenant_firings",
+        f"Firings delivered, of the first {MOST_TENANTS} tenants that had any since the worker began.",
+        labels=("tenant",),
+    )
+    for tenant, count in firings.named.items():
+        delivered.add_metric([tenant], count)
+    yield delivered
+    yield CounterMetricFamily(
+        PREFIX + "other_tenants_firings", "Firings delivered, of all other tenants.", value=firings.others
+    )
 
 
 def _standbys(standbys: list[StandbyStatus]) -> Iterator[Metric]:

@@ -1,13 +1,19 @@
-"""Metrics by tenant, of as many tenants as a time series database can bear: from counts of tables, without a scan."""
+"""Metrics of what is pending, by state and by tenant: from counts of tables, without a scan.
+
+Of as many tenants as a time series database can bear.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from typing import get_args
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from light_scheduler.model import State
 
 from .cluster import Tables
 from .families import PREFIX
@@ -19,12 +25,13 @@ MOST_TENANTS = 100
 
 
 class TenantCollector(Collector):
-    """How many schedules tenants have in this worker's lanes, as of the last `count`."""
+    """How many schedules there are in this worker's lanes, by state and by tenant, as of the last `count`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._largest: list[tuple[str, int]] = []
         self._others = 0
+        self._states: Counter[State] = Counter()
         self._counting = asyncio.Lock()
         self._begun = 0
         self._ended = 0
@@ -45,12 +52,14 @@ class TenantCollector(Collector):
 
     async def _count(self) -> None:
         counts: Counter[str] = Counter()
+        states: Counter[State] = Counter()
         largest: Largest[str] = Largest(MOST_TENANTS)
         async with LoopTime(rest=SHORT_REST) as time:
             for table in self._tables.tables().values():
                 for groups in pieces(table.counts.each_total()):
                     for group, count in groups:
                         counts[group.tenant] += count
+                        states[group.state] += count
                     if time.slice_is_over():
                         await time.rest()
             for tenants in pieces(iter(counts.items())):
@@ -58,6 +67,7 @@ class TenantCollector(Collector):
                 if time.slice_is_over():
                     await time.rest()
         self._largest = largest.found()
+        self._states = states
         self._others = counts.total() - sum(count for _, count in self._largest)
 
     def describe(self) -> list[Metric]:
@@ -74,6 +84,10 @@ class TenantCollector(Collector):
         for tenant, count in self._largest:
             pending.add_metric([tenant], count)
         yield pending
+        by_state = GaugeMetricFamily(PREFIX + "state_pending", "Schedules held, by state.", labels=("state",))
+        for state in get_args(State):
+            by_state.add_metric([state], self._states[state])
+        yield by_state
         yield GaugeMetricFamily(
             PREFIX + "other_tenants_pending", "Schedules held, of all other tenants.", value=self._others
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio.subprocess import PIPE
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from support.waiting import eventually
 from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.lanes.status import LaneStatus, ProbeStatus, TargetStatus
+from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.web.metrics import registry_of
 from light_scheduler.web.tenant_metrics import TenantCollector
 
@@ -57,6 +59,9 @@ class Patient:
             if self.is_well
             else [TargetStatus(topic="t", partitions=[], unavailable_since=since, waiting=1, reason="")]
         )
+
+    def tenant_firings(self) -> TenantFirings:
+        return TenantFirings(Counter(shop=1))
 
     def standbys(self) -> list[Any]:
         return []

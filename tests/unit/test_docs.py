@@ -15,6 +15,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.delays import Delays
 from light_scheduler.kafka.fetching import UNREADABLE
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.model import DeadLetterCause, EventType, Outcome
 from light_scheduler.settings import Settings
 from light_scheduler.tables.status import StandbyStatus
@@ -156,6 +157,9 @@ class NoLanes:
 
     def standbys(self) -> list[StandbyStatus]:
         return []
+
+    def tenant_firings(self) -> TenantFirings:
+        return TenantFirings()
 
 
 def test_the_list_of_metrics_is_complete() -> None:

@@ -11,6 +11,7 @@ from aiokafka import TopicPartition
 from light_scheduler.kafka.target_outages import WHOLE_TOPIC, Outages
 from light_scheduler.lanes.assigned import Lanes
 from light_scheduler.lanes.status import TargetStatus
+from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.web import metrics
 from light_scheduler.web.metrics import LaneCollector
@@ -78,6 +79,7 @@ class Shown:
     def __init__(self, targets: list[TargetStatus]) -> None:
         self.targets = lambda: targets
         self.tables = dict
+        self.tenant_firings = TenantFirings
         self.status = self.standbys = list
 
     async def catch_up(self) -> set[tuple[str, int]]:

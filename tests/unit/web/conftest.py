@@ -30,6 +30,7 @@ from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.kafka.compacted import Change
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.tenant_firings import TenantFirings
 from light_scheduler.model import (
     BulkTotal,
     Command,
@@ -129,6 +130,7 @@ class MemoryLanes:
         self.copies: list[StandbyStatus] = []
         self.unavailable: list[TargetStatus] = []
         self.late: set[tuple[str, int]] = set()
+        self.firings = TenantFirings()
 
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:
         return {lane: table for lane, table in self.all.items() if self.states[lane] == "running"}
@@ -138,6 +140,9 @@ class MemoryLanes:
 
     def targets(self) -> list[TargetStatus]:
         return self.unavailable
+
+    def tenant_firings(self) -> TenantFirings:
+        return self.firings
 
     def standbys(self) -> list[StandbyStatus]:
         return self.copies

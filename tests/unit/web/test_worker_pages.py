@@ -14,6 +14,8 @@ from light_scheduler.tables.status import RestoreStatus, StandbyStatus
 from light_scheduler.web import slices, tenant_metrics
 from light_scheduler.web.operations import OPERATIONS
 
+from .conftest import make_entry
+
 NOW = 1_800_000_000_000
 TOPIC = "light-scheduler-commands"
 
@@ -100,6 +102,23 @@ async def test_tenants_with_the_most_schedules_have_metrics_of_their_own(
     of_tenants = {labels: value for (name, labels), value in found.items() if name == "tenant_pending"}
     assert of_tenants == {(("tenant", "most"),): 4, (("tenant", "more"),): 2}
     assert found["other_tenants_pending", ()] == 1
+
+
+async def test_pending_schedules_have_a_metric_by_state(cluster: Any, workers: Any) -> None:
+    cluster.put("a", partition=0)
+    cluster.put("b", partition=2, tenant="acme")
+    cluster.put("c", partition=2, progress={"paused": True})
+    found = await samples(workers[0])
+    states = {dict(labels)["state"]: value for (name, labels), value in found.items() if name == "state_pending"}
+    assert states == {"pending": 2, "paused": 1, "awaiting": 0}
+
+
+async def test_tenants_have_counters_of_their_firings(workers: Any) -> None:
+    workers[0].lanes.firings.add([make_entry("a"), make_entry("b"), make_entry("c", tenant="acme")])
+    found = await samples(workers[0])
+    of_tenants = {labels: value for (name, labels), value in found.items() if name == "tenant_firings_total"}
+    assert of_tenants == {(("tenant", "default"),): 2, (("tenant", "acme"),): 1}
+    assert found["other_tenants_firings_total", ()] == 0
 
 
 async def test_tenants_are_counted_slice_by_slice(cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +305,8 @@ async def test_the_openapi_document_has_the_parameters_of_a_list(workers: Any) -
     listing = document["paths"]["/api/v1/tenants/{tenant}/schedules"]["get"]
     in_query = {each["name"]: each["schema"] for each in listing["parameters"] if each["in"] == "query"}
     assert list(in_query) == [
-        *("id_prefix", "target_topic", "state", "label", "due_from", "due_to", "sort", "limit", "cursor"),
+        *("id_prefix", "id_contains", "target_topic", "state", "label"),
+        *("due_from", "due_to", "sort", "limit", "cursor"),
     ]
     assert in_query["limit"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 300}
     assert in_query["sort"] == {"enum": ["due", "id"], "default": "id"}

@@ -1,0 +1,34 @@
+"""How much a worker has delivered of each tenant, for as many tenants as a time series database can bear."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from light_scheduler.model import Entry
+
+MOST_TENANTS = 100
+"""Tenants that are counted each by itself: the first of which something was delivered."""
+
+_tenant_of = attrgetter("schedule.tenant")
+
+
+@dataclass
+class TenantFirings:
+    """Firings since the worker began, of all lanes that it has or had.
+
+    A tenant that is named stays named, and one that is not stays among the others, so no count ever goes down.
+    """
+
+    named: Counter[str] = field(default_factory=Counter)
+    others: int = 0
+
+    def add(self, delivered: Sequence[Entry]) -> None:
+        """Count what a transaction delivered."""
+        for tenant, firings in Counter(map(_tenant_of, delivered)).items():
+            if tenant in self.named or len(self.named) < MOST_TENANTS:
+                self.named[tenant] += firings
+            else:
+                self.others += firings

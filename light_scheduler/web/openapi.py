@@ -23,6 +23,8 @@ from .problems import PROBLEM_MEDIA_TYPE, Problem
 from .rights import RIGHTS
 
 _SCHEME = "token"
+_OF_A_WORKER = {"openapi", "configuration", "doctor"}
+"""Paths below /api/v1 that are about the worker itself."""
 
 _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "tenant": ("Tenant of the schedules.", {"pattern": f"^{TENANT_NAME.pattern}$"}),
@@ -70,7 +72,7 @@ def _tag(path: str) -> str:
     """Return what a path is about."""
     of_tenant = r"(?:tenants/{tenant}/(?!pause|resume))?"  # those two are about the tenant itself
     named = re.match(rf"/api/v1/{of_tenant}([a-z-]+)", path)
-    return "worker" if named is None or named[1].startswith("openapi") else named[1]
+    return "worker" if named is None or named[1] in _OF_A_WORKER else named[1]
 
 
 def _described(operation: Operation) -> dict[str, Any]:

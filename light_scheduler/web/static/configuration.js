@@ -6,7 +6,7 @@
 import { request } from "./api.js";
 import { h, replace } from "./elements.js";
 import { MISSING } from "./format.js";
-import { choice, failure, field, loading, table, userText } from "./widgets.js";
+import { address, choice, failure, field, loading, table, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Configuration} Configuration */
 
@@ -29,7 +29,7 @@ const LONGEST = 1_000;
 export function configuration({ signal }) {
   const node = h("div", {}, loading());
   void show(node, signal);
-  return { title: "Configuration", node };
+  return { title: "Configuration", back: h("a", { href: address("health") }, "Health"), node };
 }
 
 /**

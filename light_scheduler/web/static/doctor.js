@@ -6,7 +6,7 @@
 import { request } from "./api.js";
 import { h, replace } from "./elements.js";
 import { MISSING } from "./format.js";
-import { badge, button, exactInstant, failure, loading, table, userText } from "./widgets.js";
+import { address, badge, button, exactInstant, failure, loading, table, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Doctor} Doctor */
 
@@ -29,7 +29,14 @@ export function doctorSection(signal) {
     }
   }
 
-  const heading = h("div", { class: "row heading" }, h("h2", {}, "Checks"), button("Run checks", () => void run()));
+  const settings = h("a", { href: address("configuration") }, "Configuration");
+  const heading = h(
+    "div",
+    { class: "row heading" },
+    h("h2", {}, "Checks"),
+    button("Run checks", () => void run()),
+    settings,
+  );
   return h("section", { "aria-label": "Checks" }, heading, answer);
 }
 

@@ -7,7 +7,6 @@ import { request } from "./api.js";
 import { configuration } from "./configuration.js";
 import { deadLetter } from "./dead_letter.js";
 import { deadLetters } from "./dead_letters.js";
-import { isAdmin } from "./definition.js";
 import { delays } from "./delays.js";
 import { h, replace } from "./elements.js";
 import { health } from "./health.js";
@@ -42,7 +41,7 @@ const VIEWS = {
   configuration,
 };
 
-/** Views with their names in the navigation; those that need a token for all tenants, or of an admin, are marked. */
+/** Views with their names in the navigation; those that need a token for all tenants are marked. */
 const NAVIGATION = [
   { view: "overview", name: "Overview", allTenants: true },
   { view: "schedules", name: "Schedules" },
@@ -52,7 +51,6 @@ const NAVIGATION = [
   { view: "dead-letters", name: "Dead letters" },
   { view: "delays", name: "Delay rules", allTenants: true },
   { view: "health", name: "Health", allTenants: true },
-  { view: "configuration", name: "Configuration", admin: true },
 ];
 
 /** Pages that are not in the navigation, with those that they belong to. */
@@ -60,6 +58,7 @@ const BELONGS = /** @type {Record<string, string>} */ ({
   schedule: "schedules",
   new: "schedules",
   "dead-letter": "dead-letters",
+  configuration: "health",
 });
 
 /** The name of everyone while no token is needed. */
@@ -72,9 +71,7 @@ let leaving = new AbortController();
 
 /** @param {Identity} identity */
 function start(identity) {
-  const links = NAVIGATION.filter(({ allTenants, admin }) =>
-    (!allTenants || identity.tenants === null) && (!admin || isAdmin(identity))
-  );
+  const links = NAVIGATION.filter(({ allTenants }) => !allTenants || identity.tenants === null);
   replace(navigation, ...links.map(({ view, name }) => h("a", { href: address(view), "data-view": view }, name)));
   if (identity.name !== ANONYMOUS) choices.append(logOut(identity.name));
   addEventListener("hashchange", () => {

@@ -31,6 +31,7 @@ from .dispatch import Dispatch
 from .documents import InfoDocument, ReadyDocument, ScheduleDetail, live_document
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
+from .etf1.metrics import EventCollector
 from .etf1.operations import with_etf1
 from .events import EventHandlers
 from .guard import IDENTITY
@@ -98,7 +99,7 @@ class Handlers:
         self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
         searches = Turns("searches", at_work=SEARCHES, waiting=SEARCHES_WAITING, patience_s=PATIENCE_S)
         self._idempotency = Idempotency(worker.kafka.commands, worker.settings.topics.idempotency, worker.clock)
-        self._etf1 = Etf1Handlers(worker, self._lists, self._work)
+        self._etf1 = Etf1Handlers(worker, self._lists, self._work, searches)
         self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
         dashboard = DashboardHandlers()
         dispatch = Dispatch(worker.kafka.commands, self._find)
@@ -147,6 +148,8 @@ class Handlers:
         self._registry = registry_of(
             worker.lanes, self._tenants, worker.delays, app_id=worker.settings.app_id, version=VERSION
         )
+        if self._etf1.topics:
+            self._registry.register(EventCollector(worker.lanes, self._etf1.topics))
         self._node = None if worker.process is None else Node(worker.process, self._registry)
         self._openapi = msgspec.json.encode(openapi_document(VERSION, self._operations))
 

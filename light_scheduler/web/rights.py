@@ -19,6 +19,7 @@ RIGHTS: Mapping[str, Right] = {
     # Probes of a supervisor, which has no token.
     "live": OPEN,
     "ready": OPEN,
+    "etf1_liveness": OPEN,
     # Browsers get a cookie for a token here.
     "login": OPEN,
     "log_in": OPEN,
@@ -76,6 +77,8 @@ RIGHTS: Mapping[str, Right] = {
     "etf1_get": _READ_ALL,
     "etf1_search_live": _READ_ALL,
     "etf1_get_live": _READ_ALL,
+    "etf1_search_history": _READ_ALL,
+    "etf1_get_history": _READ_ALL,
     # Of the tenants of the token; what is about none or several is for a token for all of them.
     "list_changes": Right(Role.ADMIN),
     # What holds for the whole cluster.

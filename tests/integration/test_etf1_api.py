@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from support.application import Application
 from support.foreign import etf1_headers
 
@@ -83,3 +84,43 @@ async def test_what_etf1_s_producers_have_scheduled_is_searched_over_all_workers
         assert (await worker.get("/info"))["kafka"]["topics"] == [topic]
         (totals,) = await worker.get("/api/stats")
         assert (totals["total"], totals["total_live"]) == (19, 0)
+
+
+async def test_what_was_delivered_is_in_the_history_view_and_counted_by_etf1_s_metric(
+    application: Application, kafka: Kafka
+) -> None:
+    worker = await application.start_worker()
+    (topic, _) = (source.name for source in application.settings.inputs)
+    name = application.settings.app_id
+    due = SystemClock().now() // 1_000 + 3
+    producer = await started_producer({"bootstrap_servers": kafka.bootstrap_servers})
+    try:
+        for number in range(3):
+            headers = etf1_headers(due * 1_000, application.target)
+            await producer.send_and_wait(topic, b"v", b"id-%d" % number, headers=headers)
+        await producer.send_and_wait(topic, None, b"id-2")  # deleted
+        await producer.send_and_wait(topic, b"no schedule", b"bad")
+    finally:
+        await stop_producer(producer)
+
+    delivered = await found(worker.url, f"/api/history/scheduler/{name}/schedules", 2, **{"sort-by": "id asc"})
+    assert [(each["id"], each["epoch"], each["target-topic"]) for each in delivered] == [
+        ("id-0", due, application.target),
+        ("id-1", due, application.target),
+    ]
+    (one,) = await worker.get(f"/api/history/scheduler/{name}/schedule/id-1")
+    assert one == {"scheduler": name, "schedule": delivered[1]}
+    async with aiohttp.ClientSession() as session:
+        async with session.get(worker.url + "/liveness") as response:
+            assert response.status == 200
+        async with session.get(worker.url + "/metrics") as response:
+            text = await response.text()
+    counted = {
+        sample.labels["type"].removeprefix("kafka_scheduler_"): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "kafka_scheduler_event_total"
+    }
+    assert counted["triggered_schedule"] + counted["missed_schedule"] == 2
+    told = ("planned_schedule", "deleted_schedule", "invalid_schedule", "other")
+    assert {type: counted[type] for type in told} == dict(zip(told, (3, 1, 1, 0), strict=True))

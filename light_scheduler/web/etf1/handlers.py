@@ -21,9 +21,10 @@ from light_scheduler.web.turns import Turns
 from light_scheduler.web.worker import Worker
 
 from .documents import Etf1Info, Instance, Kafka, Scheduler, Totals
+from .history import Delivered
 from .merging import Merged, merged, search_result, with_name
 from .own import OwnSearch, own_lookup, own_search, too_much
-from .search import Search, search_of
+from .search import MOST, Search, search_of
 
 DIALECT = "etf1"
 DAY_MS = 86_400_000
@@ -32,13 +33,19 @@ DAY_MS = 86_400_000
 class Etf1Handlers:
     """One method per operation; the application is the one scheduler, by the name of its id."""
 
-    def __init__(self, worker: Worker, lists: Turns, work: Turns) -> None:
+    def __init__(self, worker: Worker, lists: Turns, work: Turns, searches: Turns) -> None:
         self._worker = worker
         self._name = worker.settings.app_id
         self._lists = lists
         self._work = work
+        self._delivered = Delivered(worker.logs, worker.settings.topics.history, searches, worker.clock)
         self.topics = frozenset(source.name for source in worker.settings.inputs if source.dialect == DIALECT)
         """The commands topics of the dialect."""
+
+    async def etf1_liveness(self, request: web.Request) -> web.Response:
+        """Answer: so the loop runs that all lanes run in, which is what etf1 finds out by a schedule of its own."""
+        del request
+        return web.Response(text="")
 
     async def etf1_planned(self, request: web.Request) -> web.Response:
         del request
@@ -72,6 +79,18 @@ class Etf1Handlers:
 
     async def etf1_get_live(self, request: web.Request) -> web.Response:
         return await self._get(request, self._live(Search()))
+
+    async def etf1_search_history(self, request: web.Request) -> web.Response:
+        search = search_of(request.query)
+        rows = await self._delivered.search(search) if request.match_info["name"] == self._name else []
+        return _json(search_result(self._name, len(rows), search.order.first(rows, search.most)))
+
+    async def etf1_get_history(self, request: web.Request) -> web.Response:
+        id, name = request.match_info["id"], request.match_info["name"]
+        rows = await self._delivered.named(id) if name == self._name else []
+        if not rows:
+            raise ProblemError(HTTPStatus.NOT_FOUND, f"The newest history of {name!r} has no message of {id!r}.")
+        return _json(with_name(self._name, rows[:MOST]))
 
     def info_with_instance(self, document: InfoDocument) -> Etf1Info:
         """Return what a worker tells of itself, with what etf1's admin reads of it."""

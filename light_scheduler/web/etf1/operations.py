@@ -11,11 +11,19 @@ from .search import SearchParameters
 
 _READING = (HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _NAMING = (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
+_LOOKING_BACK = (HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 _SCHEDULES = "/scheduler/{name}/schedules"
 _SCHEDULE = "/scheduler/{name}/schedule/{id}"
 
 ETF1_OPERATIONS = (
+    Operation(
+        "/liveness",
+        "etf1_liveness",
+        "Check that the process answers, as etf1's probes do.",
+        None,
+        media_type="text/plain",
+    ),
     Operation(
         "/schedules",
         "etf1_planned",
@@ -65,6 +73,22 @@ ETF1_OPERATIONS = (
         "Show the schedules of etf1 that have an id and are due until the end of the day, UTC.",
         Found,
         problems=_NAMING,
+        is_list=True,
+    ),
+    Operation(
+        f"/api/history{_SCHEDULES}",
+        "etf1_search_history",
+        "Search what was delivered, in the newest records of the history topic.",
+        SearchResult,
+        problems=_READING,
+        parameters=SearchParameters,
+    ),
+    Operation(
+        f"/api/history{_SCHEDULE}",
+        "etf1_get_history",
+        "Show what was delivered of an id, by the newest records of the history topic, the newest first.",
+        Found,
+        problems=_LOOKING_BACK,
         is_list=True,
     ),
 )

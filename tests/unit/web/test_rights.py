@@ -26,7 +26,7 @@ PATHS: dict[str, dict[str, Any]] = openapi_document("1", with_etf1(OPERATIONS))[
 ONCE = {"trigger": {"at": NOW + DAY}, "target": {"topic": "out"}, "payload": {"text": "x"}}
 
 # What is expected, told by path and not by the table that is tested. Other paths name a tenant.
-OPEN = {"/live", "/ready"}
+OPEN = {"/live", "/ready", "/liveness"}
 FOR_ANY_TENANT = {
     "/",
     "/api/v1/identity",

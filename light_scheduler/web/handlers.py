@@ -38,6 +38,8 @@ from .guard import IDENTITY
 from .history import HistoryHandlers
 from .idempotency import Idempotency
 from .last_hour import LastHour
+from .light4j.handlers import Light4jHandlers
+from .light4j.operations import LIGHT4J_OPERATIONS
 from .login import LoginHandlers
 from .metrics import registry_of
 from .negotiation import is_known
@@ -100,7 +102,11 @@ class Handlers:
         searches = Turns("searches", at_work=SEARCHES, waiting=SEARCHES_WAITING, patience_s=PATIENCE_S)
         self._idempotency = Idempotency(worker.kafka.commands, worker.settings.topics.idempotency, worker.clock)
         self._etf1 = Etf1Handlers(worker, self._lists, self._work, searches)
-        self._operations: tuple[Operation, ...] = with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS
+        self._light4j = Light4jHandlers(worker, self._lists, self._work)
+        self._operations: tuple[Operation, ...] = (
+            *(with_etf1(OPERATIONS) if self._etf1.topics else OPERATIONS),
+            *(LIGHT4J_OPERATIONS if self._light4j.topics else ()),
+        )
         dashboard = DashboardHandlers()
         dispatch = Dispatch(worker.kafka.commands, self._find)
         self._hour = LastHour()
@@ -111,6 +117,7 @@ class Handlers:
         self._parts = (
             self,
             self._etf1,
+            self._light4j,
             CommandHandlers(dispatch, self._idempotency, worker),
             BatchHandlers(
                 dispatch,

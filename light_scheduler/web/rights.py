@@ -53,6 +53,8 @@ RIGHTS: Mapping[str, Right] = {
     # The counts of the tenants of the token.
     "overview": _READ,
     "events": _READ,
+    # The tasks of the tenants of the token.
+    "light4j_tasks": _READ,
     # Reckoning that reads no schedule; the tenants that a body names have to be visible.
     "preview": _READ,
     "preview_command": _READ,

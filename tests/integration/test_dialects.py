@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import fastavro
 import pytest
 from aiokafka import AIOKafkaProducer
 from support.application import Application
@@ -257,3 +260,26 @@ async def test_the_states_topic_of_karafka_tells_how_far_a_partition_is(
 def _state(record: Record) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(zlib.decompress(record.value))
     return document
+
+
+async def test_tasks_of_light_4j_are_listed_as_its_scheduler_lists_them(
+    application: Application, topics: Topics, producer: AIOKafkaProducer
+) -> None:
+    worker = await application.start_worker()
+    frequency = {"timeUnit": "HOURS", "time": 2}
+    sent = {name: task(now(), name, name=name, frequency=frequency, start=now() + DAY) for name in ("a", "b", "c")}
+    for name, value in sent.items():
+        await producer.send_and_wait(topics.light4j, value, task_key(name))
+    await producer.send_and_wait(topics.light4j, task(now(), name="b", action="DELETE"), task_key("b"))
+    async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+        while True:
+            async with session.get(f"{worker.url}/schedulers", params={"unit": "HOURS"}) as response:
+                listed = await response.json() if response.status == 200 else []
+            if [each["name"] for each in listed] == ["a", "c"]:
+                break
+            await asyncio.sleep(0.05)
+    for each in listed:
+        given = fastavro.schemaless_reader(BytesIO(sent[each["name"]]), LIGHT4J_VALUE, None)
+        assert each == given
+    assert await worker.get("/schedulers?host=networknt.com&name=c") == listed[1:]
+    assert await worker.get("/schedulers?host=acme") == []

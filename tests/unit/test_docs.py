@@ -22,6 +22,8 @@ from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
 from light_scheduler.web.delay_metrics import DelayCollector
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
+from light_scheduler.web.light4j.handlers import TaskParameters
+from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.problems import ProblemType
@@ -182,6 +184,12 @@ def test_every_path_of_the_http_api_is_listed() -> None:
 def test_every_path_of_etf1_s_read_api_is_listed() -> None:
     listed = set(re.findall(r"`(/[^`]*)`", section(read(ROOT / "docs" / "dialects.md"), "etf1")))
     assert listed >= {operation.path for operation in ETF1_OPERATIONS}
+
+
+def test_every_path_of_light_4j_s_endpoint_is_described() -> None:
+    text = section(read(ROOT / "docs" / "dialects.md"), "light4j")
+    assert all(f"{operation.method.upper()} {operation.path}`" in text for operation in LIGHT4J_OPERATIONS)
+    assert set(TaskParameters.__struct_fields__) <= set(re.findall(r"`(\w+)`", text))
 
 
 def test_the_readme_leads_to_the_index_and_the_index_to_every_document() -> None:

@@ -35,14 +35,11 @@ from light_scheduler.wire.spans import LONGEST_DURATION
 
 from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
-from .light4j_bytes import TaskBytes, task_bytes, with_start
+from .light4j_bytes import UNITS, TaskBytes, task_bytes, with_start
 from .reading import Given, cancel, plain_headers, topic_named
 
 RECORD_KEY = "record key"
 RECORD_VALUE = "record value"
-UNITS = {"MILLISECONDS": 1, "SECONDS": 1_000, "MINUTES": 60_000, "HOURS": 3_600_000, "DAYS": 86_400_000}
-"""Time units, in ms."""
-
 _NAMESPACE = "com.networknt.scheduler"
 KEY_SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -73,6 +70,7 @@ VALUE_SCHEMA: dict[str, Any] = {
         {"name": "data", "type": ["null", {"type": "map", "values": "string"}], "default": None},
     ],
 }
+_VARIANTS = nullabilities(VALUE_SCHEMA, ("frequency", "start", "data"))
 
 
 _STORING = (_ACTIONS.index("INSERT"), _ACTIONS.index("UPDATE"))
@@ -100,9 +98,7 @@ class Light4jDialect(CompatibleDialect):
 
     def __init__(self, schemas: Schemas | None = None) -> None:
         self._keys = AvroForm(RECORD_KEY, [KEY_SCHEMA], schemas)
-        self._values = AvroForm(
-            RECORD_VALUE, [VALUE_SCHEMA], schemas, nullabilities(VALUE_SCHEMA, ("frequency", "start", "data"))
-        )
+        self._values = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], schemas, _VARIANTS)
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)
@@ -195,6 +191,17 @@ class Light4jDialect(CompatibleDialect):
             return tenant, parse_id(name if isinstance(name, str) else "")
         except ValueError as error:
             raise InvalidCommand("name", f"is the id of the schedule: {error}") from None
+
+
+def published_task(value: bytes | None) -> dict[str, Any]:
+    """Return what a record's value says, by the schemas that light-4j publishes; nothing if it is of another one."""
+    try:
+        return {} if value is None else _PUBLISHED.read(value)
+    except InvalidCommand:
+        return {}
+
+
+_PUBLISHED = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], None, _VARIANTS)
 
 
 def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:

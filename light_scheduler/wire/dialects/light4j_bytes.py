@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+UNITS = {"MILLISECONDS": 1, "SECONDS": 1_000, "MINUTES": 60_000, "HOURS": 3_600_000, "DAYS": 86_400_000}
+"""Time units in the order of their enum, in ms."""
+
 _LONG = 0x80
 _ODD_OR_LONG = 0x81
 _UNION_SECOND = 2

@@ -15,6 +15,7 @@ from light_scheduler.setting_values import CommandsTopic
 from light_scheduler.settings import Settings
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS, with_etf1
 from light_scheduler.web.events import EVENTS_MEDIA_TYPE
+from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 from light_scheduler.web.openapi import openapi_document
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.rights import RIGHTS
@@ -22,7 +23,7 @@ from light_scheduler.wire import encode_dead_letter
 
 NOW = 1_800_000_000_000
 DAY = 86_400_000
-PATHS: dict[str, dict[str, Any]] = openapi_document("1", with_etf1(OPERATIONS))["paths"]
+PATHS: dict[str, dict[str, Any]] = openapi_document("1", (*with_etf1(OPERATIONS), *LIGHT4J_OPERATIONS))["paths"]
 ONCE = {"trigger": {"at": NOW + DAY}, "target": {"topic": "out"}, "payload": {"text": "x"}}
 
 # What is expected, told by path and not by the table that is tested. Other paths name a tenant.
@@ -36,6 +37,7 @@ FOR_ANY_TENANT = {
     "/api/v1/dead-letters",
     "/api/v1/overview",
     "/api/v1/events",
+    "/schedulers",
 }
 OF_ONE_TENANT = {"/api/v1/dead-letters/{letter}", "/api/v1/dead-letters/{letter}/redrive"}
 FOR_ALL_TENANTS = {
@@ -132,7 +134,7 @@ def operations(*tenants: str) -> Iterator[Asked]:
 
 def test_each_operation_has_one_right_and_each_right_an_operation() -> None:
     pages = {"login", "log_in", "log_out", "dashboard_file"}
-    assert {each.name for each in (*OPERATIONS, *ETF1_OPERATIONS)} | pages == RIGHTS.keys()
+    assert {each.name for each in (*OPERATIONS, *ETF1_OPERATIONS, *LIGHT4J_OPERATIONS)} | pages == RIGHTS.keys()
     known = OPEN | FOR_ANY_TENANT | OF_ONE_TENANT | FOR_ALL_TENANTS | FOR_ADMINS_OF_SOME | FOR_ADMINS | {"/metrics"}
     assert {path for path in PATHS if "{tenant}" not in path} == known
 
@@ -153,7 +155,8 @@ HOLDERS = {
 @pytest.fixture
 async def served(cluster: Any) -> Any:
     """Return a cluster with all operations, in which one token was made."""
-    topics = (CommandsTopic("light-scheduler-commands", "native"), CommandsTopic("other", "etf1"))
+    names = {"light-scheduler-commands": "native", "other": "etf1", "tasks": "light4j"}
+    topics = tuple(CommandsTopic(name, dialect) for name, dialect in names.items())
     cluster.settings = Settings(commands_topics=topics)
     await cluster.start([0, 1])
     await cluster.token("admin", name="first")
@@ -246,7 +249,7 @@ async def test_unknown_paths_and_methods_are_told_to_nobody_without_a_token(serv
 async def test_without_any_token_everybody_may_do_everything_but_make_one(cluster: Any) -> None:
     (worker,) = await cluster.start([0])
     for asked in operations("a"):
-        if "etf1" in asked.path or asked.path in {each.path for each in ETF1_OPERATIONS}:
+        if asked.path in {each.path for each in (*ETF1_OPERATIONS, *LIGHT4J_OPERATIONS)}:
             continue
         status, document = await answered_open(cluster, asked)
         changes_tokens = "token" in asked.path and asked.method != "get"

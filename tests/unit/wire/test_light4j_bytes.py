@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.wire.dialects.light4j import UNITS, VALUE_SCHEMA
-from light_scheduler.wire.dialects.light4j_bytes import task_bytes, with_start
+from light_scheduler.wire.dialects.light4j import VALUE_SCHEMA
+from light_scheduler.wire.dialects.light4j_bytes import UNITS, task_bytes, with_start
 
 SCHEMA = fastavro.parse_schema(VALUE_SCHEMA)
 ACTIONS = ["INSERT", "UPDATE", "DELETE"]

@@ -1,0 +1,97 @@
+"""The handlers of light-4j's endpoint. Each is named like its operation (see `operations`)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
+
+from light_scheduler.web.caught_up import caught_up
+from light_scheduler.web.guard import IDENTITY, refuse_hidden
+from light_scheduler.web.parameters import optional, read_parameters
+from light_scheduler.web.peer_client import PEER_CLIENT
+from light_scheduler.web.scatter import Scatter, Whole, is_local, share_response
+from light_scheduler.web.turns import Turns
+from light_scheduler.web.worker import Worker
+from light_scheduler.wire.fields import parse_id, parse_tenant
+
+from .documents import ReadTask, TimeUnit
+from .own import MOST_BYTES, OwnTasks, Row, Wanted, own_tasks, too_much
+
+DIALECT = "light4j"
+
+
+class TaskParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of a list of tasks."""
+
+    host: Annotated[str, Meta(description="Only tasks of this host, which is the tenant.")] | UnsetType = UNSET
+    name: Annotated[str, Meta(description="Only tasks of this name.")] | UnsetType = UNSET
+    unit: Annotated[TimeUnit, Meta(description="Only tasks whose frequency is in this unit.")] | UnsetType = UNSET
+    local: Annotated[str, Meta(description="Whatever it is: only what this worker has.")] | UnsetType = UNSET
+
+    def wanted(self) -> Wanted:
+        """Raises QueryError."""
+        return Wanted(
+            optional("host", parse_tenant, self.host),
+            optional("name", parse_id, self.name),
+            None if self.unit is UNSET else self.unit,
+        )
+
+
+class Light4jHandlers:
+    """One method per operation. A tenant that is hidden looks as if it were not there."""
+
+    def __init__(self, worker: Worker, lists: Turns, work: Turns) -> None:
+        self._worker = worker
+        self._lists = lists
+        self._work = work
+        self.topics = frozenset(source.name for source in worker.settings.inputs if source.dialect == DIALECT)
+        """The commands topics of the dialect."""
+
+    async def light4j_tasks(self, request: web.Request) -> web.Response:
+        parameters = read_parameters(TaskParameters, request.query)
+        wanted = parameters.wanted()
+        if wanted.host is not None:
+            refuse_hidden(request, wanted.host)
+        if is_local(request):
+            return share_response(await self._own(wanted))
+        if parameters.local is not UNSET:
+            own = await self._own(wanted)
+            whole = Whole({"": own}, dict.fromkeys(own.lanes, ""))
+        else:
+            async with self._lists.turn():
+                scatter = Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
+                whole = await scatter.whole(self._own(wanted), request.rel_url.raw_path_qs, OwnTasks)
+        sees = request[IDENTITY].sees
+        rows = [row for row in merged(whole) if sees(row.host)]
+        if sum(len(row.encoded) for row in rows) > MOST_BYTES:
+            raise too_much()
+        body = msgspec.json.encode([msgspec.Raw(row.encoded) for row in rows])
+        return web.Response(body=body, content_type="application/json")
+
+    async def _own(self, wanted: Wanted) -> OwnTasks:
+        lanes = await caught_up(self._worker.lanes)
+        async with self._work.turn():
+            return await own_tasks(lanes, self.topics, wanted, _reading())
+
+
+def merged(whole: Whole[OwnTasks]) -> list[Row]:
+    """Return the tasks of all lanes, by host and name. Raises QueryError if a worker could not read them all."""
+    if any(share.is_refused for share in whole.shares.values()):
+        raise too_much()
+    return sorted(
+        row
+        for url, share in whole.shares.items()
+        for tasks in share.tasks
+        if whole.claims.get(tasks.lane) == url
+        for row in tasks.rows
+    )
+
+
+def _reading() -> ReadTask:
+    """Return what reads a record's value by the schemas that light-4j publishes. Only this dialect needs Avro."""
+    from light_scheduler.wire.dialects.light4j import published_task
+
+    return published_task

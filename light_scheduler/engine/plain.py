@@ -41,6 +41,8 @@ def task_due(record: CommandRecord, task: PlainTask, now: int, limits: Limits) -
         return None
     if len(task.payload) > limits.max_payload_bytes:
         return None
-    accepted = min(record.timestamp, now) if record.timestamp > 0 else now
+    accepted = record.timestamp
+    if not 0 < accepted <= now:
+        accepted = now
     due = task.start if task.start >= accepted else next_of(task.trigger, accepted)
     return None if due is None or due > LATEST_INSTANT else due

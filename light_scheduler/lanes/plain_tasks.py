@@ -6,7 +6,6 @@ As with plain commands (`plain_commands`), whatever is not plain, or whose id is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from light_scheduler.engine import task_due
 from light_scheduler.kafka.batches import RecordTooLargeError
@@ -20,14 +19,10 @@ from .delayed_commands import Delaying
 from .short_ways import may_be_short
 from .transaction import Transaction
 
-
-class _Tenant(NamedTuple):
-    """Where schedules of a tenant go: the keys are what those of its state records and its history begin with."""
-
-    schedules: WholeSchedules
-    line: Callable[[str, int, str], bytes]
-    state_key: bytes
-    history_key: bytes
+_Tenant = tuple[WholeSchedules, Callable[[str, int, str], bytes], bytes, bytes]
+"""Where schedules of a tenant go: what holds them, what writes their history, and what the keys of their state records
+and of their history begin with. A plain tuple, for it is taken apart for each command.
+"""
 
 
 class PlainTasks:
@@ -59,16 +54,19 @@ class PlainTasks:
                 tenant = tenants[task.tenant]
             except KeyError:
                 tenant = tenants[task.tenant] = self._tenant(task.tenant)
+            if tenant is None:
+                break
+            schedules, line, state_key, history_start = tenant
             id = task.id.encode()
-            if tenant is None or not tenant.schedules.is_new(id):
+            if not schedules.is_new(id):
                 break
             state, topic = new_task_state(record, task, due, now), task.target.topic
             try:
-                add(changelog, tenant.state_key + id, state)
+                add(changelog, state_key + id, state)
             except RecordTooLargeError:
                 break
-            tenant.schedules.put(id, due, record.offset, topic, state)
-            add(history, tenant.history_key + id, tenant.line(task.id, due, topic))
+            schedules.put(id, due, record.offset, topic, state)
+            add(history, history_start + id, line(task.id, due, topic))
             del records[-1]
         if done := before - len(records):
             transaction.outcomes[Outcome.SCHEDULED] += done
@@ -79,7 +77,7 @@ class PlainTasks:
         transaction = self._transaction
         if not may_be_short(transaction, name) or name in self._delaying.tenants:
             return None
-        return _Tenant(
+        return (
             transaction.overlay.whole_of(name),
             scheduled_lines(transaction.now, transaction.context.partition, name),
             SCHEDULE_KIND + identity(name, ""),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -16,7 +16,7 @@ Plain = tuple[int, Target, bytes | None, Headers]
 every command makes one."""
 
 
-class PlainTask(NamedTuple):
+class PlainTask(msgspec.Struct, frozen=True, gc=False):
     """A series at a fixed rate, without any other rule. `start` is UTC epoch ms: nothing is due before it."""
 
     tenant: str

@@ -35,8 +35,8 @@ from light_scheduler.wire.spans import LONGEST_DURATION
 
 from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
-from .light4j_bytes import UNITS, TaskBytes, task_bytes, with_start
-from .reading import Given, cancel, plain_headers, topic_named
+from .light4j_bytes import UNITS, kind_of, task_bytes, with_start
+from .reading import Given, cancel, has_plain_headers, topic_named
 
 RECORD_KEY = "record key"
 RECORD_VALUE = "record value"
@@ -105,22 +105,27 @@ class Light4jDialect(CompatibleDialect):
 
     def task(self, record: CommandRecord) -> PlainTask | None:
         key, value = record.key, record.value
-        if key is None or value is None or plain_headers(record) is None:
+        if key is None or value is None or not has_plain_headers(record):
             return None
         task = task_bytes(value)
-        if task is None or task.action not in _STORING or task.unit >= len(_UNIT_NAMES) or task.time > _MOST_UNITS:
+        if task is None:
             return None
-        if len(key) != task.name_end or not value.startswith(key):
+        host, name, name_end, kind, start, _, _ = task
+        stored = _stored(kind)
+        if stored is None or len(key) != name_end or not value.startswith(key):
             return None
+        topic, unit, interval = stored
         try:
-            tenant, id, topic = parse_tenant(task.host), parse_id(task.name), parse_topic(task.topic)
-            frequency = _frequency_in_units(task.unit, task.time)
-            anchor = _anchor(task.start, record.timestamp, frequency)
+            tenant = parse_tenant(host)
+            id = name if name and name.isprintable() else parse_id(name)
+            if start is None or start > LATEST_INSTANT - interval:
+                anchor = _anchor(start, record.timestamp, _Frequency(unit, interval))
+            else:
+                anchor = start - start % unit
         except (ValueError, InvalidCommand):
             return None
-        trigger = FixedRate(frequency.interval, anchor)
-        start = anchor + frequency.interval
-        return PlainTask(tenant, id, trigger, start, Target(topic, key), value, list(record.headers))
+        trigger, target = FixedRate(interval, anchor), Target(topic, key)
+        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(record.headers))
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
         given = None if record.value is None else self._values.read(record.value)
@@ -166,8 +171,9 @@ class Light4jDialect(CompatibleDialect):
             return payload, headers
         due = entry.progress.due
         task = task_bytes(payload)
-        if task is not None and task.unit < len(_UNIT_NAMES) and task.action < len(_ACTIONS) and due >= 0:
-            payload = with_start(payload, task, _end_of_unit(_frequency_of(task), due))
+        frequency = None if task is None else _known_frequency(task[3])
+        if task is not None and frequency is not None and due >= 0:
+            payload = with_start(payload, task, _end_of_unit(frequency, due))
         else:
             payload = self._values.with_field(payload, "start", lambda task: _end_of_unit(task.get("frequency"), due))
         return payload, headers
@@ -215,13 +221,28 @@ def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:
     return key == b"%c%b%c%b" % (2 * len(whose), whose, 2 * len(id), id)
 
 
-def _frequency_of(task: TaskBytes) -> dict[str, Any]:
-    return {"timeUnit": _UNIT_NAMES[task.unit], "time": task.time}
+@lru_cache(maxsize=4096)
+def _known_frequency(body: bytes) -> dict[str, Any] | None:
+    """Return the frequency of tasks of a kind; None if it has to be read by a decoder."""
+    kind = kind_of(body)
+    if kind is None or kind.unit >= len(_UNIT_NAMES) or kind.action >= len(_ACTIONS):
+        return None
+    return {"timeUnit": _UNIT_NAMES[kind.unit], "time": kind.time}
 
 
 @lru_cache(maxsize=4096)
-def _frequency_in_units(unit: int, time: int) -> _Frequency:
-    return _frequency({"timeUnit": _UNIT_NAMES[unit], "time": time})
+def _stored(body: bytes) -> tuple[str, int, int] | None:
+    """Return topic, unit and interval (ms) of tasks of a kind that are stored; None: they are not, or a decoder has to
+    say what is wrong.
+    """
+    kind, known = kind_of(body), _known_frequency(body)
+    if kind is None or known is None or kind.action not in _STORING or kind.time > _MOST_UNITS:
+        return None
+    try:
+        frequency = _frequency(known)
+        return parse_topic(kind.topic), frequency.unit, frequency.interval
+    except (ValueError, InvalidCommand):
+        return None
 
 
 def _frequency(given: Any) -> _Frequency:

@@ -38,6 +38,15 @@ def plain_headers(record: CommandRecord) -> Given | None:
     return headers
 
 
+def has_plain_headers(record: CommandRecord) -> bool:
+    """Tell whether `plain_headers` has any, without making them."""
+    headers = record.headers
+    if len(headers) == 1:
+        ((name, value),) = headers
+        return name != CONTENT_TYPE or not is_json_command(value)
+    return not headers or plain_headers(record) is not None
+
+
 def is_plain_key(key: bytes | None) -> bool:
     """Tell whether a key, if it is legal text, is an id as it is."""
     return key is not None and key[:1] > b" " and not key.startswith(_BASE64_BYTES)

@@ -42,7 +42,8 @@ from light_scheduler.wire.spans import shown
 
 from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
-from .reading import Given, cancel, is_plain_key, key_id, plain_headers, topic_named
+from .reading import Given, cancel, has_plain_headers, is_plain_key, key_id, topic_named
+from .skyuk_bytes import plain_schedule
 
 RECORD_KEY = "record key"
 RECORD_VALUE = "record value"
@@ -87,9 +88,9 @@ class SkyUkDialect(CompatibleDialect):
         return self._avro.schema_ids(record.value)
 
     def plain(self, record: CommandRecord) -> Plain | None:
-        if record.value is None or not is_plain_key(record.key) or plain_headers(record) is None:
+        if record.value is None or not is_plain_key(record.key) or not has_plain_headers(record):
             return None
-        plain = self._scheduled(record.value)
+        plain = plain_schedule(record.value) or self._scheduled(record.value)
         return plain if 0 < record.timestamp <= plain[0] else None
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value

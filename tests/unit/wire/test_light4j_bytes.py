@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_scheduler.wire.dialects.light4j import VALUE_SCHEMA
-from light_scheduler.wire.dialects.light4j_bytes import UNITS, task_bytes, with_start
+from light_scheduler.wire.dialects.light4j_bytes import UNITS, kind_of, task_bytes, with_start
 
 SCHEMA = fastavro.parse_schema(VALUE_SCHEMA)
 ACTIONS = ["INSERT", "UPDATE", "DELETE"]
@@ -52,14 +52,14 @@ def decoded(body: bytes) -> Any:
 
 def check(body: bytes, start: int) -> None:
     task = task_bytes(body)
-    if task is None or task.action >= len(ACTIONS) or task.unit >= len(UNITS):
+    kind = None if task is None else kind_of(task[3])
+    if task is None or kind is None or kind.action >= len(ACTIONS) or kind.unit >= len(UNITS):
         return
+    host, name, _, _, given, _, _ = task
     expected = decoded(body)
-    assert (task.host, task.name, task.topic, task.start) == tuple(
-        expected[name] for name in ("host", "name", "topic", "start")
-    )
-    assert ACTIONS[task.action] == expected["action"]
-    assert {"timeUnit": list(UNITS)[task.unit], "time": task.time} == expected["frequency"]
+    assert (host, name, kind.topic, given) == tuple(expected[name] for name in ("host", "name", "topic", "start"))
+    assert ACTIONS[kind.action] == expected["action"]
+    assert {"timeUnit": list(UNITS)[kind.unit], "time": kind.time} == expected["frequency"]
     assert written(expected) == body
     assert with_start(body, task, start) == written({**expected, "start": start})
 
@@ -77,7 +77,9 @@ def test_a_damaged_task_is_no_other_task(at: int, put: bytes, cut: int, start: i
 
 @pytest.mark.parametrize("change", [{}, {"start": None}, {"data": None}, {"data": {}}, {"action": "DELETE"}], ids=str)
 def test_what_is_usual_needs_no_decoder(change: dict[str, Any]) -> None:
-    assert task_bytes(written({**PLAIN, **change})) is not None
+    task = task_bytes(written({**PLAIN, **change}))
+    assert task is not None
+    assert kind_of(task[3]) is not None
 
 
 @pytest.mark.parametrize(
@@ -91,8 +93,27 @@ def test_what_is_usual_needs_no_decoder(change: dict[str, Any]) -> None:
         written({**PLAIN, "start": -1}),
         written({**PLAIN, "frequency": None}),
         written({**PLAIN, "host": ""}),
+        written(PLAIN).replace(b"\x30\x06out", b"\xff" * 100_000 + b"\x30\x06out"),
+        written(PLAIN).replace(b"\x30\x06out", b"\x30\x80\x01" + b"o" * 64),
     ],
-    ids=["empty", "short", "long", "framed", "long name", "negative start", "no frequency", "no host"],
+    ids=[
+        "empty",
+        "short",
+        "long",
+        "framed",
+        "long name",
+        "negative start",
+        "no frequency",
+        "no host",
+        "long time",
+        "long topic",
+    ],
 )
 def test_what_is_unusual_is_left_to_the_decoder(body: bytes) -> None:
-    assert task_bytes(body) is None
+    task = task_bytes(body)
+    assert task is None or kind_of(task[3]) is None
+
+
+@pytest.mark.parametrize("start", range(-1_800_000_000_100, -1_800_000_000_000))
+def test_no_negative_start_is_taken_for_another_one(start: int) -> None:
+    assert task_bytes(written({**PLAIN, "start": start})) is None

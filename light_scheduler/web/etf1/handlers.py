@@ -38,7 +38,7 @@ class Etf1Handlers:
         self._name = worker.settings.app_id
         self._lists = lists
         self._work = work
-        self._delivered = Delivered(worker.logs, worker.settings.topics.history, searches, worker.clock)
+        self._delivered = Delivered(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock)
         self.topics = frozenset(source.name for source in worker.settings.inputs if source.dialect == DIALECT)
         """The commands topics of the dialect."""
 

@@ -463,6 +463,6 @@ class TestOutput:
         assert (rules.targets, rules.weight) == (("shop-*",), 3)
 
     def test_of_dialects_is_read_by_them(self) -> None:
-        _, block = blocks("docs/dialects.md", "json")
+        _, block, _ = blocks("docs/dialects.md", "json")
         command = dialect_named("skyuk").decode(record_of(key=b"id", value=block.encode()))
         assert command.id == "id"

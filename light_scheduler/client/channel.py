@@ -18,7 +18,7 @@ from light_scheduler.errors import BrokerError, BrokerUnreachable, ClientError
 from light_scheduler.kafka.connection import MAX_REQUEST_BYTES, broker_errors, started_producer, stop_producer
 from light_scheduler.model import ReplyTo, Result
 
-from .answers import Answers, Expected
+from .awaited_results import Answers, Expected
 from .bulk import BulkSender, Failed
 from .commands import CommandToSend
 from .errors import NotDelivered, ResultTimeout

@@ -15,11 +15,12 @@ from light_scheduler.client.commands import new_id
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.fields import parse_tenant
 
-from .answers import failures_as_problems, result_status
 from .batch_document import BatchAnswer
+from .command_responses import failures_as_problems, result_status
 from .connection import SEND_S
 from .dispatch import Dispatch
 from .guard import STILL_ADMITTED, refuse_reserved
+from .idempotent_posts import Submission
 from .lines import LARGEST_LINE, Line, LineError, lines_of
 from .middlewares import failure, headers_for, refusal_of
 from .one_by_one import OneByOne
@@ -28,7 +29,6 @@ from .parameters import checked, read_parameters
 from .problems import ProblemError, typed
 from .requesters import naming
 from .send_parameters import SendParameters
-from .submissions import Submission
 from .turns import Turns
 from .worker import Worker
 

@@ -15,16 +15,16 @@ from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.build import ANY
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .answers import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
+from .command_responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY, failures_as_problems, result_response, sent_response
 from .dispatch import Dispatch
 from .guard import IDENTITY, refuse_reserved
 from .idempotency import Idempotency
+from .idempotent_posts import Submission, Submissions
 from .negotiation import expected_version, negotiated, only_if_absent, send_parameters
 from .parameters import checked
 from .requested import Requested, requested
 from .requesters import naming
 from .send_parameters import DeleteParameters, SendParameters
-from .submissions import Submission, Submissions
 from .worker import Worker
 
 log = logging.getLogger(__name__)

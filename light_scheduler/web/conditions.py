@@ -9,7 +9,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from light_scheduler.tables.views import QueryError
 
-from .answers import IDEMPOTENCY_KEY
+from .command_responses import IDEMPOTENCY_KEY
 from .negotiation import IF_MATCH, IF_NONE_MATCH
 
 _OF_METHOD: Mapping[str, Collection[str]] = {

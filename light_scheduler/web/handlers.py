@@ -16,12 +16,12 @@ from light_scheduler.access import Right
 from light_scheduler.tables.views import Query
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .answers import etag, schedule_path
 from .batch import BatchHandlers
 from .caught_up import caught_up
 from .changes import ChangeHandlers
 from .cluster_document import IdentityDocument
 from .cluster_state import ClusterHandlers
+from .command_responses import etag, schedule_path
 from .commands import CommandHandlers
 from .configuration import ConfigurationHandlers
 from .dashboard import DASHBOARD_PATH, DashboardHandlers

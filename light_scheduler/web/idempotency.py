@@ -20,9 +20,9 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.model import ReplyTo, Result
 from light_scheduler.wire.claims import ClaimMade, CommandSent, fingerprint_of, key_hash, told_record
 
-from .claim_log import ClaimLog
-from .claims import Claim
 from .command_channel import MOST_WAITING, Commands, TooManyWaitingError
+from .idempotency_claims import Claim
+from .idempotency_log import ClaimLog
 from .requested import Requested
 from .shares import HOLDER, Shares
 

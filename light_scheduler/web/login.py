@@ -17,8 +17,8 @@ from light_scheduler.access.tokens import parts_of
 from light_scheduler.clock import Clock
 
 from . import sessions
-from .attempts import WINDOW_MS, Attempts
 from .cluster import Access
+from .failed_logins import WINDOW_MS, Attempts
 from .guard import holder_of
 from .sessions import LOG_OUT_PATH, LOGIN_PATH, MOST_COOKIE_BYTES
 

@@ -19,7 +19,7 @@ from msgspec import UNSET
 
 from light_scheduler.tables.views import QueryError
 
-from .answers import sent_response
+from .command_responses import sent_response
 from .parameters import read_parameters
 from .problems import Extension, ProblemError, ProblemType
 from .send_parameters import LONGEST_WAIT_S, SendParameters

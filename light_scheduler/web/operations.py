@@ -14,11 +14,11 @@ from light_scheduler.delays import DelayView
 from light_scheduler.model import Result
 from light_scheduler.model.tenant_rules import TenantRules
 
-from .answers import ABOUT_FIRINGS, IDEMPOTENCY_KEY
 from .batch_document import BatchAnswer
 from .change_page import ChangePage
 from .changes import ChangeParameters
 from .cluster_document import ClusterDocument, IdentityDocument
+from .command_responses import ABOUT_FIRINGS, IDEMPOTENCY_KEY
 from .configuration_document import ConfigurationDocument, DoctorDocument
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, RedriveDocument
 from .dead_letters import DeadLetterParameters

@@ -20,7 +20,7 @@ from light_scheduler.wire import CommandRecord, UnsentRecord, decode_history, di
 from light_scheduler.wire.json_form import is_json_record
 from light_scheduler.wire.redrive import REDRIVEN, deciding_key, redriven_firing, refused_command_headers
 
-from .answers import failures_as_problems
+from .command_responses import failures_as_problems
 from .dead_letter_documents import FoundLetter, RedriveDocument
 from .guard import IDENTITY, refuse_hidden, refuse_reserved
 from .looking_back import opened

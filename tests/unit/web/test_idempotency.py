@@ -10,7 +10,7 @@ import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import Outcome, Result
-from light_scheduler.web import claims
+from light_scheduler.web import idempotency_claims
 from light_scheduler.wire import encode_result, result_headers
 from light_scheduler.wire.claims import CLAIM, SENT
 
@@ -169,7 +169,7 @@ async def test_a_key_is_kept_for_an_hour(cluster: Any, workers: Any) -> None:
 async def test_more_keys_than_are_kept_are_refused_and_none_is_forgotten(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "MOST_KEYS", 4)
+    monkeypatch.setattr(idempotency_claims, "MOST_KEYS", 4)
     workers = await cluster.start([0, 2], [1, 3])
     first = [await send(workers[0], ONCE, 201, f"k-{number}") for number in range(2)]
     problem = await send(workers[0], ONCE, 429, "one more")

@@ -11,7 +11,7 @@ from yarl import URL
 
 from light_scheduler.access import Identity, Role
 from light_scheduler.model import Requester
-from light_scheduler.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_TOKEN, WINDOW_MS, Attempts
+from light_scheduler.web.failed_logins import MOST_OF_ADDRESS, MOST_OF_ALL, MOST_OF_TOKEN, WINDOW_MS, Attempts
 from light_scheduler.web.sessions import COOKIE, MOST_COOKIE_BYTES, login_page
 
 NOW = 1_800_000_000_000

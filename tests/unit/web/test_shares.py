@@ -15,7 +15,7 @@ from support.waiting import eventually
 
 from light_scheduler.access import ANYONE, Identity, Role
 from light_scheduler.settings import Settings
-from light_scheduler.web import bodies, claims, command_channel, events, handlers, idempotency
+from light_scheduler.web import bodies, command_channel, events, handlers, idempotency, idempotency_claims
 from light_scheduler.web.command_channel import CommandChannel, TooManyWaitingError
 from light_scheduler.web.looking_back import look_back
 from light_scheduler.web.shares import HOLDER, Holder, Shares, holder_for
@@ -259,7 +259,7 @@ async def test_streams_of_one_token_leave_room_for_those_of_others(
 async def test_idempotency_keys_of_one_tenant_leave_room_for_those_of_others(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "MOST_KEYS", 4)
+    monkeypatch.setattr(idempotency_claims, "MOST_KEYS", 4)
     workers = await cluster.start([0, 1], [2, 3])
 
     async def post(tenant: str, number: int) -> int:

@@ -13,10 +13,10 @@ from light_scheduler.client import Receipt
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.tables.views import QueryError
 
-from .answers import IDEMPOTENCY_KEY, result_response, sent_response
-from .claims import Claim
+from .command_responses import IDEMPOTENCY_KEY, result_response, sent_response
 from .dispatch import Dispatch
 from .idempotency import Attempt, Idempotency, StillRunningError
+from .idempotency_claims import Claim
 from .requested import MakeHeaders, Requested, requested
 from .send_parameters import SendParameters
 

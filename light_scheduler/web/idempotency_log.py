@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from light_scheduler.errors import BrokerError
 from light_scheduler.wire.claims import told_by
 
-from .claims import Claims
 from .command_channel import Followed
+from .idempotency_claims import Claims
 
 SLICE = 100
 """Records read at one go: a millisecond or so."""

@@ -159,7 +159,6 @@ def set_rules(bootstrap_servers: str, *rules: AclBinding) -> None:
         future.result(30)
 
 
-@pytest.mark.soak
 async def test_a_topic_that_the_scheduler_may_not_write_to_holds_nothing_up(tmp_path: Path) -> None:
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -231,7 +231,6 @@ class TestATopicThatWasCreatedAgain:
             Archive(spark, str(tmp_path / "lake")).logs([prefix])
 
 
-@pytest.mark.soak
 def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gone_on_without_them(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

@@ -163,7 +163,7 @@ def test_one_that_never_answers_is_asked_again_after_a_minute_and_five_times_an_
         asked += [now - AT] * len(step.ask)
         lending, now = step.lending, step.goes_on_at or now + CLOSED_MS
     assert len(asked) == len(lending.asked) == MOST_UNANSWERED
-    assert all(REPEAT_MS <= later - earlier < REPEAT_MS + SEARCH_MS for earlier, later in pairwise(asked))
+    assert all(REPEAT_MS <= later - earlier <= REPEAT_MS + CLOSED_MS for earlier, later in pairwise(asked))
     for each in lending.asked:
         following = answered(lending, RoomGrant("t", 1, each.number, lending.version, 2, False), now)
         assert following is not None

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, Secret
 from light_scheduler.errors import BrokerError
-from light_scheduler.kafka.compacted import CompactedTopic, Entries, followed
+from light_scheduler.kafka.compacted import Change, ChangingEntries, CompactedTopic, followed
 from light_scheduler.model import Requester
 from light_scheduler.model.topics import TopicNames
 from light_scheduler.wire import change_record
@@ -39,7 +39,7 @@ class TokenStore:
     The history tells of each change that somebody makes, and `by` whom.
     """
 
-    def __init__(self, topic: Entries, clock: Clock) -> None:
+    def __init__(self, topic: ChangingEntries, clock: Clock) -> None:
         self._topic = topic
         self._clock = clock
         self._changing = asyncio.Lock()
@@ -72,35 +72,39 @@ class TokenStore:
         now = self._clock.now()
         token, text = new_token(name, role, tenants, by=by.by, now=now, lifetime=lifetime)
         told = change_record(changes.tenant_of(token), changes.created(token), by, now)
-        await self._write([token_record(token)], lambda: told)
+        await self._change(lambda: Change([token_record(token)], told))
         return token, text
 
     async def rotate(self, id: str, *, keep: int, by: Requester) -> tuple[Token, Secret]:
         """Give a token a new text; the one before is valid for `keep` ms.
 
-        Raises TokenError, BrokerError, and RotationConflict if another rotation came first in the topic.
+        Raises TokenError, BrokerError, and RotationConflict if another rotation came first.
         """
-        async with self._changing:
-            before, now = self._valid(id), self._clock.now()
-            token, text = rotated(before, now=now, keep=keep)
+        before, now = self._valid(id), self._clock.now()
+        token, text = rotated(before, now=now, keep=keep)
 
-            def tell() -> Record:
-                if token.secrets[-1] not in self._valid(id).secrets:
-                    raise RotationConflict(
-                        f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
-                        "this rotation changed nothing. Rotate again if you need a text of your own"
-                    )
-                return change_record(changes.tenant_of(token), changes.rotated(token), by, now)
+        def rotate() -> Change:
+            if self._valid(id).secrets != before.secrets:
+                raise RotationConflict(
+                    f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
+                    "this rotation changed nothing. Rotate again if you need a text of your own"
+                )
+            told = change_record(changes.tenant_of(token), changes.rotated(token), by, now)
+            return Change([rotation_record(before, token)], told)
 
-            await self._write([rotation_record(before, token)], tell)
+        await self._change(rotate)
         return token, text
 
     async def revoke(self, id: str, *, by: Requester) -> Token:
         """End a token for good, and return what it was. Raises TokenError, BrokerError."""
-        async with self._changing:
-            token, now = self._valid(id), self._clock.now()
+        token, now = self._valid(id), self._clock.now()
+
+        def revoke() -> Change:
+            token = self._valid(id)
             told = change_record(changes.tenant_of(token), changes.revoked(token), by, now)
-            await self._write([revoked_record(id, Revocation(now, by.by))], lambda: told)
+            return Change([revoked_record(id, Revocation(now, by.by))], told)
+
+        await self._change(revoke)
         return token
 
     async def note_used(self, uses: dict[str, int]) -> None:
@@ -119,10 +123,19 @@ class TokenStore:
             raise TokenError("id", f"token {id} was revoked already")
         return self.book.tokens[id]
 
-    async def _write(self, records: list[Record], tell: Callable[[], Record] | None = None) -> None:
+    async def _change(self, make: Callable[[], Change]) -> None:
+        """Make a change, once its predecessors are known; the history tells of it, in the same transaction."""
+        async with self._changing:
+            self._check_loaded()
+            await self._topic.change(make)
+
+    async def _write(self, records: list[Record]) -> None:
+        self._check_loaded()
+        await self._topic.write_all(records)
+
+    def _check_loaded(self) -> None:
         if not self.is_loaded:
             raise BrokerError("the tokens have not been read yet; try again")
-        await self._topic.write_all(records, tell)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from light_scheduler.clock import Clock
 from light_scheduler.engine.delays import retention_problem
 from light_scheduler.errors import BrokerError, SchedulerError
 from light_scheduler.kafka.clients import KafkaClients
-from light_scheduler.kafka.compacted import CompactedTopic
+from light_scheduler.kafka.compacted import Change, CompactedTopic
 from light_scheduler.kafka.retrying import repeat
 from light_scheduler.kafka.supervision import CLOSE_TIMEOUT_S
 from light_scheduler.kafka.targets import Targets
@@ -105,8 +105,7 @@ class Delays(Service):
             check_rule(rule, self._book.rules.values(), self._settings.reserved_topics)
             is_new = rule.name not in self._book.rules
             if is_new or self._book.rules[rule.name] != rule:
-                told = self._told(changes.put(self._known(rule.name), rule), by)
-                await self._log.write_all([encode_rule(rule)], lambda: told)
+                await self._log.change(lambda: self._put(rule, by))
             return is_new
 
     async def remove(self, name: str, *, by: Requester) -> bool:
@@ -121,13 +120,16 @@ class Delays(Service):
             if (rule := self._known(name)) is None:
                 return False
             told = self._told(changes.removed(rule), by)
-            await self._log.write_all([(name.encode(), None)], lambda: told)
+            await self._log.change(lambda: Change([(name.encode(), None)], told))
             return True
 
     def _known(self, name: str) -> DelayRule | None:
         """Return a rule, in force or refused."""
         refused, _ = self._book.refused.get(name, (None, ""))
         return self._book.rules.get(name, refused)
+
+    def _put(self, rule: DelayRule, by: Requester) -> Change:
+        return Change([encode_rule(rule)], self._told(changes.put(self._known(rule.name), rule), by))
 
     def _told(self, reason: str, by: Requester) -> tuple[bytes, bytes]:
         return change_record("", reason, by, self._clock.now())

@@ -16,7 +16,7 @@ from light_scheduler.errors import BrokerError
 from light_scheduler.wire.events import CHANGES_PARTITION
 
 from .broker_silence import patience
-from .connection import broker_errors, partitions_of, started_producer, stop_consumer, stop_producer
+from .connection import broker_errors, ended, partitions_of, started_producer, stop_consumer, stop_producer
 from .quiet_producer import QuietProducer
 
 WRITE_TIMEOUT_S = 10.0
@@ -26,15 +26,15 @@ ANSWER_S = 2.0
 """Time-out for asking the broker for the topic's end offset. Starting lanes wait for the answer."""
 
 
-Record = tuple[bytes, bytes]
-"""Key and value."""
+Record = tuple[bytes, bytes | None]
+"""Key and value; None removes it."""
 
 
 class Change(NamedTuple):
     """Values to store, at least one, and the record of the history that tells of it."""
 
     entries: Iterable[Record]
-    told: Record | None = None
+    told: tuple[bytes, bytes] | None = None
 
 
 class Entries(Protocol):
@@ -47,7 +47,7 @@ class Entries(Protocol):
 
     async def follow(self, changed: Callable[[], None]) -> None: ...
 
-    async def write_all(self, records: Iterable[Record], tell: Callable[[], Record] | None = None) -> None: ...
+    async def write_all(self, records: Iterable[Record]) -> None: ...
 
 
 class ChangingEntries(Entries, Protocol):
@@ -137,48 +137,20 @@ class CompactedTopic:
         """Store a value, or remove it (None), and wait until it has been read back. Raises BrokerError."""
         await self.write_all([(key, value)])
 
-    async def write_all(
-        self, records: Iterable[tuple[bytes, bytes | None]], tell: Callable[[], Record] | None = None
-    ) -> None:
-        """Store the values of several keys, at least one; else as `write`. Some may be stored if it fails.
-
-        `tell` is asked for the record of the history when they have been read back, and what it raises is raised.
-        """
-        doing = f"writing to {self._place.topic}"
-        deadline = asyncio.get_running_loop().time() + WRITE_TIMEOUT_S
-        with broker_errors(doing):
-            async with asyncio.timeout_at(deadline):
+    async def write_all(self, records: Iterable[Record]) -> None:
+        """Store the values of several keys, at least one; else as `write`. Some may be stored if it fails."""
+        with broker_errors(f"writing to {self._place.topic}"):
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                reached = self._reached
                 producer = await started_producer(self._connection.aiokafka())
-        try:
-            with broker_errors(doing):
-                async with asyncio.timeout_at(deadline):
-                    if tell is not None:
-                        await self._look_up_history(producer)
-                    await self._store(producer, records)
-            if tell is not None:
-                with broker_errors(f"the change is in force, but {self._history} does not tell of it"):
-                    async with asyncio.timeout(WRITE_TIMEOUT_S):
-                        await self._tell(producer, tell())
-        finally:
-            await stop_producer(producer)
-
-    async def _store(self, producer: AIOKafkaProducer, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Write values, and return when they have been read back."""
-        reached = self._reached
-        for key, value in records:
-            sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
-        self._doubt(sent.offset, reached)
-        while self._reached <= sent.offset:
-            await self._next_move()
-
-    async def _look_up_history(self, producer: AIOKafkaProducer) -> None:
-        """Raise an error before anything is changed, if the history is not there or may not be seen."""
-        assert self._history is not None, "who tells of changes names the history"
-        await partitions_of(producer, self._history, WRITE_TIMEOUT_S / 2)
-
-    async def _tell(self, producer: AIOKafkaProducer, told: Record) -> None:
-        key, value = told
-        await producer.send_and_wait(self._history, value, key=key, partition=CHANGES_PARTITION)
+                try:
+                    for key, value in records:
+                        sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
+                finally:
+                    await stop_producer(producer)
+                self._doubt(sent.offset, reached)
+                while self._reached <= sent.offset:
+                    await self._next_move()
 
     async def change(self, make: Callable[[], Change]) -> None:
         """Store what `make` makes of the entries, and tell the history: both or nothing. No other change is made in
@@ -212,18 +184,32 @@ class CompactedTopic:
         try:
             await producer.start()
             await self.catch_up()
-            entries, told = make()
-            if told is not None:
+            change = make()
+            if change.told is not None:
                 await self._look_up_history(producer)
-            entries = list(entries)
-            async with producer.transaction():
-                for key, value in entries:
-                    sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
-                if told is not None:
-                    await self._tell(producer, told)
-            return int(sent.offset)
+            await producer.begin_transaction()
+            try:
+                offset = await self._write(producer, change)
+                await producer.commit_transaction()
+            except BaseException:
+                await ended(producer.abort_transaction())  # a topic that takes nothing holds an abort up, too
+                raise
+            return offset
         finally:
             await stop_producer(producer)
+
+    async def _look_up_history(self, producer: AIOKafkaProducer) -> None:
+        """Raise an error before anything is changed, if the history is not there or may not be seen."""
+        assert self._history is not None, "who tells of changes names the history"
+        await partitions_of(producer, self._history, WRITE_TIMEOUT_S / 2)
+
+    async def _write(self, producer: AIOKafkaProducer, change: Change) -> int:
+        for key, value in change.entries:
+            sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
+        if change.told is not None:
+            key, told = change.told
+            await producer.send_and_wait(self._history, told, key=key, partition=CHANGES_PARTITION)
+        return int(sent.offset)
 
     def _doubt(self, following: int, reached: int) -> None:
         """Begin anew if the log went on at an offset before what was read then: that is of another log."""

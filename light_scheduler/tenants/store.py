@@ -29,7 +29,7 @@ from .changes import rules_change, state_change
 class TenantStore:
     """Follow it while it is used. Changes are in force everywhere as soon as the other workers have read them.
 
-    The history tells of each change, and `by` whom it was made.
+    The history tells of each change and `by` whom it was made, in the same transaction.
     """
 
     def __init__(self, topic: ChangingEntries, clock: Clock) -> None:
@@ -57,8 +57,7 @@ class TenantStore:
     async def set_rules(self, name: str, change: Callable[[TenantRules], TenantRules], *, by: Requester) -> Tenant:
         """Change the rules of a tenant, and return it. Raises TenantRulesError, BrokerError.
 
-        The history tells of it in the same transaction. `change` is called again with the rules of somebody who changes
-        them at the same time: neither change is lost.
+        `change` is called again with the rules of somebody who changes them at the same time: neither change is lost.
         """
         check_tenant_name(name)
 
@@ -73,19 +72,23 @@ class TenantStore:
             told = change_record(name, rules_change(name, before, rules), by, now)
             return Change([rules_record(name, StoredRules(rules, now, by.by, since))], told)
 
-        async with self._changing:
-            self._check_loaded()
-            await self._topic.change(changed)
-            return self.book.tenants[name]
+        return await self._change(name, changed)
 
     async def set_state(self, name: str, state: TenantState, *, by: Requester) -> Tenant:
         """Pause, resume or delete a tenant, and return it. Raises TenantRulesError, BrokerError."""
         check_tenant_name(name)
-        async with self._changing:
-            self._check_loaded()
+
+        def changed() -> Change:
             now = self._clock.now()
             told = change_record(name, state_change(name, self._before(name).state, state), by, now)
-            await self._topic.write_all([state_record(name, StoredState(state, now, by.by))], lambda: told)
+            return Change([state_record(name, StoredState(state, now, by.by))], told)
+
+        return await self._change(name, changed)
+
+    async def _change(self, name: str, changed: Callable[[], Change]) -> Tenant:
+        async with self._changing:
+            self._check_loaded()
+            await self._topic.change(changed)
             return self.book.tenants[name]
 
     def _before(self, name: str) -> Tenant:

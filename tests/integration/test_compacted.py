@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from unittest.mock import AsyncMock
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import TopicAuthorizationFailedError
 from support.reading import read_all
 from support.slow_broker import hanging
 from support.waiting import eventually
 
 from light_scheduler.connection import Connection
+from light_scheduler.devkit import EmbeddedBroker
 from light_scheduler.errors import BrokerError, InvalidCommand
+from light_scheduler.kafka import compacted, connection
 from light_scheduler.kafka.compacted import Change, CompactedTopic, LogEnds
 from light_scheduler.testing import Kafka
 
@@ -80,8 +81,6 @@ async def test_a_change_and_what_the_history_tells_of_it_are_written_together_or
     async with followed_topic(kafka, "settings-told", history) as (topic, admin):
         with pytest.raises(BrokerError, match="changes-history does not exist or cannot be looked up"):
             await topic.change(lambda: Change([(b"a", b"1")], (b"/", b"first")))
-        with pytest.raises(BrokerError, match="changes-history does not exist or cannot be looked up"):
-            await topic.write_all([(b"a", b"1")], lambda: (b"/", b"first"))
         assert topic.entries == {}
         await admin.create_topics([NewTopic(history, 2, 1, topic_configs={"max.message.bytes": "200"})])
         large = b"x" * 1_000
@@ -90,7 +89,8 @@ async def test_a_change_and_what_the_history_tells_of_it_are_written_together_or
         await topic.catch_up()
         assert topic.entries == {}
         await topic.change(lambda: Change([(b"a", b"1")], (b"/", b"first")))
-        await topic.write_all([(b"a", b"2")], lambda: (b"/", b"second"))
+        await topic.change(lambda: Change([(b"a", None)], (b"/", b"second")))
+        assert topic.entries == {}
         told = await read_all(kafka.bootstrap_servers, history)
         assert [(record.partition, record.key, record.value) for record in told] == [
             (0, b"/", b"first"),
@@ -98,16 +98,41 @@ async def test_a_change_and_what_the_history_tells_of_it_are_written_together_or
         ]
 
 
-async def test_a_change_that_cannot_be_told_after_it_was_made_is_said_to_be_in_force(
-    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+async def test_a_change_ends_in_time_though_the_broker_hangs_meanwhile_and_the_next_one_is_made(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with followed_topic(kafka, "settings-not-told", "settings-not-told") as (topic, _):
-        monkeypatch.setattr(topic, "_tell", AsyncMock(side_effect=TopicAuthorizationFailedError("settings-not-told")))
-        with pytest.raises(
-            BrokerError, match="the change is in force, but settings-not-told does not tell of it: this"
-        ):
-            await topic.write_all([(b"a", b"1")], lambda: (b"/", b"first"))
-        assert topic.entries == {b"a": b"1"}
+    deadline_s, close_s = 3.0, 0.5
+    monkeypatch.setattr(compacted, "WRITE_TIMEOUT_S", deadline_s)
+    monkeypatch.setattr(connection, "_CLOSE_TIMEOUT_S", close_s)
+    with EmbeddedBroker() as broker:
+        async with followed_topic(broker, "settings", "told") as (topic, admin):
+            await admin.create_topics([NewTopic("told", 1, 1)])
+
+            class Hanging:
+                """Entries that stop the broker when all but the last one are written."""
+
+                def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+                    yield b"a", b"1"
+                    broker.send_signal(signal.SIGSTOP)
+                    yield b"b", b"1"
+
+            began = time.monotonic()
+            try:
+                with pytest.raises(BrokerError, match="changing settings: the broker did not answer in time"):
+                    await topic.change(lambda: Change(Hanging(), (b"/", b"first")))
+                assert time.monotonic() - began < deadline_s + 10 * close_s
+            finally:
+                broker.send_signal(signal.SIGCONT)
+
+            async def is_made() -> bool:
+                with suppress(BrokerError):
+                    await topic.change(lambda: Change([(b"c", b"2")], (b"/", b"second")))
+                return bool(topic.entries)
+
+            await eventually(is_made, within=60, what="a change")
+            assert topic.entries == {b"c": b"2"}
+            (told,) = await read_all(broker.bootstrap_servers, "told")
+            assert told.value == b"second"
 
 
 async def test_who_catches_up_does_not_wait_for_the_next_record(kafka: Kafka) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import BrokerError
+from light_scheduler.kafka import compacted
 from light_scheduler.kafka.compacted import Change
 from light_scheduler.model import HistoryEvent, Requester
 from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, TenantState
@@ -33,21 +34,19 @@ class ContendedTopic:
         self.is_loaded, self._changed = True, changed
         changed()
 
-    async def write_all(
-        self, records: Iterable[tuple[bytes, bytes]], tell: Callable[[], tuple[bytes, bytes]] | None = None
-    ) -> None:
-        self.entries |= dict(records)
+    async def write_all(self, records: Iterable[compacted.Record]) -> None:
+        self.entries |= {key: value for key, value in records if value is not None}  # stores remove nothing
         self._changed()
-        if tell is not None:
-            key, value = tell()
-            self.told.append(decode_history(value))
-            assert key == history_key(self.told[-1].tenant, None)
 
     async def change(self, make: Callable[[], Change]) -> None:
         make()
         await self.write_all(self.meanwhile.items())
         entries, told = make()
-        await self.write_all(entries, None if told is None else lambda: told)
+        await self.write_all(entries)
+        assert told is not None
+        key, value = told
+        self.told.append(decode_history(value))
+        assert key == history_key(self.told[-1].tenant, None)
 
 
 async def followed() -> tuple[TenantStore, ContendedTopic]:

@@ -26,6 +26,7 @@ from light_scheduler.doctor.check import Check
 from light_scheduler.engine import Limits, decide, result_of
 from light_scheduler.engine.progress import standing
 from light_scheduler.errors import InvalidCommand
+from light_scheduler.kafka import compacted
 from light_scheduler.kafka.atomic_writer import NewRecord
 from light_scheduler.kafka.compacted import Change
 from light_scheduler.kafka.log_reader import Span
@@ -411,20 +412,18 @@ class MemoryTopic:
         self.changed.append(changed)
         changed()
 
-    async def write_all(
-        self, records: Iterable[tuple[bytes, bytes]], tell: Callable[[], tuple[bytes, bytes]] | None = None
-    ) -> None:
+    async def write_all(self, records: Iterable[compacted.Record]) -> None:
         if self.failure is not None:
             raise self.failure
-        self.entries |= dict(records)
+        self.entries |= {key: value for key, value in records if value is not None}  # stores remove nothing
         for changed in self.changed:
             changed()
-        if tell is not None:
-            self._topics.add(HISTORY, *tell())
 
     async def change(self, make: Callable[[], Change]) -> None:
         entries, told = make()
-        await self.write_all(entries, None if told is None else lambda: told)
+        await self.write_all(entries)
+        if told is not None:
+            self._topics.add(HISTORY, *told)
 
 
 class MemoryAccess:

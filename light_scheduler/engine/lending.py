@@ -98,7 +98,9 @@ def search(lending: Lending, partition: int, now: int) -> Search:
     out = {partition: at for partition, at in _awaited(lending, now).items() if partition not in lending.without}
     if young := [at + ROUND_MS for at in out.values() if at + ROUND_MS > now]:
         return Search(lending, (), min(*young, lending.search_until))
-    known = {*lending.without, *lending.promising, *out}
+    begun = lending.search_until - SEARCH_MS
+    asked = {each.partition for each in lending.asked if each.at >= begun and not each.is_ahead}
+    known = {*lending.without, *lending.promising, *out, *asked}
     if left := [each for each in _others(lending, partition) if each not in known]:
         return _asking(lending, left[: max(FIRST_ASKED, len(known))], now)
     if lending.promising and not lending.has_repeated:
@@ -107,7 +109,7 @@ def search(lending: Lending, partition: int, now: int) -> Search:
         again = lending.promising
         return _asking(replace(lending, promising=(), has_repeated=True), again, now)
     if out:
-        return Search(lending, (), lending.search_until)
+        return Search(lending, (), min(max(out.values()) + SEARCH_MS, lending.search_until))
     return Search(closed(lending, now), (), None)
 
 
@@ -178,8 +180,15 @@ def is_waiting(lending: Lending, now: int) -> bool:
 
 
 def _awaited(lending: Lending, now: int) -> dict[int, int]:
-    """Return who may answer soon what is wanted, and when they were asked; one asked ahead is asked again for that."""
-    return {each.partition: each.at for each in lending.asked if each.at + SEARCH_MS > now and not each.is_ahead}
+    """Return who may answer soon what is wanted, and when they were asked first of what they have not answered.
+
+    So one that is down holds commands up for SEARCH_MS once, however often it is asked. One asked ahead is asked again.
+    """
+    first: dict[int, int] = {}
+    for each in lending.asked:
+        if not each.is_ahead:
+            first.setdefault(each.partition, each.at)
+    return {partition: at for partition, at in first.items() if at + SEARCH_MS > now}
 
 
 def _silent(lending: Lending, now: int) -> set[int]:

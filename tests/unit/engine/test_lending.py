@@ -155,6 +155,30 @@ def test_answers_that_do_not_come_hold_a_round_up_for_a_second_and_a_search_for_
     assert search(topic.all[0], 0, now).goes_on_at is None, "the next one waits for nobody who has not answered yet"
 
 
+@pytest.mark.parametrize(("partitions", "down"), [(8, 1), (64, 16)])
+def test_partitions_that_are_down_hold_searches_up_once_and_no_longer_than_one_search(
+    partitions: int, down: int
+) -> None:
+    topic, now, took = Topic(QuotaVersion(5, 0, partitions)), AT, []
+    while now < AT + 2 * REPEAT_MS:
+        begun = now
+        while (step := search(topic.all[0], 0, now)).goes_on_at is not None:
+            topic.follow(0, step, 1)
+            has_asked = bool(step.ask)
+            while (
+                said := next((n for n, (to, _) in enumerate(topic.said) if to < partitions - down), None)
+            ) is not None:
+                topic.receive(said, now)
+            now = now if has_asked else step.goes_on_at
+        topic.all[0] = step.lending
+        took.append(now - begun)
+        now += CLOSED_MS
+    assert took[0] == SEARCH_MS
+    assert sum(took[1:]) <= SEARCH_MS
+    assert took[2:]
+    assert not any(took[2:])
+
+
 def test_one_that_never_answers_is_asked_again_after_a_minute_and_five_times_an_hour_at_most() -> None:
     lending, now = Lending(QuotaVersion(5, 0, 2)), AT
     asked: list[int] = []

@@ -327,6 +327,12 @@ class TestRefusals:
             main(spark, LoadOptions(table=str(table), **given))
 
 
+BROADCASTS = [
+    pytest.param(versions.MOST_BROADCAST, id="few rows are gone"),
+    pytest.param(0, id="many rows are gone", marks=pytest.mark.soak),
+]
+
+
 class TestOnceOnly:
     def test_rows_are_known_by_their_content_wherever_they_are_and_whatever_the_groups_of_the_broker_forget(
         self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
@@ -371,9 +377,13 @@ class TestOnceOnly:
         assert [command.id for command in commands(kafka, topic)] == list("abcdefghi")
         assert load(table, format="delta", name=f"{topic}-other").sent == 9
 
-    @pytest.mark.parametrize("broadcast", [versions.MOST_BROADCAST, 0], ids=["few rows are gone", "many rows are gone"])
+    @pytest.mark.parametrize("broadcast", BROADCASTS)
     @pytest.mark.parametrize(
-        "vectors", [False, True], ids=["files are rewritten", "rows are marked in deletion vectors"]
+        "vectors",
+        [
+            pytest.param(False, id="files are rewritten", marks=pytest.mark.soak),
+            pytest.param(True, id="rows are marked in deletion vectors"),
+        ],
     )
     def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
         self,
@@ -408,7 +418,7 @@ class TestOnceOnly:
         assert len(sent) == 103
         assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
 
-    @pytest.mark.parametrize("broadcast", [versions.MOST_BROADCAST, 0], ids=["few rows are gone", "many rows are gone"])
+    @pytest.mark.parametrize("broadcast", BROADCASTS)
     def test_files_of_one_name_in_different_folders_are_told_apart(
         self, spark: SparkSession, load: Load, tmp_path: Path, broadcast: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -470,6 +480,7 @@ class TestOnceOnly:
         assert [command.id for command in commands(kafka, topic)] == [str(number) for number in range(6)]
         assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
 
+    @pytest.mark.soak
     def test_rows_of_a_large_file_that_are_deleted_by_vectors_after_a_load_broke_off_shift_no_others(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -24,6 +24,7 @@ from .cluster_state import ClusterHandlers
 from .command_responses import etag, schedule_path
 from .commands import CommandHandlers
 from .configuration import ConfigurationHandlers
+from .count_limits import count_turns
 from .dashboard import DASHBOARD_PATH, DashboardHandlers
 from .dead_letters import DeadLetterHandlers
 from .delays import DelayHandlers
@@ -100,6 +101,7 @@ class Handlers:
         self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
         self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
         searches = Turns("searches", at_work=SEARCHES, waiting=SEARCHES_WAITING, patience_s=PATIENCE_S)
+        counts = count_turns()
         self._idempotency = Idempotency(worker.kafka.commands, worker.settings.topics.idempotency, worker.clock)
         self._etf1 = Etf1Handlers(worker, self._lists, self._work, searches)
         self._light4j = Light4jHandlers(worker, self._lists, self._work)
@@ -130,8 +132,8 @@ class Handlers:
             DeadLetterHandlers(
                 worker.kafka.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
             ),
-            UpcomingHandlers(worker.lanes, self._scatter, self._work, worker.clock),
-            UpcomingGroupsHandlers(worker.lanes, self._scatter, self._work, worker.clock),
+            UpcomingHandlers(worker.lanes, self._scatter, counts, worker.clock),
+            UpcomingGroupsHandlers(worker.lanes, self._scatter, counts, worker.clock),
             PreviewHandlers(worker.clock, self._work),
             DryRunHandlers(worker.clock, self._work, worker.settings),
             DelayHandlers(worker.delays, worker.peers),

@@ -27,6 +27,7 @@ from .overview_document import HourSample, OverviewDocument, TenantPending, Topi
 from .parameters import read_parameters
 from .problems import MissingPartition, ProblemError
 from .scatter import Scatter, Whole, is_local, share_response
+from .shared_answers import SharedAnswers
 from .slices import SHORT_REST, LoopTime, pieces
 
 PATH = "/api/v1/overview"
@@ -38,9 +39,6 @@ MOST_GROUPS = 1_000
 
 MOST_NAMED = 100
 """Tenants, and target topics, that an overview names."""
-
-MOST_KEPT = 100
-"""Overviews for different tenants that are given again."""
 
 MOST_BYTES_ASKED = 7_000
 """Of tenants in one question to another worker: an HTTP server takes no request line above 8 KiB."""
@@ -128,20 +126,13 @@ class Overview:
         self._hour = hour
         self._scatter = scatter
         self._now = clock.now
-        self._answers: dict[Tenants, tuple[float, asyncio.Task[bytes]]] = {}
+        self._answers = SharedAnswers[Tenants]()
         self._counting = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> bytes:
         """Return the overview for whoever asks, as JSON."""
         tenants = request[IDENTITY].tenants
-        now = asyncio.get_running_loop().time()
-        known = self._answers.get(tenants)
-        if known is None or now >= known[0] + FRESH_S:
-            self._answers = {key: each for key, each in self._answers.items() if now < each[0] + FRESH_S}
-            while len(self._answers) >= MOST_KEPT:
-                del self._answers[next(iter(self._answers))]
-            known = self._answers[tenants] = (now, asyncio.create_task(self._asked(self._scatter(request), tenants)))
-        return await asyncio.shield(known[1])
+        return await self._answers.answer(tenants, FRESH_S, lambda: self._asked(self._scatter(request), tenants))
 
     async def own(self, tenants: Tenants) -> OwnOverview:
         """Return this worker's share."""

@@ -20,14 +20,12 @@ from light_scheduler.wire.fields import parse_tenant
 
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
+from .count_limits import CountTurns, count_time, too_much
 from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
 from .parameters import checked, read_parameters
 from .scatter import Scatter, Whole, is_local, share_response
-from .slices import LoopTime, pieces
-from .turns import Turns
+from .slices import pieces
 from .upcoming_document import PendingCount, UpcomingCount, UpcomingDocument, UpcomingParameters
-
-REQUEST_TIME_S = 1.0
 
 
 class Kind(NamedTuple):
@@ -42,10 +40,11 @@ class Kind(NamedTuple):
 
 
 class OwnCounts(msgspec.Struct, frozen=True):
-    """The counts of some lanes."""
+    """The counts of some lanes. `is_refused`: there is more to count than one request may."""
 
     lanes: list[Lane]
     counts: list[tuple[Lane, Kind, int]]
+    is_refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,13 +103,15 @@ def _added_up(own: _OwnGroups, asked: Intervals, cells: Iterable[tuple[int, int,
 async def own_counts(tables: Tables, asked: TenantIntervals) -> OwnCounts:
     """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
     found: dict[Lane, Counter[Kind]] = {}
-    async with LoopTime(REQUEST_TIME_S) as time:
+    async with count_time() as time:
         for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
             if tables.tables().get(lane) is not table:  # closed while another one was read
                 continue
             found[lane] = Counter()
             for part in parts(table, asked):
                 found[lane].update(part)
+                if time.is_used_up():
+                    return OwnCounts(sorted(tables.tables()), [], is_refused=True)
                 if time.slice_is_over():
                     await time.rest()
                     if tables.tables().get(lane) is not table:
@@ -121,7 +122,9 @@ async def own_counts(tables: Tables, asked: TenantIntervals) -> OwnCounts:
 
 
 def document(whole: Whole[OwnCounts], asked: TenantIntervals) -> UpcomingDocument:
-    """Add up what all workers have."""
+    """Add up what all workers have. Raises QueryError if one of them has too much to count."""
+    if any(share.is_refused for share in whole.shares.values()):
+        raise too_much()
     sums: Counter[Kind] = Counter()
     for url, share in whole.shares.items():
         for lane, kind, count in share.counts:
@@ -149,7 +152,9 @@ def document(whole: Whole[OwnCounts], asked: TenantIntervals) -> UpcomingDocumen
 class UpcomingHandlers:
     """One method per operation."""
 
-    def __init__(self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: Turns, clock: Clock) -> None:
+    def __init__(
+        self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: CountTurns, clock: Clock
+    ) -> None:
         self._lanes = lanes
         self._scatter = scatter
         self._turns = turns
@@ -160,12 +165,13 @@ class UpcomingHandlers:
         if is_local(request):
             return share_response(await self._own(asked))
         path = str(URL(request.rel_url.raw_path, encoded=True).with_query(asked.parameters))
-        whole = await self._scatter(request).whole(self._own(asked), path, OwnCounts)
-        return web.Response(body=_encode(document(whole, asked)), content_type="application/json")
+        async with self._turns.whole.turn():
+            whole = await self._scatter(request).whole(self._own(asked), path, OwnCounts)
+            return web.Response(body=_encode(document(whole, asked)), content_type="application/json")
 
     async def _own(self, asked: TenantIntervals) -> OwnCounts:
         tables = await caught_up(self._lanes)
-        async with self._turns.turn():
+        async with self._turns.own.turn():
             return await own_counts(tables, asked)
 
 

@@ -24,12 +24,13 @@ from light_scheduler.wire.fields import parse_topic
 
 from .caught_up import caught_up
 from .cluster import Lanes, Tables
+from .count_limits import CountTurns, count_time, too_much
 from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
 from .largest import Largest
 from .parameters import optional, read_parameters
 from .scatter import Scatter, Whole, is_local, share_response
+from .shared_answers import SharedAnswers
 from .slices import LoopTime, pieces
-from .turns import Turns
 from .upcoming_document import (
     GroupedBy,
     IntervalCount,
@@ -39,6 +40,9 @@ from .upcoming_document import (
 )
 
 PATH = "/api/v1/upcoming"
+FRESH_S = 1.0
+"""How long an answer is given again: all dashboards of a worker together cost one count in this time."""
+
 MOST_TOLD = 100
 """Groups that a lane names."""
 
@@ -76,10 +80,11 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class OwnSeries(msgspec.Struct, frozen=True):
-    """A worker's lanes, and the groups of each."""
+    """A worker's lanes, and the groups of each. `is_refused`: there is more to count than one request may."""
 
     lanes: list[Lane]
     series: list[list[Series]]
+    is_refused: bool = False
 
 
 def asked_of(given: MultiMapping[str], now: int) -> Asked:
@@ -161,23 +166,27 @@ def lane_name(lane: Lane) -> str:
 async def own_series(tables: Tables, asked: Asked) -> OwnSeries:
     """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
     found: dict[Lane, list[Series]] = {}
-    async with LoopTime() as time:
+    async with count_time() as time:
         for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
             if asked.partition is not None and asked.partition != lane_name(lane):
                 found[lane] = []
                 continue
             groups = await _read(tables, lane, table, asked, time)
+            if time.is_used_up():
+                return OwnSeries(sorted(tables.tables()), [], is_refused=True)
             if groups is not None:
                 found[lane] = groups.series()
     return OwnSeries(list(found), list(found.values()))
 
 
 async def _read(tables: Tables, lane: Lane, table: ReadableTable, asked: Asked, time: LoopTime) -> LaneGroups | None:
-    """Return the groups of a lane; None: it was closed before they were read."""
+    """Return the groups of a lane; None: it was closed before they were read, or the time is used up."""
     if tables.tables().get(lane) is not table:
         return None
     groups = LaneGroups(lane, table.counts, asked)
     for _ in groups.parts():
+        if time.is_used_up():
+            return None
         if time.slice_is_over():
             await time.rest()
             if tables.tables().get(lane) is not table:
@@ -186,7 +195,10 @@ async def _read(tables: Tables, lane: Lane, table: ReadableTable, asked: Asked, 
 
 
 def document(whole: Whole[OwnSeries], asked: Asked) -> UpcomingGroupsDocument:
-    """Add up what all workers have, and name the groups with the most due."""
+    """Add up what all workers have, and name the groups with the most due. Raises QueryError if one of them has too
+    much to count."""
+    if any(share.is_refused for share in whole.shares.values()):
+        raise too_much()
     pending: Counter[Name] = Counter()
     due: dict[Name, Counter[int]] = {}
     for url, share in whole.shares.items():
@@ -223,23 +235,31 @@ def _group(name: Name, pending: int, due: Counter[int]) -> UpcomingGroup:
 class UpcomingGroupsHandlers:
     """One method per operation."""
 
-    def __init__(self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: Turns, clock: Clock) -> None:
+    def __init__(
+        self, lanes: Lanes, scatter: Callable[[web.Request], Scatter], turns: CountTurns, clock: Clock
+    ) -> None:
         self._lanes = lanes
         self._scatter = scatter
         self._turns = turns
         self._clock = clock
+        self._answers = SharedAnswers[Asked]()
 
     async def upcoming_groups(self, request: web.Request) -> web.Response:
         asked = asked_of(request.query, self._clock.now())
         if is_local(request):
             return share_response(await self._own(asked))
+        body = await self._answers.answer(asked, FRESH_S, lambda: self._asked(self._scatter(request), asked))
+        return web.Response(body=body, content_type="application/json")
+
+    async def _asked(self, scatter: Scatter, asked: Asked) -> bytes:
         path = str(URL(PATH).with_query(asked.parameters))
-        whole = await self._scatter(request).whole(self._own(asked), path, OwnSeries)
-        return web.Response(body=_encode(document(whole, asked)), content_type="application/json")
+        async with self._turns.whole.turn():
+            whole = await scatter.whole(self._own(asked), path, OwnSeries)
+            return _encode(document(whole, asked))
 
     async def _own(self, asked: Asked) -> OwnSeries:
         tables = await caught_up(self._lanes)
-        async with self._turns.turn():
+        async with self._turns.own.turn():
             return await own_series(tables, asked)
 
 

@@ -1,7 +1,8 @@
 """How many schedules of all tenants are due when, by tenant, target topic or partition.
 
 Read from the counts of tables, never from the schedules. A lane names some groups, those with the most schedules, and
-adds the others up, so that neither its memory nor an answer grows with the number of tenants.
+adds the others up, so that an answer does not grow with the number of tenants. While a lane is read, memory has a
+number for each of its groups, and counts by interval only for those that it names.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from heapq import nsmallest
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -30,12 +33,12 @@ from .largest import Largest
 from .parameters import optional, read_parameters
 from .scatter import Scatter, Whole, is_local, share_response
 from .shared_answers import SharedAnswers
-from .slices import LoopTime, pieces
+from .slices import SHORT_REST, LoopTime, pieces
 from .upcoming_document import (
+    By,
     GroupedBy,
     IntervalCount,
     UpcomingGroup,
-    UpcomingGroupsDocument,
     UpcomingGroupsParameters,
 )
 
@@ -44,7 +47,13 @@ FRESH_S = 1.0
 """How long an answer is given again: all dashboards of a worker together cost one count in this time."""
 
 MOST_TOLD = 100
-"""Groups that a lane names."""
+"""Groups that a lane names at most."""
+
+TOLD = 4
+"""Groups that a lane names for each one that is asked for: the largest of all lanes need not be so in each of them."""
+
+MOST_COUNTS = 20_000
+"""Counts by interval of all groups that a lane names, together: with so many, it names fewer groups."""
 
 Name = str | None
 """Of a group; None: all that are not named."""
@@ -67,6 +76,11 @@ class Asked:
         given = {name: value for name, value in only.items() if value is not None}
         return self.intervals.parameters | {"group": self.group, "top": str(self.top)} | given
 
+    @property
+    def told(self) -> int:
+        """How many groups a lane names at most."""
+        return min(TOLD * self.top, MOST_TOLD)
+
     def holds(self, group: Group) -> bool:
         return self.target_topic is None or group.topic == self.target_topic
 
@@ -80,11 +94,25 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class OwnSeries(msgspec.Struct, frozen=True):
-    """A worker's lanes, and the groups of each. `is_refused`: there is more to count than one request may."""
+    """A worker's lanes, and the groups of each. `is_refused`: there is more to count than one request may.
+
+    The groups of a lane are a list of `Series` in MessagePack: a lane at a time is encoded and decoded.
+    """
 
     lanes: list[Lane]
-    series: list[list[Series]]
+    series: list[msgspec.Raw]
     is_refused: bool = False
+
+
+class EncodedGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """An `UpcomingGroupsDocument` whose groups are JSON already."""
+
+    by: By
+    group: GroupedBy
+    due_from: int
+    due_to: int
+    groups: list[msgspec.Raw]
+    complete: bool
 
 
 def asked_of(given: MultiMapping[str], now: int) -> Asked:
@@ -106,7 +134,7 @@ class LaneGroups:
         self._counts = counts
         self._asked = asked
         self._lane = lane_name(lane)
-        self._named: frozenset[str] = frozenset()
+        self._named: dict[str, int] = {}  # the largest first
         self._pending: Counter[Name] = Counter()
         self._due: dict[Name, Counter[int]] = {}
         self._known: dict[int, tuple[Name] | None] = {}  # number of a group -> name of where it counts; None: nowhere
@@ -119,12 +147,13 @@ class LaneGroups:
                 if self._asked.holds(group):
                     totals[self._name(group)] += count
             yield
-        largest: Largest[str] = Largest(MOST_TOLD)
-        for rows in pieces(iter(totals.items())):
-            largest.add(rows)
-            yield
-        self._pending.update(dict(largest.found()))
-        self._named = frozenset(name for name, _ in largest.found())
+        if self._asked.told:
+            largest: Largest[str] = Largest(self._asked.told)
+            for rows in pieces(iter(totals.items())):
+                largest.add(rows)
+                yield
+            self._named = dict(largest.found())
+        self._pending.update(self._named)
         if rest := totals.total() - self._pending.total():
             self._pending[None] = rest
         intervals = self._asked.intervals
@@ -133,6 +162,13 @@ class LaneGroups:
                 if (begin := intervals.holding(minute)) is not None and (place := self._place(number)) is not None:
                     self._due.setdefault(place[0], Counter())[begin] += change
             yield
+        size = 0
+        for name in self._named:
+            size += len(self._due.get(name, ()))
+            if size > MOST_COUNTS:
+                self._due.setdefault(None, Counter()).update(self._due.pop(name, {}))
+                self._pending[None] += self._pending.pop(name)
+                yield
 
     def series(self) -> list[Series]:
         """Return what was added up."""
@@ -165,17 +201,17 @@ def lane_name(lane: Lane) -> str:
 
 async def own_series(tables: Tables, asked: Asked) -> OwnSeries:
     """Read this worker's running lanes; one that stops meanwhile is not among the lanes of the answer."""
-    found: dict[Lane, list[Series]] = {}
+    found: dict[Lane, msgspec.Raw] = {}
     async with count_time() as time:
         for lane, table in sorted(tables.tables().items(), key=lambda each: each[0]):
             if asked.partition is not None and asked.partition != lane_name(lane):
-                found[lane] = []
+                found[lane] = _encode_series([])
                 continue
             groups = await _read(tables, lane, table, asked, time)
             if time.is_used_up():
                 return OwnSeries(sorted(tables.tables()), [], is_refused=True)
             if groups is not None:
-                found[lane] = groups.series()
+                found[lane] = _encode_series(groups.series())
     return OwnSeries(list(found), list(found.values()))
 
 
@@ -194,42 +230,75 @@ async def _read(tables: Tables, lane: Lane, table: ReadableTable, asked: Asked, 
     return groups
 
 
-def document(whole: Whole[OwnSeries], asked: Asked) -> UpcomingGroupsDocument:
-    """Add up what all workers have, and name the groups with the most due. Raises QueryError if one of them has too
-    much to count."""
+async def document(whole: Whole[OwnSeries], asked: Asked) -> bytes:
+    """Add up what all workers have, name the groups with the most due, and return it as JSON. Raises QueryError if one
+    of them has too much to count."""
     if any(share.is_refused for share in whole.shares.values()):
         raise too_much()
-    pending: Counter[Name] = Counter()
-    due: dict[Name, Counter[int]] = {}
-    for url, share in whole.shares.items():
-        for lane, series in zip(share.lanes, share.series, strict=True):
-            for each in series if whole.claims.get(lane) == url else ():
-                pending[each.name] += each.pending
-                due.setdefault(each.name, Counter()).update(dict(each.counts))
-    is_complete = None not in due
-    sums = {name: counts.total() for name, counts in due.items()}
-    ranked = sorted((name for name in due if name is not None), key=lambda name: (-sums[name], -pending[name], name))
-    named: list[Name] = [*ranked[: asked.top]]
-    rest: list[Name] = [*ranked[asked.top :], *([] if is_complete else [None])]
-    groups = [_group(name, pending[name], due[name]) for name in named]
-    if rest:
-        others: Counter[int] = Counter()
-        for name in rest:
-            others.update(due[name])
-        groups.append(_group(None, sum(pending[name] for name in rest), others))
-    return UpcomingGroupsDocument(
-        by=asked.intervals.by,
-        group=asked.group,
-        due_from=asked.intervals.begin * MINUTE_MS,
-        due_to=asked.intervals.end * MINUTE_MS,
-        groups=groups,
-        complete=is_complete,
-    )
+    async with LoopTime(rest=SHORT_REST) as time:
+        merged = Merged()
+        encoded: list[msgspec.Raw] = []
+        for _ in chain(merged.add(whole), merged.together(asked.top, encoded)):
+            if time.slice_is_over():
+                await time.rest()
+        return _encode(
+            EncodedGroups(
+                by=asked.intervals.by,
+                group=asked.group,
+                due_from=asked.intervals.begin * MINUTE_MS,
+                due_to=asked.intervals.end * MINUTE_MS,
+                groups=encoded,
+                complete=merged.is_complete or not asked.top,
+            )
+        )
 
 
-def _group(name: Name, pending: int, due: Counter[int]) -> UpcomingGroup:
+class Merged:
+    """The groups of all lanes together, part by part."""
+
+    def __init__(self) -> None:
+        self._pending: Counter[Name] = Counter()
+        self._due: dict[Name, Counter[int]] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each lane has named all that it has."""
+        return None not in self._due
+
+    def add(self, whole: Whole[OwnSeries]) -> Iterator[None]:
+        """Add up all shares, one group of a lane between two yields."""
+        for url, share in whole.shares.items():
+            for lane, series in zip(share.lanes, share.series, strict=True):
+                for each in decode_series(series) if whole.claims.get(lane) == url else ():
+                    self._pending[each.name] += each.pending
+                    self._due.setdefault(each.name, Counter()).update(dict(each.counts))
+                    yield
+
+    def together(self, top: int, encoded: list[msgspec.Raw]) -> Iterator[None]:
+        """Encode the groups with the most due, and all others as one, one group between two yields."""
+        ranks: list[tuple[int, int, str]] = []
+        for names in pieces(iter([name for name in self._due if name is not None])):
+            new = ((-self._due[name].total(), -self._pending[name], name) for name in names)
+            ranks = nsmallest(top, chain(ranks, new))
+            yield
+        for _, _, name in ranks:
+            encoded.append(_encode_group(name, self._pending.pop(name), self._due.pop(name)))
+            yield
+        if self._due:
+            others: Counter[int] = Counter()
+            for due in self._due.values():
+                others.update(due)
+                yield
+            encoded.append(_encode_group(None, self._pending.total(), others))
+
+
+def _encode_group(name: Name, pending: int, due: Counter[int]) -> msgspec.Raw:
     counts = [IntervalCount(minute * MINUTE_MS, count) for minute, count in sorted(due.items())]
-    return UpcomingGroup(name=name, due=due.total(), pending=pending, counts=counts)
+    return msgspec.Raw(_encode(UpcomingGroup(name=name, due=due.total(), pending=pending, counts=counts)))
+
+
+def _encode_series(series: list[Series]) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.msgpack.encode(series))
 
 
 class UpcomingGroupsHandlers:
@@ -255,7 +324,7 @@ class UpcomingGroupsHandlers:
         path = str(URL(PATH).with_query(asked.parameters))
         async with self._turns.whole.turn():
             whole = await scatter.whole(self._own(asked), path, OwnSeries)
-            return _encode(document(whole, asked))
+            return await document(whole, asked)
 
     async def _own(self, asked: Asked) -> OwnSeries:
         tables = await caught_up(self._lanes)
@@ -264,3 +333,4 @@ class UpcomingGroupsHandlers:
 
 
 _encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+decode_series = msgspec.msgpack.Decoder(list[Series]).decode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import count
 from typing import Any
@@ -13,9 +14,10 @@ from multidict import MultiDict
 
 from light_scheduler.tables.views import Lane
 from light_scheduler.web import slices, upcoming_groups
-from light_scheduler.web.upcoming_groups import asked_of, own_series
+from light_scheduler.web.scatter import Whole
+from light_scheduler.web.upcoming_groups import asked_of, decode_series, document, own_series
 
-from .conftest import TOPIC, forget, make_entry
+from .conftest import TOPIC
 
 UPCOMING = "/api/v1/upcoming"
 NOW = 1_800_000_000_000
@@ -145,49 +147,71 @@ async def test_a_partition_that_does_not_run_is_named_and_never_left_out(workers
     assert [each["partition"] for each in problem["missing"]] == [3]
 
 
-async def test_a_table_that_changes_while_it_is_read_slice_by_slice_counts_nothing_below_zero(
+@given(
+    schedules=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 5)), max_size=20),
+    top=st.integers(0, 3),
+)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_the_top_of_all_partitions_is_exact_if_it_is_complete(
+    cluster: Any, workers: Any, schedules: list[tuple[int, int, int]], top: int
+) -> None:
+    target = f"target-{next(EXAMPLES)}"
+    for number, (partition, hour, tenant) in enumerate(schedules):
+        place = {"partition": partition, "offset": number}
+        cluster.put(f"{target}-{number}", tenant=f"t{tenant}", due=BEGIN + hour * HOUR, target=target, **place)
+    answer = await workers[0].json(UPCOMING, target_topic=target, top=str(top), due_to=str(BEGIN + HOUR))
+    due = Counter(f"t{tenant}" for _, hour, tenant in schedules if not hour)
+    pending = Counter(f"t{tenant}" for _, _, tenant in schedules)
+    told = {row["name"]: (row["due"], row["pending"]) for row in answer["groups"] if row["name"] is not None}
+    assert sum(row["due"] for row in answer["groups"]) == due.total()
+    assert sum(row["pending"] for row in answer["groups"]) == pending.total()
+    if answer["complete"]:
+        ranked = sorted(pending, key=lambda name: (-due[name], -pending[name], name))
+        assert told == {name: (due[name], pending[name]) for name in ranked[:top]}
+
+
+@pytest.mark.parametrize(("top", "most"), [(0, 0), (1, upcoming_groups.TOLD), (100, upcoming_groups.MOST_TOLD)])
+async def test_a_partition_names_not_many_more_groups_than_are_asked_for(
+    cluster: Any, workers: Any, top: int, most: int
+) -> None:
+    for number in range(upcoming_groups.MOST_TOLD + 5):
+        cluster.put("a", tenant=f"t{number:03}", due=BEGIN)
+    found = await own_series(workers[0].lanes, asked_of(MultiDict(top=str(top)), NOW))
+    series = decode_series(found.series[found.lanes.index((TOPIC, 0))])
+    assert sum(each.name is not None for each in series) == most
+    assert sum(each.pending for each in series) == upcoming_groups.MOST_TOLD + 5
+    answer = await workers[0].json(UPCOMING, top=str(top))
+    assert answer["complete"] == (top == 0), "nothing is named that could be too low"
+
+
+async def test_a_partition_names_fewer_groups_if_their_counts_are_many(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(20):
-        cluster.put(f"{number}", target=f"t{number}", due=NOW)
-    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(upcoming_groups, "MOST_COUNTS", 5)
+    for tenant, hours in (("a", 3), ("b", 2), ("c", 1)):
+        for hour in range(hours):
+            cluster.put(f"{hour}", tenant=tenant, due=BEGIN + hour * HOUR)
+    answer = await workers[0].json(UPCOMING)
+    assert named(answer) == {"a": (3, 3), "b": (2, 2), None: (1, 1)}
+    assert not answer["complete"]
+
+
+async def test_an_answer_is_put_together_slice_by_slice(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        cluster.put("a", tenant=f"t{number}", due=BEGIN)
+    asked = asked_of(MultiDict(top="5"), NOW)
+    lanes = workers[0].lanes
+    share = await own_series(lanes, asked)
     monkeypatch.setattr(slices, "SLICE_S", 0.0)
     rest, rests = slices.LoopTime.rest, []
-    table = workers[0].lanes.all[TOPIC, 0]
 
     async def noted(self: slices.LoopTime) -> None:
         rests.append(self)
-        if len(rests) == 30:  # in the midst of what wakes when, after 20 groups and a tenant
-            for number in range(20):
-                forget(table, make_entry(f"{number}", target=f"t{number}", due=NOW))
         await rest(self)
 
     monkeypatch.setattr(slices.LoopTime, "rest", noted)
-    found = await own_series(workers[0].lanes, asked_of(MultiDict(due_from=str(NOW)), NOW))
-    assert len(rests) > 30
-    (series,) = found.series[found.lanes.index((TOPIC, 0))]
-    assert (series.name, series.pending) == ("default", 20)
-    assert all(1 <= count <= 20 for _, count in series.counts)
-
-
-async def test_a_table_that_is_closed_while_another_one_is_read_is_not_read(
-    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lanes = workers[0].lanes
-    first, second, *_ = sorted(lanes.all)
-    for number in range(5):
-        cluster.put(f"{number}", partition=first[1], due=NOW)
-    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(slices, "SLICE_S", 0.0)
-    rest = slices.LoopTime.rest
-
-    async def closing(self: slices.LoopTime) -> None:
-        lanes.states[second] = "closing"
-        monkeypatch.setattr(lanes.all[second]._counts, "store", None)
-        await rest(self)
-
-    assert lanes.all[second].counts is not None
-    monkeypatch.setattr(slices.LoopTime, "rest", closing)
-    found = await own_series(lanes, asked_of(MultiDict(by="hour"), NOW))
-    assert first in found.lanes
-    assert second not in found.lanes
+    answer = await document(Whole({"url": share}, dict.fromkeys(share.lanes, "url")), asked)
+    assert len(json.loads(answer)["groups"]) == 6
+    assert len(rests) > 10 + 5

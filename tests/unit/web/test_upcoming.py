@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from multidict import MultiDict
 
 from light_scheduler.tables.views import Lane
-from light_scheduler.web import slices
-from light_scheduler.web.upcoming import intervals_of, own_counts
-
-from .conftest import TOPIC, forget, make_entry
 
 UPCOMING = "/api/v1/tenants/default/upcoming"
 LIST = "/api/v1/tenants/default/schedules"
@@ -117,54 +112,3 @@ async def test_a_partition_that_does_not_run_is_named_and_never_left_out(workers
     workers[1].lanes.states[lane] = "restoring"
     problem = await workers[0].json(UPCOMING, status=503)
     assert [each["partition"] for each in problem["missing"]] == [3]
-
-
-@pytest.mark.parametrize("by", LENGTHS)
-async def test_a_table_is_read_slice_by_slice_as_it_was_when_that_began(
-    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    for number in range(20):
-        cluster.put(f"{number}", target=f"t{number}", due=NOW)
-        cluster.put(f"{number}", tenant=f"other-{number}", due=NOW)
-    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(slices, "SLICE_S", 0.0)
-    rest, rests = slices.LoopTime.rest, []
-    table = workers[0].lanes.all[TOPIC, 0]
-
-    async def noted(self: slices.LoopTime) -> None:
-        rests.append(self)
-        if len(rests) == 60:  # in the midst of what wakes when
-            for number in range(20):
-                forget(table, make_entry(f"{number}", target=f"t{number}", due=NOW))
-        await rest(self)
-
-    monkeypatch.setattr(slices.LoopTime, "rest", noted)
-    asked = intervals_of("default", MultiDict(by=by, due_from=str(NOW)), NOW)
-    found = await own_counts(workers[0].lanes, asked)
-    assert len(rests) > 60
-    counts = {(kind.topic, kind.minute is None): count for lane, kind, count in found.counts if lane == (TOPIC, 0)}
-    assert {topic for topic, is_all in counts if is_all} == {f"t{number}" for number in range(20)}
-    assert set(counts.values()) == {1}, "none is counted in part"
-
-
-async def test_a_table_that_is_closed_while_another_one_is_read_is_not_read(
-    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lanes = workers[0].lanes
-    first, second, *_ = sorted(lanes.all)
-    for number in range(5):
-        cluster.put(f"{number}", partition=first[1], due=NOW)
-    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(slices, "SLICE_S", 0.0)
-    rest = slices.LoopTime.rest
-
-    async def closing(self: slices.LoopTime) -> None:
-        lanes.states[second] = "closing"
-        monkeypatch.setattr(lanes.all[second]._counts, "store", None)
-        await rest(self)
-
-    assert lanes.all[second].counts is not None
-    monkeypatch.setattr(slices.LoopTime, "rest", closing)
-    found = await own_counts(lanes, intervals_of("default", MultiDict(by="hour"), NOW))
-    assert first in found.lanes
-    assert second not in found.lanes

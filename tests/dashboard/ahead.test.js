@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { countsOf, pendingOf, question } from "../../light_scheduler/web/static/ahead.js";
+import { countsOf, inOrder, intoGroup, pendingOf, question } from "../../light_scheduler/web/static/ahead.js";
 
 /** @type {import("../../light_scheduler/web/static/types.d.ts").UpcomingGroups} */
 const GROUPS = {
@@ -40,4 +40,26 @@ Deno.test("an answer about a tenant is read alike", () => {
   };
   assert.deepEqual(countsOf(answer).map(({ count }) => count), [2]);
   assert.equal(pendingOf(answer), 5);
+});
+
+Deno.test("a group opens with all of the scope that it was counted in", () => {
+  const range = { by: "hour", from: 0, to: 3_600_000 };
+  const within = { by: "hour", from: 0 };
+  assert.deepEqual(intoGroup("target", "out", { partition: "c[2]" }, range), [
+    "upcoming",
+    { target: "out", partition: "c[2]", ...within },
+  ]);
+  assert.deepEqual(intoGroup("partition", "c[3]", { target: "out", partition: "" }, range), [
+    "upcoming",
+    { target: "out", partition: "c[3]", ...within },
+  ]);
+  assert.deepEqual(intoGroup("tenant", "shop", { target: "out", partition: "c[2]" }, range), [
+    "schedules",
+    { tenant: "shop", target_topic: "out", due_from: 0, due_to: 3_600_000, sort: "due" },
+  ]);
+});
+
+Deno.test("partitions come by topic, then by number, and tenants as text", () => {
+  assert.deepEqual(inOrder("partition", ["c[10]", "d[1]", "c[2]", "c-2[0]"]), ["c[2]", "c[10]", "c-2[0]", "d[1]"]);
+  assert.deepEqual(inOrder("tenant", ["t[10]", "t[2]", "a"]), ["a", "t[10]", "t[2]"]);
 });

@@ -40,3 +40,33 @@ export function pendingOf(answer) {
   if ("groups" in answer) return answer.groups.reduce((sum, { pending }) => sum + pending, 0);
   return answer.pending.reduce((sum, { count }) => sum + count, 0);
 }
+
+/**
+ * Return the view that shows what is in a group, with its parameters. The schedules of a tenant are listed for all partitions.
+ * @param {Group} group
+ * @param {string} name
+ * @param {Scope} scope
+ * @param {{ by: string, from: number, to: number }} range UTC epoch ms
+ * @returns {[string, Record<string, string | number | undefined>]}
+ */
+export function intoGroup(group, name, scope, { by, from, to }) {
+  if (group !== "tenant") return ["upcoming", { ...scope, [group]: name, by, from }];
+  return ["schedules", { tenant: name, target_topic: scope.target, due_from: from, due_to: to, sort: "due" }];
+}
+
+/**
+ * Return names of groups in order: partitions by topic, then number, others as text.
+ * @param {Group} group
+ * @param {string[]} names
+ */
+export function inOrder(group, names) {
+  if (group !== "partition") return [...names].sort();
+  return names
+    .map((name) => ({
+      name,
+      topic: name.slice(0, name.lastIndexOf("[")),
+      number: parseInt(name.slice(name.lastIndexOf("[") + 1)),
+    }))
+    .sort((a, b) => a.topic === b.topic ? a.number - b.number : a.topic < b.topic ? -1 : 1)
+    .map(({ name }) => name);
+}

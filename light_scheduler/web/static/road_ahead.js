@@ -3,7 +3,7 @@
  * @module
  */
 
-import { countsOf, GROUPS, pendingOf, question } from "./ahead.js";
+import { countsOf, GROUPS, inOrder, pendingOf, question } from "./ahead.js";
 import { queryString, request } from "./api.js";
 import { barChart } from "./bar_chart.js";
 import { h, replace } from "./elements.js";
@@ -60,9 +60,10 @@ export function roadAhead(signal) {
   function choose(names) {
     const chosen = scopes.value;
     const groups = /** @type {Group[]} */ (Object.keys(GROUPS)).map((group) => {
-      const values = names[group].map((name) => `${group}:${name}`);
-      if (chosen.startsWith(`${group}:`)) values.push(chosen);
-      return { group, values: [...new Set(values)].sort() };
+      const prefix = `${group}:`;
+      const own = chosen.startsWith(prefix) ? [chosen.slice(prefix.length)] : [];
+      const ordered = inOrder(group, [...new Set([...names[group], ...own])]);
+      return { group, values: ordered.map((name) => prefix + name) };
     });
     const wanted = [ALL, ...groups.flatMap(({ values }) => values)];
     if (wanted.join() === [...scopes.options].map(({ value }) => value).join()) return;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { countsOf, GROUPS, pendingOf, question } from "./ahead.js";
+import { countsOf, GROUPS, intoGroup, pendingOf, question } from "./ahead.js";
 import { queryString, request } from "./api.js";
 import { barChart, moment } from "./bar_chart.js";
 import { h, replace } from "./elements.js";
@@ -145,8 +145,12 @@ function report(answer, asked) {
  */
 function narrowed({ scope: { tenant, target, partition }, by, group, from }) {
   if (tenant || (!target && !partition)) return null;
-  const of = target ? ["Only target topic ", userText(target)] : ["Only partition ", userText(partition ?? "")];
-  return h("p", {}, of, ". ", h("a", { href: address("upcoming", { by, group, from }) }, "Show all"));
+  const of = [
+    target && ["target topic ", userText(target)],
+    target && partition && ", ",
+    partition && ["partition ", userText(partition)],
+  ];
+  return h("p", {}, "Only ", of, ". ", h("a", { href: address("upcoming", { by, group, from }) }, "Show all"));
 }
 
 /**
@@ -176,12 +180,8 @@ function topics({ counts, due_from: from, due_to: to }, tenant) {
  * @param {UpcomingGroups} answer
  * @param {Asked} asked
  */
-function groups({ group, groups, complete, due_from: from, due_to: to }, { scope: { target }, by }) {
-  const within = { due_from: from, due_to: to, sort: "due" };
-  const into = (/** @type {string} */ name) =>
-    group === "tenant"
-      ? address("schedules", { tenant: name, target_topic: target, ...within })
-      : address("upcoming", { [group]: name, by, from });
+function groups({ group, groups, complete, due_from: from, due_to: to }, { scope, by }) {
+  const into = (/** @type {string} */ name) => address(...intoGroup(group, name, scope, { by, from, to }));
   const title = GROUPS[group];
   const rows = groups.filter(({ due, pending }) => due || pending).map(({ name, due, pending }) => [
     name === null ? "All others" : h("a", { href: into(name) }, userText(name)),
@@ -192,6 +192,8 @@ function groups({ group, groups, complete, due_from: from, due_to: to }, { scope
     h("h2", {}, `By ${title.toLowerCase()}`),
     !complete &&
     h("p", { class: "warning" }, "Too few: a partition has more groups than it reports. “All others” has the rest."),
+    group === "tenant" && scope.partition && rows.length > 0 &&
+    h("p", {}, "The list of a tenant's schedules is of all partitions."),
     rows.length
       ? table(
         `Schedules that are due in this time, by ${title.toLowerCase()}`,

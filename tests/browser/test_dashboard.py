@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import pytest
@@ -128,7 +129,10 @@ async def test_the_explorer_keeps_its_filters_in_the_address(dashboard: Dashboar
     await expect(page.get_by_role("alert")).to_contain_text("is no instant")
     await page.go_back()
     await expect(rows).to_have_count(6)
+    await page.goto("/#/schedules?tenant=shop&id_contains=der-5&label=team%3Dsales")
+    await expect(rows.filter(has_text="team=sales")).to_have_count(5)
     await page.goto("/#/schedules?tenant=shop&id_contains=der-5&label=team%3Dbilling")
+    await expect(rows.filter(has_text="team=billing")).to_have_count(5)
     await expect(rows).to_have_count(6)
     await expect(page.get_by_role("columnheader", name="Next due")).to_have_attribute("aria-sort", "ascending")
     await page.get_by_role("columnheader", name="Id").get_by_role("link").click()
@@ -221,8 +225,11 @@ async def test_what_is_ahead_is_of_all_tenants_a_target_or_a_partition(dashboard
     await page.goto("/#/overview")
     road = page.locator("section").filter(has=page.get_by_role("heading", name="The road ahead"))
     for of in (f"target:{target}", f"partition:{topic}[0]", "all"):
-        await road.get_by_role("combobox", name="Of", exact=True).select_option(of)
         kind, _, name = of.partition(":")
+        asked = urlencode({"target_topic" if kind == "target" else kind: name}) if name else "group=tenant&top=0&by="
+        async with page.expect_response(re.compile(re.escape(asked))) as answered:
+            await road.get_by_role("combobox", name="Of", exact=True).select_option(of)
+        assert (await answered.value).ok
         part = f"{kind}={quote(name, safe='')}&" if name else ""
         await expect(road.get_by_role("link", name="Details")).to_have_attribute("href", f"#/upcoming?{part}by=hour")
         await expect(road.get_by_role("alert")).to_have_count(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from light_scheduler.tables.counts import Counts
@@ -35,13 +35,6 @@ class Intervals:
         """The query string that asks for exactly these."""
         return {"by": self.by, "due_from": str(self.begin * MINUTE_MS), "due_to": str(self.end * MINUTE_MS)}
 
-    def holding(self, minute: int) -> int | None:
-        """Return the minute in which the interval begins that holds a minute; None: none of them does."""
-        if not self.begin <= minute < self.end:
-            return None
-        length = MINUTES[self.by]
-        return minute // length * length
-
 
 def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
     """Return the intervals that a request asks for. Raises QueryError naming the parameter at fault."""
@@ -58,14 +51,24 @@ def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
     return Intervals(by, begin, end)
 
 
-def cells_in(counts: Counts, asked: Intervals) -> Iterator[Iterable[tuple[int, int, int]]]:
-    """Yield (number of a group, minute, change) of a table, some at a time; some are not in the intervals. Between two
+def cells_in(counts: Counts, asked: Intervals) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield (number of a group, minute in which an interval begins, change) of a table, some at a time. Between two
     yields the table may change: each day is exact as of the moment when the first part of it is read."""
     if asked.by == "day":
         for cells in pieces(counts.each_by_day()):
-            yield ((cell >> 32, (cell & 0xFFFFFFFF) * A_DAY, change) for cell, change in cells)
+            yield _within(asked, cells, A_DAY)
         return
     for day in sorted(counts.days()):
         if asked.begin // A_DAY <= day < -(-asked.end // A_DAY):
             for cells in pieces(counts.each_by_minute(day)):
-                yield ((cell >> 32, cell & 0xFFFFFFFF, change) for cell, change in cells)
+                yield _within(asked, cells, 1)
+
+
+def _within(asked: Intervals, cells: list[tuple[int, int]], unit: int) -> list[tuple[int, int, int]]:
+    """Return the cells in the intervals; `unit` is the minutes that a cell has. There can be millions: no calls."""
+    begin, end, length = asked.begin, asked.end, MINUTES[asked.by]
+    return [
+        (cell >> 32, minute // length * length, change)
+        for cell, change in cells
+        if begin <= (minute := (cell & 0xFFFFFFFF) * unit) < end
+    ]

@@ -71,7 +71,7 @@ def parts(table: ReadableTable, asked: TenantIntervals) -> Iterator[Counter[Kind
         yield Counter({Kind(each.topic, each.state, None): n for each, n in totals if each.tenant == asked.tenant})
     own = _OwnGroups(counts, asked.tenant)
     for cells in cells_in(counts, asked):
-        yield _added_up(own, asked, cells)
+        yield _added_up(own, cells)
 
 
 class _OwnGroups:
@@ -91,11 +91,11 @@ class _OwnGroups:
         return self._found[number]
 
 
-def _added_up(own: _OwnGroups, asked: Intervals, cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
-    """Add up (number of a group, minute, change) by kind, as far as they are asked for."""
+def _added_up(own: _OwnGroups, cells: Iterable[tuple[int, int, int]]) -> Counter[Kind]:
+    """Add up (number of a group, minute in which an interval begins, change) by kind."""
     sums = Counter[Kind]()
-    for number, minute, change in cells:
-        if (begin := asked.holding(minute)) is not None and (group := own.get(number)) is not None:
+    for number, begin, change in cells:
+        if (group := own.get(number)) is not None:
             sums[Kind(group.topic, group.state, begin)] += change
     return sums
 

@@ -7,7 +7,7 @@ number for each of its groups, and counts by interval only for those that it nam
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -136,7 +136,7 @@ class LaneGroups:
         self._lane = lane_name(lane)
         self._named: dict[str, int] = {}  # the largest first
         self._pending: Counter[Name] = Counter()
-        self._due: dict[Name, Counter[int]] = {}
+        self._due: defaultdict[Name, Counter[int]] = defaultdict(Counter)
         self._known: dict[int, tuple[Name] | None] = {}  # number of a group -> name of where it counts; None: nowhere
 
     def parts(self) -> Iterator[None]:
@@ -156,17 +156,16 @@ class LaneGroups:
         self._pending.update(self._named)
         if rest := totals.total() - self._pending.total():
             self._pending[None] = rest
-        intervals = self._asked.intervals
-        for cells in cells_in(self._counts, intervals):
-            for number, minute, change in cells:
-                if (begin := intervals.holding(minute)) is not None and (place := self._place(number)) is not None:
-                    self._due.setdefault(place[0], Counter())[begin] += change
+        for cells in cells_in(self._counts, self._asked.intervals):
+            for number, begin, change in cells:
+                if (place := self._place(number)) is not None:
+                    self._due[place[0]][begin] += change
             yield
         size = 0
         for name in self._named:
             size += len(self._due.get(name, ()))
             if size > MOST_COUNTS:
-                self._due.setdefault(None, Counter()).update(self._due.pop(name, {}))
+                self._due[None].update(self._due.pop(name, {}))
                 self._pending[None] += self._pending.pop(name)
                 yield
 

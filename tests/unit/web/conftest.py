@@ -52,11 +52,11 @@ from light_scheduler.model import (
 from light_scheduler.model.delay import check_rule
 from light_scheduler.model.place import Place
 from light_scheduler.processes import Process
-from light_scheduler.settings import Settings
+from light_scheduler.settings import Settings, load_settings
 from light_scheduler.tables import MemoryStore, Overlay, ScheduleTable
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tenants import TenantStore
-from light_scheduler.web import KafkaTopics, Worker, install
+from light_scheduler.web import KafkaTopics, Worker, install, slices
 from light_scheduler.web.command_channel import Followed
 from light_scheduler.wire import CommandRecord, UnsentRecord, encode_result, partition_for, result_headers
 from light_scheduler.wire.build import TargetMissing
@@ -572,9 +572,38 @@ async def cluster() -> AsyncIterator[MemoryCluster]:
 
 
 @pytest.fixture
-async def workers(cluster: MemoryCluster) -> list[MemoryWorker]:
+def commands_topics() -> str:
+    """Return the setting of `workers`; modules about a dialect have their own."""
+    return TOPIC
+
+
+@pytest.fixture
+async def workers(cluster: MemoryCluster, commands_topics: str) -> list[MemoryWorker]:
     """Return two workers: the first has the partitions 0 and 2, the second 1 and 3."""
+    if commands_topics != TOPIC:
+        cluster.settings = with_topics(commands_topics)
     return await cluster.start([0, 2], [1, 3])
+
+
+def with_topics(commands_topics: str) -> Settings:
+    """Return settings with these commands topics."""
+    return load_settings({"commands_topics": commands_topics}, environment={})
+
+
+@pytest.fixture
+def rests(monkeypatch: pytest.MonkeyPatch) -> list[slices.LoopTime]:
+    """Have every slice end after one row, and return a list that grows with each rest."""
+    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    rest = slices.LoopTime.rest
+    rests: list[slices.LoopTime] = []
+
+    async def noted(self: slices.LoopTime) -> None:
+        rests.append(self)
+        await rest(self)
+
+    monkeypatch.setattr(slices.LoopTime, "rest", noted)
+    return rests
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ import pytest
 from multidict import MultiDict
 
 from light_scheduler.model import Target
-from light_scheduler.settings import Settings, load_settings
 from light_scheduler.tables.views import QueryError
 from light_scheduler.web.etf1 import own
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
 from light_scheduler.web.etf1.search import MOST, Order, Row, order_of, search_of
 
-from .conftest import NOW, TOPIC, make_entry, put
+from .conftest import NOW, TOPIC, make_entry, put, with_topics
 
 SECOND = 1_000
 DAY = 86_400 * SECOND
@@ -25,14 +24,9 @@ LIVE = "/api/live/scheduler/light-scheduler/schedules"
 ONE = "/api/scheduler/light-scheduler/schedule/"
 
 
-def settings(topics: str = f"{TOPIC}:etf1") -> Settings:
-    return load_settings({"commands_topics": topics}, environment={})
-
-
 @pytest.fixture
-async def workers(cluster: Any) -> Any:
-    cluster.settings = settings()
-    return await cluster.start([0, 2], [1, 3])
+def commands_topics() -> str:
+    return f"{TOPIC}:etf1"
 
 
 def fill(cluster: Any, count: int = 10) -> None:
@@ -200,7 +194,7 @@ async def test_another_scheduler_and_another_id_have_nothing(cluster: Any, worke
 
 
 async def test_only_topics_of_the_dialect_and_the_default_tenant_are_shown(cluster: Any) -> None:
-    cluster.settings = settings(f"{TOPIC}:etf1,other")
+    cluster.settings = with_topics(f"{TOPIC}:etf1,other")
     (worker,) = await cluster.start([0])
     cluster.distribution[worker.url]["other"] = [0]
     worker.lanes.all["other", 0] = type(worker.lanes.all[TOPIC, 0])(worker.lanes.all[TOPIC, 0].store)

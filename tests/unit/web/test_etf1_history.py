@@ -8,7 +8,6 @@ import pytest
 
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import EventType, HistoryEvent
-from light_scheduler.settings import load_settings
 from light_scheduler.web import looking_back
 from light_scheduler.wire import encode_history, history_key
 
@@ -21,9 +20,8 @@ ONE = "/api/history/scheduler/light-scheduler/schedule/"
 
 
 @pytest.fixture
-async def workers(cluster: Any) -> Any:
-    cluster.settings = load_settings({"commands_topics": f"{TOPIC}:etf1"}, environment={})
-    return await cluster.start([0, 2], [1, 3])
+def commands_topics() -> str:
+    return f"{TOPIC}:etf1"
 
 
 def record(

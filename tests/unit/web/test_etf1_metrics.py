@@ -8,16 +8,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from light_scheduler.lanes.status import Lateness
-from light_scheduler.settings import load_settings
 
-from .conftest import TOPIC
+from .conftest import TOPIC, with_topics
 
 TYPES = ("planned_schedule", "deleted_schedule", "invalid_schedule", "triggered_schedule", "missed_schedule", "other")
 
 
 @pytest.fixture
 async def worker(cluster: Any) -> Any:
-    cluster.settings = load_settings({"commands_topics": f"{TOPIC}:etf1,other"}, environment={})
+    cluster.settings = with_topics(f"{TOPIC}:etf1,other")
     (worker,) = await cluster.start([0])
     return worker
 

@@ -8,12 +8,11 @@ import pytest
 from support.foreign import LIGHT4J_VALUE, avro
 
 from light_scheduler.model import Cron, FixedRate
-from light_scheduler.settings import load_settings
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.web.light4j import own
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 
-from .conftest import NOW, TOPIC, make_entry
+from .conftest import NOW, TOPIC, make_entry, with_topics
 from .conftest import put as put_into
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -21,14 +20,9 @@ PATH = "/schedulers"
 HOST = "networknt.com"
 
 
-def settings(topics: str = f"{TOPIC}:light4j") -> Any:
-    return load_settings({"commands_topics": topics}, environment={})
-
-
 @pytest.fixture
-async def workers(cluster: Any) -> Any:
-    cluster.settings = settings()
-    return await cluster.start([0, 2], [1, 3])
+def commands_topics() -> str:
+    return f"{TOPIC}:light4j"
 
 
 def value(name: str = "a", id: int | None = None, **given: Any) -> bytes:
@@ -134,7 +128,7 @@ async def test_a_task_that_a_registry_frames_is_read_too(cluster: Any, workers: 
 
 
 async def test_only_topics_of_the_dialect_are_listed(cluster: Any) -> None:
-    cluster.settings = settings(f"{TOPIC}:light4j,other")
+    cluster.settings = with_topics(f"{TOPIC}:light4j,other")
     (worker,) = await cluster.start([0])
     cluster.distribution[worker.url]["other"] = [0]
     worker.lanes.all["other", 0] = ScheduleTable(MemoryStore())

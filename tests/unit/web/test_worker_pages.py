@@ -121,18 +121,9 @@ async def test_tenants_have_counters_of_their_firings(workers: Any) -> None:
     assert found["other_tenants_firings_total", ()] == 0
 
 
-async def test_tenants_are_counted_slice_by_slice(cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tenants_are_counted_slice_by_slice(cluster: Any, workers: Any, rests: list[Any]) -> None:
     for number in range(20):
         cluster.put(f"{number}", tenant=f"t{number}")
-    monkeypatch.setattr(slices, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(slices, "SLICE_S", 0.0)
-    rest, rests = slices.LoopTime.rest, []
-
-    async def noted(self: slices.LoopTime) -> None:
-        rests.append(self)
-        await rest(self)
-
-    monkeypatch.setattr(slices.LoopTime, "rest", noted)
     found = await samples(workers[0])
     assert len(rests) >= 40
     assert sum(value for (name, _), value in found.items() if name == "tenant_pending") == 20

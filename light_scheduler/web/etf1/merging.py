@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from light_scheduler.web.bounded import MOST_BYTES
 from light_scheduler.web.scatter import Whole
 
-from .own import MOST_BYTES, OwnSearch, too_much
+from .own import OwnSearch, too_much
 from .search import Row, Search
 
 

@@ -8,6 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from light_scheduler.web.bounded import MOST_BYTES
 from light_scheduler.web.caught_up import caught_up
 from light_scheduler.web.guard import IDENTITY, refuse_hidden
 from light_scheduler.web.parameters import optional, read_parameters
@@ -18,7 +19,7 @@ from light_scheduler.web.worker import Worker
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .documents import ReadTask, TimeUnit
-from .own import MOST_BYTES, OwnTasks, Row, Wanted, own_tasks, too_much
+from .own import OwnTasks, Row, Wanted, own_tasks, too_much
 
 DIALECT = "light4j"
 

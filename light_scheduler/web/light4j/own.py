@@ -8,14 +8,11 @@ import msgspec
 
 from light_scheduler.model import Entry
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, ReadableTable, scan
+from light_scheduler.web import bounded
 from light_scheduler.web.cluster import Tables
-from light_scheduler.web.own import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
 from light_scheduler.web.slices import LoopTime
 
 from .documents import ReadTask, TimeUnit, definition
-
-MOST_BYTES = 32 << 20
-"""Of the tasks that a worker sends in one answer, in JSON."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -53,81 +50,65 @@ class OwnTasks(msgspec.Struct, frozen=True, kw_only=True):
 
 async def own_tasks(lanes: Tables, topics: frozenset[str], wanted: Wanted, read: ReadTask) -> OwnTasks:
     """List the tasks of this worker's running lanes; one that stops meanwhile is not among the answer's lanes."""
-    own = sorted(lane for lane in lanes.tables() if lane[0] in topics)
-    found: list[LaneTasks] = []
-    spent = size = 0
-    async with LoopTime(REQUEST_TIME_S) as time:
-        for lane in own:
-            reader = _Reader(lane, wanted)
-            while (table := lanes.tables().get(lane)) is not None:
-                entries = reader.read(table, time)
-                if entries is None:
-                    found.append(LaneTasks(lane=lane, rows=reader.rows))
-                    break
-                spent += reader.spent
-                size += reader.add(entries, read)
-                if spent >= REQUEST_BUDGET or size > MOST_BYTES or time.is_used_up():
-                    return OwnTasks(lanes=own, tasks=[], is_refused=True)
-                if time.slice_is_over():
-                    await time.rest()
-    return OwnTasks(lanes=[each.lane for each in found], tasks=found)
+    readers = await bounded.read_lanes(lanes, topics, lambda lane: _Reader(lane, wanted, read))
+    if readers is None:
+        return OwnTasks(lanes=sorted(bounded.own_lanes(lanes, topics)), tasks=[], is_refused=True)
+    tasks = [LaneTasks(lane=reader.lane, rows=reader.rows) for reader in readers]
+    return OwnTasks(lanes=[each.lane for each in tasks], tasks=tasks)
 
 
 def too_much() -> QueryError:
     """Return the refusal of a list that is longer than one answer may be."""
-    return QueryError(
-        "host",
-        f"more than a worker reads for one answer ({REQUEST_BUDGET} tasks, {REQUEST_TIME_S} s) or sends "
-        f"({MOST_BYTES >> 20} MiB): name a host, or a host and a name",
-    )
+    return bounded.too_much("host", "tasks", "name a host, or a host and a name")
 
 
 class _Reader:
-    """Reads one lane's table, tenant by tenant and slice by slice. `spent` is what the last slice took of a budget."""
+    """Reads one lane's table, tenant by tenant and slice by slice, and keeps the tasks that are wanted."""
 
-    def __init__(self, lane: Lane, wanted: Wanted) -> None:
-        self._lane = lane
+    def __init__(self, lane: Lane, wanted: Wanted, definition_of: ReadTask) -> None:
+        self.lane = lane
         self._wanted = wanted
+        self._definition_of = definition_of
         self._hosts: Iterator[str] | None = None
         self._host: str | None = None
         self._after: Mark | None = None
         self.rows: list[Row] = []
-        self.spent = 0
+        self.size = 0
+        self.is_done = False
 
-    def read(self, table: ReadableTable, time: LoopTime) -> list[Entry] | None:
-        """Return the schedules of the next slice; None: there are no more."""
+    def read(self, table: ReadableTable, time: LoopTime, budget: int) -> int:
         if self._hosts is None:
             self._hosts = iter([self._wanted.host] if self._wanted.host is not None else _hosts(table))
-        if self._host is None:
-            self._host, self._after = next(self._hosts, None), None
-        if self._host is None:
-            return None
+            self._host = next(self._hosts, None)
+        spent = 0 if self._host is None else self._read_host(table, self._host, time, budget)
+        if self._after is None:
+            self._host = next(self._hosts, None)
+        self.is_done = self._host is None
+        return spent
+
+    def _read_host(self, table: ReadableTable, host: str, time: LoopTime, budget: int) -> int:
         if self._wanted.name is not None:
-            entry = table.get(self._host, self._wanted.name)
-            self._host, self.spent = None, 1
-            return [] if entry is None else [entry]
+            entry = table.get(host, self._wanted.name)
+            self._keep([] if entry is None else [entry])
+            return 1
         part = scan(
-            {self._lane: table},
-            Query(tenant=self._host),
+            {self.lane: table},
+            Query(tenant=host),
             after=self._after,
-            limit=SLICE_BUDGET,
-            budget=SLICE_BUDGET,
+            limit=budget,
+            budget=budget,
             is_over=time.slice_is_over,
         )
-        self._after, self.spent = part.reached, part.spent
-        if part.reached is None:
-            self._host = None
-        return [entry for _, entry in part.rows]
+        self._keep([entry for _, entry in part.rows])
+        self._after = part.reached
+        return part.spent
 
-    def add(self, entries: list[Entry], read: ReadTask) -> int:
-        """Keep the schedules that are wanted, and return their size in bytes."""
-        size = 0
+    def _keep(self, entries: list[Entry]) -> None:
         for entry in entries:
-            task = definition(entry, read)
+            task = definition(entry, self._definition_of)
             if task is not None and self._wanted.unit in (None, task.frequency.time_unit):
                 self.rows.append(Row(task.host, task.name, _encode(task)))
-                size += len(self.rows[-1].encoded)
-        return size
+                self.size += len(self.rows[-1].encoded)
 
 
 def _hosts(table: ReadableTable) -> list[str]:

@@ -10,7 +10,7 @@ from multidict import MultiDict
 
 from light_scheduler.model import Target
 from light_scheduler.tables.views import QueryError
-from light_scheduler.web.etf1 import own
+from light_scheduler.web import bounded
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
 from light_scheduler.web.etf1.search import MOST, Order, Row, order_of, search_of
 
@@ -218,13 +218,25 @@ async def test_a_search_that_is_too_large_is_refused_by_whichever_worker_is_aske
 ) -> None:
     for number in range(40):
         cluster.put(f"{number:02}", partition=3, due=NOW + number * SECOND)
-    monkeypatch.setattr(own, "SLICE_BUDGET", 10)
-    monkeypatch.setattr(own, bound, {"REQUEST_BUDGET": 20, "MOST_BYTES": 3_000}[bound])
+    monkeypatch.setattr(bounded, "SLICE_BUDGET", 10)
+    monkeypatch.setattr(bounded, bound, {"REQUEST_BUDGET": 20, "MOST_BYTES": 3_000}[bound])
     for worker in workers:
         assert (await worker.json(SEARCH, 400))["parameter"] == "epoch_to"
         narrow = await worker.json(SEARCH, **{"epoch-to": str(NOW // SECOND + 5)})
         assert narrow["found"] == 6
     assert "epoch-from" in (await workers[1].json("/schedules", 400))["detail"]
+
+
+async def test_a_search_that_fits_exactly_is_answered_and_one_schedule_more_is_refused(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "REQUEST_BUDGET", 30)
+    monkeypatch.setattr(bounded, "SLICE_BUDGET", 20)
+    for number in range(30):
+        cluster.put(f"{number:02}", partition=number % 2 * 2)
+    assert (await workers[1].json(SEARCH))["found"] == 30
+    cluster.put("more", partition=2)
+    assert (await workers[1].json(SEARCH, 400))["parameter"] == "epoch_to"
 
 
 async def test_the_first_of_many_are_kept_while_all_are_read(cluster: Any, workers: Any) -> None:

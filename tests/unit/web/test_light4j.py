@@ -9,10 +9,11 @@ from support.foreign import LIGHT4J_VALUE, avro
 
 from light_scheduler.model import Cron, FixedRate
 from light_scheduler.tables import MemoryStore, ScheduleTable
-from light_scheduler.web.light4j import own
+from light_scheduler.web import bounded
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 
 from .conftest import NOW, TOPIC, make_entry, with_topics
+from .conftest import forget as forget_in
 from .conftest import put as put_into
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -42,6 +43,13 @@ def put(
     frequency = {"timeUnit": unit, "time": time}
     fields = {"payload": value(name, host=host, frequency=frequency, **given), "target": "reminders", **stored}
     cluster.put(name, tenant=host, partition=partition, due=NOW, trigger=trigger, **fields)
+
+
+def forget(cluster: Any, name: str, *, partition: int) -> None:
+    table = cluster.tables()[TOPIC, partition]
+    entry = table.get(HOST, name)
+    assert entry is not None
+    forget_in(table, entry)
 
 
 async def names(worker: Any, **parameters: str) -> list[str]:
@@ -167,18 +175,33 @@ async def test_a_list_that_is_too_long_is_refused_by_whichever_worker_is_asked(
     for number in range(40):
         put(cluster, f"{number:02}", partition=3)
     put(cluster, "few", host="acme", partition=3)
-    monkeypatch.setattr(own, "SLICE_BUDGET", 10)
-    monkeypatch.setattr(own, bound, {"REQUEST_BUDGET": 30, "MOST_BYTES": 3_000}[bound])
+    monkeypatch.setattr(bounded, "SLICE_BUDGET", 10)
+    monkeypatch.setattr(bounded, bound, {"REQUEST_BUDGET": 30, "MOST_BYTES": 3_000}[bound])
     for worker in workers:
         assert (await worker.json(PATH, 400))["parameter"] == "host"
         assert await names(worker, host="acme") == ["few"]
         assert await names(worker, name="07") == ["07"]
 
 
+async def test_a_list_that_fits_exactly_is_shown_and_one_task_more_is_refused(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "REQUEST_BUDGET", 30)
+    monkeypatch.setattr(bounded, "SLICE_BUDGET", 20)
+    for number in range(30):
+        put(cluster, f"{number:02}", partition=number % 2 * 2, host=f"host-{number % 3}")
+    assert len(await names(workers[1])) == 30
+    for partition in (0, 2):
+        put(cluster, "more", partition=partition)
+        assert (await workers[1].json(PATH, 400))["parameter"] == "host"
+        forget(cluster, "more", partition=partition)
+    assert len(await names(workers[1])) == 30
+
+
 async def test_all_tasks_of_a_host_are_read_slice_by_slice(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own, "SLICE_BUDGET", 10)
+    monkeypatch.setattr(bounded, "SLICE_BUDGET", 10)
     expected = [f"{number:02}" for number in range(35)]
     for name in expected:
         put(cluster, name, partition=2)

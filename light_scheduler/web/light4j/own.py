@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from light_scheduler.model import Entry
+from light_scheduler.tables.counts import Group
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, ReadableTable, scan
 from light_scheduler.web import bounded
 from light_scheduler.web.cluster import Tables
-from light_scheduler.web.slices import LoopTime
+from light_scheduler.web.slices import LoopTime, pieces
 
 from .documents import ReadTask, TimeUnit, definition
 
@@ -69,22 +70,33 @@ class _Reader:
         self.lane = lane
         self._wanted = wanted
         self._definition_of = definition_of
-        self._hosts: Iterator[str] | None = None
-        self._host: str | None = None
+        self._groups: Iterator[list[tuple[Group, int]]] | None = None
+        self._hosts: dict[str, None] = {}
+        """Those to be read, the one that is being read last."""
         self._after: Mark | None = None
         self.rows: list[Row] = []
         self.size = 0
         self.is_done = False
 
     def read(self, table: ReadableTable, time: LoopTime, budget: int) -> int:
-        if self._hosts is None:
-            self._hosts = iter([self._wanted.host] if self._wanted.host is not None else _hosts(table))
-            self._host = next(self._hosts, None)
-        spent = 0 if self._host is None else self._read_host(table, self._host, time, budget)
-        if self._after is None:
-            self._host = next(self._hosts, None)
-        self.is_done = self._host is None
+        if self._groups is None:
+            self._groups = self._first_groups(table)
+        for groups in self._groups:
+            self._hosts.update(dict.fromkeys(group.tenant for group, _ in groups))
+            if time.slice_is_over():
+                return 0
+        spent = self._read_host(table, next(reversed(self._hosts)), time, budget) if self._hosts else 0
+        if self._hosts and self._after is None:
+            self._hosts.popitem()
+        self.is_done = not self._hosts
         return spent
+
+    def _first_groups(self, table: ReadableTable) -> Iterator[list[tuple[Group, int]]]:
+        """Return the groups whose tenants are to be found out: there can be very many."""
+        if self._wanted.host is None:
+            return pieces(table.counts.each_total())
+        self._hosts[self._wanted.host] = None
+        return iter(())
 
     def _read_host(self, table: ReadableTable, host: str, time: LoopTime, budget: int) -> int:
         if self._wanted.name is not None:
@@ -109,7 +121,3 @@ class _Reader:
             if task is not None and self._wanted.unit in (None, task.frequency.time_unit):
                 self.rows.append(Row(task.host, task.name, _encode(task)))
                 self.size += len(self.rows[-1].encoded)
-
-
-def _hosts(table: ReadableTable) -> list[str]:
-    return sorted({group.tenant for group, _ in table.counts.each_total()})

@@ -198,14 +198,26 @@ async def test_a_list_that_fits_exactly_is_shown_and_one_task_more_is_refused(
     assert len(await names(workers[1])) == 30
 
 
-async def test_all_tasks_of_a_host_are_read_slice_by_slice(
-    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bounded, "SLICE_BUDGET", 10)
+async def test_all_tasks_of_a_host_are_read_slice_by_slice(cluster: Any, workers: Any, rests: list[Any]) -> None:
     expected = [f"{number:02}" for number in range(35)]
     for name in expected:
         put(cluster, name, partition=2)
-    assert await names(workers[1]) == expected
+    put(cluster, "other", host="acme", partition=2)
+    assert await names(workers[1], host=HOST) == expected
+    assert len(rests) >= len(expected)
+
+
+async def test_hosts_are_found_slice_by_slice_within_the_limit_of_a_request(
+    cluster: Any, workers: Any, rests: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(35):
+        put(cluster, f"{number}", host=f"host-{number}")
+    assert await names(workers[0], name="7") == ["7"]
+    assert len(rests) >= 2 * 35, "for each host once to find it, and once to look the name up"
+    monkeypatch.setattr(bounded, "REQUEST_TIME_S", 0.0)
+    rests.clear()
+    refusal = await workers[0].json(PATH, 400, name="7", local="true")
+    assert (refusal["parameter"], len(rests)) == ("host", 1), "it stops where its time is used up"
 
 
 async def test_the_openapi_document_has_the_operation(workers: Any) -> None:

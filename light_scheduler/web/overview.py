@@ -6,9 +6,7 @@ import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlencode
 
 import msgspec
 from aiohttp import web
@@ -25,10 +23,11 @@ from .largest import Largest
 from .last_hour import SLOT_MS, LastHour, Slot, together
 from .overview_document import HourSample, OverviewDocument, TenantPending, TopicPending
 from .parameters import read_parameters
-from .problems import MissingPartition, ProblemError
+from .problems import MissingPartition
 from .scatter import Scatter, Whole, is_local, share_response
 from .shared_answers import SharedAnswers
 from .slices import SHORT_REST, LoopTime, pieces
+from .tenants_asked import TenantParameters, Tenants, questions
 
 PATH = "/api/v1/overview"
 FRESH_S = 1.0
@@ -40,11 +39,6 @@ MOST_GROUPS = 1_000
 MOST_NAMED = 100
 """Tenants, and target topics, that an overview names."""
 
-MOST_BYTES_ASKED = 7_000
-"""Of tenants in one question to another worker: an HTTP server takes no request line above 8 KiB."""
-
-Tenants = frozenset[str] | None
-"""Those whose schedules are counted; None: all."""
 
 
 class LaneCounts(msgspec.Struct, frozen=True):
@@ -70,35 +64,6 @@ class OwnOverview(msgspec.Struct, frozen=True):
     counts: list[LaneCounts]
     figures: list[LaneFigures] | None
     hour: list[Slot] | None
-
-
-class OverviewParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a worker asks another one about: all tenants, or those that are named. There is no default."""
-
-    all_tenants: bool = False
-    tenant: list[str] = []
-
-
-def questions(tenants: Tenants) -> Iterator[tuple[Tenants, str]]:
-    """Yield what other workers are asked: parts of the tenants, and the path of each. Nobody is asked about none."""
-    if tenants is None:
-        yield None, f"{PATH}?all_tenants=true"
-        return
-    part: list[str] = []
-    size = 0
-    for tenant in sorted(tenants):
-        length = len(_query([tenant])) + 1
-        if part and size + length > MOST_BYTES_ASKED:
-            yield frozenset(part), f"{PATH}?{_query(part)}"
-            part, size = [], 0
-        part.append(tenant)
-        size += length
-    if part:
-        yield frozenset(part), f"{PATH}?{_query(part)}"
-
-
-def _query(tenants: list[str]) -> str:
-    return urlencode([("tenant", tenant) for tenant in tenants])
 
 
 async def lane_counts(groups: Iterator[tuple[Group, int]], tenants: Tenants, time: LoopTime) -> LaneCounts:
@@ -141,7 +106,7 @@ class Overview:
             return await own_overview(tables, self._lanes, self._hour.slots(self._now()), tenants)
 
     async def _asked(self, scatter: Scatter, tenants: Tenants) -> bytes:
-        asked = [scatter.known(self.own(part), path, OwnOverview) for part, path in questions(tenants)]
+        asked = [scatter.known(self.own(part), path, OwnOverview) for part, path in questions(PATH, tenants)]
         return _encode(document(await asyncio.gather(*asked), self._now()))
 
 
@@ -224,10 +189,8 @@ class OverviewHandlers:
     async def overview(self, request: web.Request) -> web.Response:
         if not is_local(request):
             return web.Response(body=await self._overview.answer(request), content_type="application/json")
-        asked = read_parameters(OverviewParameters, request.query)
-        if asked.all_tenants == bool(asked.tenant):
-            raise ProblemError(HTTPStatus.BAD_REQUEST, "Ask for all_tenants=true, or name tenants: tenant=NAME.")
-        return share_response(await self._overview.own(None if asked.all_tenants else frozenset(asked.tenant)))
+        tenants = read_parameters(TenantParameters, request.query).tenants()
+        return share_response(await self._overview.own(tenants))
 
 
 _encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode

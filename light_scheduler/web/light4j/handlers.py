@@ -14,6 +14,7 @@ from light_scheduler.web.guard import IDENTITY, refuse_hidden
 from light_scheduler.web.parameters import optional, read_parameters
 from light_scheduler.web.peer_client import PEER_CLIENT
 from light_scheduler.web.scatter import Scatter, Whole, is_local, share_response
+from light_scheduler.web.tenants_asked import TenantParameters, Tenants, questions
 from light_scheduler.web.turns import Turns
 from light_scheduler.web.worker import Worker
 from light_scheduler.wire.fields import parse_id, parse_tenant
@@ -32,13 +33,23 @@ class TaskParameters(msgspec.Struct, frozen=True, kw_only=True):
     unit: Annotated[TimeUnit, Meta(description="Only tasks whose frequency is in this unit.")] | UnsetType = UNSET
     local: Annotated[str, Meta(description="Whatever it is: only what this worker has.")] | UnsetType = UNSET
 
+    def wanted(self, request: web.Request) -> Wanted:
+        """Return what is wanted of the tenants that a request may see. Raises QueryError, and ProblemError (404) if the
+        host is not one of them."""
+        host = optional("host", parse_tenant, self.host)
+        refuse_hidden(request, host)
+        return _wanted(request[IDENTITY].tenants if host is None else frozenset((host,)), self.name, self.unit)
+
+
+class PeerParameters(TenantParameters, frozen=True, kw_only=True):
+    """The query string of another worker's question."""
+
+    name: str | UnsetType = UNSET
+    unit: TimeUnit | UnsetType = UNSET
+
     def wanted(self) -> Wanted:
-        """Raises QueryError."""
-        return Wanted(
-            optional("host", parse_tenant, self.host),
-            optional("name", parse_id, self.name),
-            None if self.unit is UNSET else self.unit,
-        )
+        """Raises QueryError, ProblemError."""
+        return _wanted(self.tenants(), self.name, self.unit)
 
 
 class Light4jHandlers:
@@ -52,30 +63,45 @@ class Light4jHandlers:
         """The commands topics of the dialect."""
 
     async def light4j_tasks(self, request: web.Request) -> web.Response:
-        parameters = read_parameters(TaskParameters, request.query)
-        wanted = parameters.wanted()
-        if wanted.host is not None:
-            refuse_hidden(request, wanted.host)
         if is_local(request):
-            return share_response(await self._own(wanted))
+            return share_response(await self._own(read_parameters(PeerParameters, request.query).wanted()))
+        parameters = read_parameters(TaskParameters, request.query)
+        wanted = parameters.wanted(request)
         if parameters.local is not UNSET:
             own = await self._own(wanted)
-            whole = Whole({"": own}, dict.fromkeys(own.lanes, ""))
+            rows = merged(Whole({"": own}, dict.fromkeys(own.lanes, "")))
         else:
-            async with self._lists.turn():
-                scatter = Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
-                whole = await scatter.whole(self._own(wanted), request.rel_url.raw_path_qs, OwnTasks)
+            rows = await self._rows(request, wanted)
         sees = request[IDENTITY].sees
-        rows = [row for row in merged(whole) if sees(row.host)]
-        if sum(len(row.encoded) for row in rows) > MOST_BYTES:
-            raise too_much()
+        rows = [row for row in rows if sees(row.host)]
+        _refuse_too_large(rows)
         body = msgspec.json.encode([msgspec.Raw(row.encoded) for row in rows])
         return web.Response(body=body, content_type="application/json")
+
+    async def _rows(self, request: web.Request, wanted: Wanted) -> list[Row]:
+        """Return the tasks that all workers have, by host and name."""
+        scatter = Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
+        rows: list[Row] = []
+        async with self._lists.turn():
+            for hosts, path in questions(request.rel_url.raw_path, wanted.hosts, **wanted.parameters()):
+                own = self._own(msgspec.structs.replace(wanted, hosts=hosts))
+                rows += merged(await scatter.whole(own, path, OwnTasks))
+                _refuse_too_large(rows)
+        return sorted(rows)
 
     async def _own(self, wanted: Wanted) -> OwnTasks:
         lanes = await caught_up(self._worker.lanes)
         async with self._work.turn():
             return await own_tasks(lanes, self.topics, wanted, _reading())
+
+
+def _wanted(hosts: Tenants, name: str | UnsetType, unit: TimeUnit | UnsetType) -> Wanted:
+    return Wanted(hosts, optional("name", parse_id, name), None if unit is UNSET else unit)
+
+
+def _refuse_too_large(rows: list[Row]) -> None:
+    if sum(len(row.encoded) for row in rows) > MOST_BYTES:
+        raise too_much()
 
 
 def merged(whole: Whole[OwnTasks]) -> list[Row]:

@@ -12,6 +12,7 @@ from light_scheduler.tables.views import Lane, Mark, Query, QueryError, Readable
 from light_scheduler.web import bounded
 from light_scheduler.web.cluster import Tables
 from light_scheduler.web.slices import LoopTime, pieces
+from light_scheduler.web.tenants_asked import Tenants
 
 from .documents import ReadTask, TimeUnit, definition
 
@@ -21,9 +22,14 @@ _encode = msgspec.json.Encoder().encode
 class Wanted(msgspec.Struct, frozen=True):
     """Which tasks are listed; None: all."""
 
-    host: str | None
+    hosts: Tenants
     name: str | None
     unit: TimeUnit | None
+
+    def parameters(self) -> dict[str, str]:
+        """Return what another worker is asked for, without the hosts."""
+        given = {"name": self.name, "unit": self.unit}
+        return {name: text for name, text in given.items() if text is not None}
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -93,9 +99,9 @@ class _Reader:
 
     def _first_groups(self, table: ReadableTable) -> Iterator[list[tuple[Group, int]]]:
         """Return the groups whose tenants are to be found out: there can be very many."""
-        if self._wanted.host is None:
+        if self._wanted.hosts is None:
             return pieces(table.counts.each_total())
-        self._hosts[self._wanted.host] = None
+        self._hosts = dict.fromkeys(host for host in self._wanted.hosts if table.counts.pending_of(host))
         return iter(())
 
     def _read_host(self, table: ReadableTable, host: str, time: LoopTime, budget: int) -> int:

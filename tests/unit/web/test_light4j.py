@@ -156,6 +156,42 @@ async def test_a_token_shows_the_tasks_of_its_tenants(cluster: Any, workers: Any
         await workers[0].ask("GET", f"{PATH}?host={host}", 404, headers=headers)
 
 
+async def test_a_token_reads_the_tasks_of_its_tenants_only_whatever_the_others_have(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        put(cluster, f"{number:02}", host="large", partition=number % 4)
+    for partition in range(4):
+        put(cluster, f"few-{partition}", host="small", partition=partition)
+    monkeypatch.setattr(bounded, "REQUEST_BUDGET", 10)
+    by_tenant = {tenant: f"Bearer {await cluster.token('read', tenant)}" for tenant in ("small", "large")}
+    for worker in workers:
+        headers = {"Authorization": by_tenant["small"]}
+        found = await worker.ask("GET", PATH, 200, headers=headers)
+        assert [each["name"] for each in found] == [f"few-{partition}" for partition in range(4)]
+        assert len(await worker.ask("GET", f"{PATH}?local=true", 200, headers=headers)) == 2
+        assert await worker.ask("GET", f"{PATH}?name=00&unit=MINUTES", 200, headers=headers) == []
+        (one,) = await worker.ask("GET", f"{PATH}?name=few-3&unit=MINUTES", 200, headers=headers)
+        assert one["host"] == "small"
+        await worker.ask("GET", PATH, 400, headers={"Authorization": by_tenant["large"]})
+
+
+async def test_a_token_for_very_many_tenants_shows_all_of_their_tasks(cluster: Any, workers: Any) -> None:
+    tenants = [f"tenant-{'x' * 40}-{number}" for number in range(300)]
+    for number, tenant in enumerate(tenants):
+        put(cluster, "a", host=tenant, partition=number % 4)
+    put(cluster, "a", host="other", partition=3)
+    headers = {"Authorization": f"Bearer {await cluster.token('read', *tenants)}"}
+    found = await workers[0].ask("GET", PATH, 200, headers=headers)
+    assert [each["host"] for each in found] == sorted(tenants)
+
+
+async def test_another_worker_has_to_say_whom_it_asks_about(workers: Any) -> None:
+    local = {"Light-Scheduler-Scope": "local"}
+    for query in ("", "?name=a", "?all_tenants=true&tenant=a"):
+        assert "all_tenants=true" in (await workers[0].ask("GET", PATH + query, 400, headers=local))["detail"]
+
+
 @pytest.mark.parametrize(("name", "text"), [("unit", "WEEKS"), ("host", "a b"), ("colour", "red")])
 async def test_a_parameter_that_cannot_be_is_named(workers: Any, name: str, text: str) -> None:
     assert (await workers[0].json(PATH, 400, **{name: text}))["parameter"] == name

@@ -24,7 +24,7 @@ from .documents import Etf1Info, Instance, Kafka, Scheduler, Totals
 from .history import Delivered
 from .merging import Merged, merged, search_result, with_name
 from .own import OwnSearch, own_lookup, own_search, too_much
-from .search import MOST, Search, search_of
+from .search import Search, search_of
 
 DIALECT = "etf1"
 DAY_MS = 86_400_000
@@ -82,15 +82,15 @@ class Etf1Handlers:
 
     async def etf1_search_history(self, request: web.Request) -> web.Response:
         search = search_of(request.query)
-        rows = await self._delivered.search(search) if request.match_info["name"] == self._name else []
-        return _json(search_result(self._name, len(rows), search.order.first(rows, search.most)))
+        found, rows = await self._delivered.search(search) if request.match_info["name"] == self._name else (0, [])
+        return _json(search_result(self._name, found, rows))
 
     async def etf1_get_history(self, request: web.Request) -> web.Response:
         id, name = request.match_info["id"], request.match_info["name"]
         rows = await self._delivered.named(id) if name == self._name else []
         if not rows:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"The newest history of {name!r} has no message of {id!r}.")
-        return _json(with_name(self._name, rows[:MOST]))
+        return _json(with_name(self._name, rows))
 
     def info_with_instance(self, document: InfoDocument) -> Etf1Info:
         """Return what a worker tells of itself, with what etf1's admin reads of it."""

@@ -5,7 +5,8 @@ The history has no payloads, no keys of messages and no commands topics, so thes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,13 +14,14 @@ from light_scheduler.clock import Clock
 from light_scheduler.errors import FormatError
 from light_scheduler.model import DEFAULT_TENANT, EventType, HistoryEvent
 from light_scheduler.web.history import events_of
-from light_scheduler.web.looking_back import MOST_RECORDS, OpenLog, Place, look_back, opened
+from light_scheduler.web.looking_back import MOST_RECORDS, Match, OpenLog, Place, look_back, opened
+from light_scheduler.web.slices import LoopTime, pieces
 from light_scheduler.web.turns import Turns
 from light_scheduler.wire import CommandRecord, decode_history, history_key
 from light_scheduler.wire.dialects.reading import SECOND_MS
 
 from .documents import Planned
-from .search import Row, Search
+from .search import MOST, Row, Search
 
 AHEAD_MS = SECOND_MS
 """How long before its due time a firing may be written: it is prepared ahead of time (`stage_ahead`)."""
@@ -30,7 +32,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Delivered:
-    """Searches the history topic, as far back as one request may."""
+    """Searches the history topic, as far back as one request may. It can find very many firings: they are sorted in
+    pieces, and only those that are shown are put into JSON."""
 
     def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock) -> None:
         self._logs = logs
@@ -38,19 +41,56 @@ class Delivered:
         self._searches = searches
         self._clock = clock
 
-    async def search(self, search: Search) -> list[Row]:
-        """Return the firings that a search finds, the newest first. Raises ProblemError."""
+    async def search(self, search: Search) -> tuple[int, list[Row]]:
+        """Return how many firings a search finds, and the first in its order. Raises ProblemError."""
         since = 0 if search.start is None else max(0, search.start - AHEAD_MS)
-        return await self._found(since, _firings_of(search))
+        async with self._searches.turn():
+            found = await self._found(since, MOST_RECORDS, _firings_of(search))
+            async with LoopTime() as time:
+                return len(found), await _rows(await _first(found, search, time), time)
 
     async def named(self, id: str) -> list[Row]:
         """Return the firings of an id, the newest first. Raises ProblemError."""
-        return await self._found(0, events_of(DEFAULT_TENANT, id, {EventType.FIRED}))
+        async with self._searches.turn():
+            found = await self._found(0, MOST, events_of(DEFAULT_TENANT, id, {EventType.FIRED}))
+            async with LoopTime() as time:
+                return await _rows([_firing(match) for match in found], time)
 
-    async def _found(self, since: int, select: Callable[[CommandRecord], HistoryEvent | None]) -> list[Row]:
-        async with self._searches.turn(), opened(self._logs, self._topic) as log:
-            found = await look_back(log, Place(since), now=self._clock.now(), limit=MOST_RECORDS, select=select)
-        return [_row(match.value) for match in found.matches]
+    async def _found(
+        self, since: int, limit: int, select: Callable[[CommandRecord], HistoryEvent | None]
+    ) -> Sequence[Match[HistoryEvent]]:
+        async with opened(self._logs, self._topic) as log:
+            found = await look_back(log, Place(since), now=self._clock.now(), limit=limit, select=select)
+        return found.matches
+
+
+class _Firing(NamedTuple):
+    """A firing by what it is sorted by."""
+
+    id: str
+    epoch: int
+    timestamp: int
+    event: HistoryEvent
+
+
+async def _first(found: Sequence[Match[HistoryEvent]], search: Search, time: LoopTime) -> list[_Firing]:
+    """Return the first firings in the order of a search."""
+    most = MOST if search.most is None else min(MOST, search.most)
+    first: list[_Firing] = []
+    for piece in pieces(iter(found)):
+        first = search.order.first([*first, *map(_firing, piece)], most)
+        if time.slice_is_over():
+            await time.rest()
+    return first
+
+
+async def _rows(firings: Sequence[_Firing], time: LoopTime) -> list[Row]:
+    rows: list[Row] = []
+    for piece in pieces(iter(firings)):
+        rows += map(_row, piece)
+        if time.slice_is_over():
+            await time.rest()
+    return rows
 
 
 def _firings_of(search: Search) -> Callable[[CommandRecord], HistoryEvent | None]:
@@ -75,13 +115,18 @@ def _fits(event: HistoryEvent, search: Search) -> bool:
     return not is_early and not is_late and search.fits(event.id or "")
 
 
-def _row(event: HistoryEvent) -> Row:
+def _firing(match: Match[HistoryEvent]) -> _Firing:
+    event = match.value
+    return _Firing(event.id or "", (event.due or 0) // SECOND_MS, event.at // SECOND_MS, event)
+
+
+def _row(firing: _Firing) -> Row:
     document = Planned(
-        epoch=(event.due or 0) // SECOND_MS,
-        id=event.id or "",
+        epoch=firing.epoch,
+        id=firing.id,
         target_key="",
-        target_topic=event.target_topic or "",
-        timestamp=event.at // SECOND_MS,
+        target_topic=firing.event.target_topic or "",
+        timestamp=firing.timestamp,
         topic="",
         value=None,
     )

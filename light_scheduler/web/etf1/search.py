@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from operator import attrgetter
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -55,17 +56,32 @@ class SearchParameters(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"
     ] = ""
 
 
+class Sorted(Protocol):
+    """Something that is sorted as a row is."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def timestamp(self) -> int: ...
+
+
+S = TypeVar("S", bound=Sorted)
+
+
 class Order(NamedTuple):
     """A field and its direction; those that are equal in it go by another field, upwards."""
 
     field: Field = "timestamp"
     is_descending: bool = True
 
-    def first(self, rows: Sequence[Row], most: int | None) -> list[Row]:
+    def first(self, rows: Sequence[S], most: int | None) -> list[S]:
         """Return the first `most` rows in this order, or all."""
-        tie, field = _TIES[self.field], self.field
-        by_tie = sorted(rows, key=lambda row: getattr(row, tie))
-        by_tie.sort(key=lambda row: getattr(row, field), reverse=self.is_descending)
+        by_tie = sorted(rows, key=attrgetter(_TIES[self.field]))
+        by_tie.sort(key=attrgetter(self.field), reverse=self.is_descending)
         return by_tie[:most]
 
 

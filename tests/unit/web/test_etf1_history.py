@@ -9,6 +9,7 @@ import pytest
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import EventType, HistoryEvent
 from light_scheduler.web import looking_back
+from light_scheduler.web.etf1 import history
 from light_scheduler.wire import encode_history, history_key
 
 from .conftest import NOW, TOPIC
@@ -101,6 +102,37 @@ async def test_a_search_stops_at_its_beginning_and_after_as_many_records_as_a_re
     monkeypatch.setattr(looking_back, "MOST_RECORDS", 10)
     assert await ids(workers[0], max="1") == ["999"]
     assert (await workers[0].json(SEARCH))["found"] == looking_back.FIRST_PIECE
+
+
+async def test_only_the_firings_that_are_shown_are_encoded_and_sorting_is_done_slice_by_slice(
+    cluster: Any, workers: Any, rests: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[Any] = []
+    encode = history._encode
+
+    def noted(document: Any) -> bytes:
+        encoded.append(document)
+        return encode(document)
+
+    monkeypatch.setattr(history, "_encode", noted)
+    for number in range(200):
+        record(cluster, f"{number:03}", NOW - (300 - number) * SECOND)
+    answer = await workers[0].json(SEARCH, **{"sort-by": "id asc", "max": "3"})
+    assert answer["found"] == 200
+    assert [each["schedule"]["id"] for each in answer["schedules"]] == ["000", "001", "002"]
+    assert len(encoded) == 3
+    assert len(rests) >= 200
+
+
+async def test_the_history_of_an_id_is_read_only_as_far_as_it_is_shown(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST", 5)
+    for number in range(1_000):
+        record(cluster, "a", NOW - (2_000 - number) * SECOND)
+    found = await workers[0].json(ONE + "a")
+    assert [each["schedule"]["epoch"] - NOW // SECOND for each in found] == [-1_001, -1_002, -1_003, -1_004, -1_005]
+    assert cluster.topics.read <= looking_back.FIRST_PIECE
 
 
 async def test_another_scheduler_has_nothing(cluster: Any, workers: Any) -> None:

@@ -138,7 +138,12 @@ def create_app(
     assembly = Assembly(host, new_timer, secret, tenants or FixedTenancy())
     app.add_dependency(assembly.placements)
     app.lanes = Lanes(
-        assembly.new_lane, assembly.new_standby, assembly.release, assembly.targets.outages, assembly.tenant_firings
+        assembly.new_lane,
+        assembly.new_standby,
+        assembly.release,
+        assembly.targets.outages,
+        assembly.tenant_firings,
+        assembly.topic_totals,
     )
     transport = LaneTransport(app.conf.broker_consumer, app)
     transport.lanes = app.lanes

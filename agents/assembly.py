@@ -26,6 +26,7 @@ from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.staging import Staging
 from light_scheduler.lanes.tenancy import Tenancy
 from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.settings import Settings
 from light_scheduler.tables.loads import MAX_LOADS, Loads
 from light_scheduler.tables.rebuilding import Rebuilding
@@ -71,6 +72,7 @@ class Assembly:
         self._secret = secret
         self._tenants = tenants
         self.tenant_firings = TenantFirings()
+        self.topic_totals = {source.name: TopicTotals() for source in settings.inputs}
         self.clients = KafkaClients(settings.connection, settings.transaction_timeout)
         self.targets = Targets(
             settings.connection,
@@ -103,6 +105,7 @@ class Assembly:
             secret=self._secret,
             tenants=self._tenants,
             tenant_firings=self.tenant_firings,
+            topic_totals=self.topic_totals[place.topic],
             placements=self.placements if dialect.forwards else None,
             # A short way does not tell what passes it.
             short_ways=self._tracing is None,

@@ -21,6 +21,7 @@ from .lane import Lane
 from .life import LaneState
 from .status import LaneStatus, TargetStatus
 from .tenant_firings import TenantFirings
+from .topic_totals import TopicTotals
 
 FENCE_WAIT_S = 2.0
 """No heartbeat is sent while an assignment is handled: fencing that takes longer goes on beside it."""
@@ -38,7 +39,7 @@ class Lanes:
 
     `new_lane` makes the lane of a partition, `new_standby` what keeps a copy of another worker's;
     `release` lets go of what the lanes share, when all are closed for good; `outages` says which targets are away, and
-    `firings` what the lanes have delivered.
+    `firings` what the lanes have delivered, and `totals` what they have done of each commands topic.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class Lanes:
         release: Callable[[], Awaitable[None]],
         outages: Outages | None = None,
         firings: TenantFirings | None = None,
+        totals: Mapping[str, TopicTotals] | None = None,
     ) -> None:
         self._new_lane = new_lane
         self._new_standby = new_standby
         self._release = release
         self._outages = Outages(time.monotonic) if outages is None else outages
         self._firings = TenantFirings() if firings is None else firings
+        self._totals = {} if totals is None else totals
         self._lanes: dict[TopicPartition, Lane] = {}
         self._standbys: dict[TopicPartition, Standby] = {}
         self._closing: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -136,6 +139,10 @@ class Lanes:
     def tenant_firings(self) -> TenantFirings:
         """Return what this worker has delivered of each tenant."""
         return self._firings
+
+    def topic_totals(self) -> Mapping[str, TopicTotals]:
+        """Return what this worker has done of each commands topic."""
+        return self._totals
 
     def targets(self) -> list[TargetStatus]:
         """Return the target topics that cannot be written to, by name."""

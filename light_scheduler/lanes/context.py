@@ -23,6 +23,7 @@ from .probe import LaneProbe
 from .staging import NO_STAGING, Staging
 from .tenancy import FixedTenancy, Tenancy
 from .tenant_firings import TenantFirings
+from .topic_totals import TopicTotals
 from .tracing import Tracing
 
 OriginKey = tuple[str, str | None, int | None, int]
@@ -70,6 +71,9 @@ class LaneContext:
 
     tenant_firings: TenantFirings = field(default_factory=TenantFirings)
     """What this worker has delivered of each tenant, in all of its lanes."""
+
+    topic_totals: TopicTotals = field(default_factory=TopicTotals)
+    """What this worker has done of the commands topic, in all of its lanes."""
 
     tracing: Tracing | None = None
     """Who is told of commands and firings that belong to traces; None: nobody."""

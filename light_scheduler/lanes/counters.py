@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from light_scheduler.model import EventType, Outcome
 
 from .cycle import Cycle
 from .status import Lateness
+from .topic_totals import TopicTotals
+
+_due_of = attrgetter("progress.due")
 
 
 @dataclass
 class LaneCounters:
-    """For `/info` and `/metrics`."""
+    """For `/info` and `/metrics`. `topic` has the sums over all lanes that the worker has or had."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     events: Counter[EventType] = field(default_factory=Counter)
@@ -31,6 +35,7 @@ class LaneCounters:
     relayed: int = 0
     moved: int = 0
     adopted: int = 0
+    topic: TopicTotals = field(default_factory=TopicTotals)
 
     def committed(self, cycle: Cycle, lost_results: int, throttled: int, visible_at: int) -> None:
         """Count a cycle whose records became visible at an instant (UTC epoch ms)."""
@@ -47,5 +52,13 @@ class LaneCounters:
         self.adopted += adopted
         self.outcomes.update(cycle.outcomes)
         self.events.update(cycle.events)
-        for entry in cycle.delivered:
-            self.lateness.observe(max(0, visible_at - entry.progress.due))
+        self.topic.outcomes.update(cycle.outcomes)
+        for due, firings in Counter(map(_due_of, cycle.delivered)).items():
+            late = max(0, visible_at - due)
+            self.lateness.observe(late, firings)
+            self.topic.lateness.observe(late, firings)
+
+    def restarted(self) -> None:
+        """Count that the lane starts again after a failure."""
+        self.restarts += 1
+        self.topic.restarts += 1

@@ -301,7 +301,7 @@ class Lane:
         if not self.is_closing():
             self._move(LaneState.FAILED)
         self.reason = str(error) or repr(error)
-        self.counters.restarts += 1
+        self.counters.restarted()
         self.context.targets.forget_all()  # a topic may be gone, or have changed
         self.intake.close()
         await self._discard_producer()

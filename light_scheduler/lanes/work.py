@@ -99,7 +99,7 @@ class LaneWork:
         is_closing: Callable[[], bool],
         reason: Callable[[], str | None],
     ) -> None:
-        self.counters = LaneCounters()
+        self.counters = LaneCounters(topic=context.topic_totals)
         self._tp = TopicPartition(context.commands_topic, context.partition)
         name = f"{self._tp.topic}-{self._tp.partition}"
         self.skew = ClockSkew(name, services.max_clock_skew, time.monotonic)

@@ -11,6 +11,7 @@ from light_scheduler.access.store import TokenStore
 from light_scheduler.delays import DelayLaneStatus, DelayView
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import DelayRule, Requester
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
@@ -45,6 +46,10 @@ class Lanes(Tables, Protocol):
 
     def tenant_firings(self) -> TenantFirings:
         """Return what this worker has delivered of each tenant."""
+        ...
+
+    def topic_totals(self) -> Mapping[str, TopicTotals]:
+        """Return what this worker has done of each commands topic."""
         ...
 
 

@@ -24,6 +24,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.delays import DelayLaneStatus
 from light_scheduler.lanes.status import LaneStatus, ProbeStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.web.metrics import registry_of
 from light_scheduler.web.tenant_metrics import TenantCollector
 
@@ -62,6 +63,9 @@ class Patient:
 
     def tenant_firings(self) -> TenantFirings:
         return TenantFirings(Counter(shop=1))
+
+    def topic_totals(self) -> dict[str, TopicTotals]:
+        return {}
 
     def standbys(self) -> list[Any]:
         return []

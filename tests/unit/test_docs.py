@@ -16,6 +16,7 @@ from light_scheduler.delays import Delays
 from light_scheduler.kafka.fetching import UNREADABLE
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import DeadLetterCause, EventType, Outcome
 from light_scheduler.settings import Settings
 from light_scheduler.tables.status import StandbyStatus
@@ -162,6 +163,9 @@ class NoLanes:
 
     def tenant_firings(self) -> TenantFirings:
         return TenantFirings()
+
+    def topic_totals(self) -> Mapping[str, TopicTotals]:
+        return {}
 
 
 def test_the_list_of_metrics_is_complete() -> None:

@@ -78,7 +78,7 @@ class Shown:
 
     def __init__(self, targets: list[TargetStatus]) -> None:
         self.targets = lambda: targets
-        self.tables = dict
+        self.tables = self.topic_totals = dict
         self.tenant_firings = TenantFirings
         self.status = self.standbys = list
 

@@ -32,6 +32,7 @@ from light_scheduler.kafka.compacted import Change
 from light_scheduler.kafka.log_reader import Span
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import (
     BulkTotal,
     Command,
@@ -132,6 +133,7 @@ class MemoryLanes:
         self.unavailable: list[TargetStatus] = []
         self.late: set[tuple[str, int]] = set()
         self.firings = TenantFirings()
+        self.totals = {TOPIC: TopicTotals()}
 
     def tables(self) -> dict[tuple[str, int], ScheduleTable]:
         return {lane: table for lane, table in self.all.items() if self.states[lane] == "running"}
@@ -144,6 +146,9 @@ class MemoryLanes:
 
     def tenant_firings(self) -> TenantFirings:
         return self.firings
+
+    def topic_totals(self) -> dict[str, TopicTotals]:
+        return self.totals
 
     def standbys(self) -> list[StandbyStatus]:
         return self.copies

@@ -1,0 +1,20 @@
+"""What a worker has done of each commands topic, in the lanes that it has and in those that have left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from light_scheduler.model import Outcome
+
+from .status import Lateness
+
+
+@dataclass
+class TopicTotals:
+    """Counters of all lanes of a commands topic since the worker began. A lane counts here when it commits, whether or
+    not it is about to leave, so no count ever goes down and nothing is counted twice."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    lateness: Lateness = field(default_factory=Lateness)
+    restarts: int = 0

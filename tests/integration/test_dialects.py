@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import zlib
 from collections.abc import Awaitable, Callable
@@ -29,6 +28,7 @@ from support.foreign import (
 )
 from support.reading import Record, read_all, read_until
 from support.registry import FakeRegistry
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.host.ports import free_port
@@ -271,13 +271,14 @@ async def test_tasks_of_light_4j_are_listed_as_its_scheduler_lists_them(
     for name, value in sent.items():
         await producer.send_and_wait(topics.light4j, value, task_key(name))
     await producer.send_and_wait(topics.light4j, task(now(), name="b", action="DELETE"), task_key("b"))
-    async with aiohttp.ClientSession() as session, asyncio.timeout(60):
-        while True:
-            async with session.get(f"{worker.url}/schedulers", params={"unit": "HOURS"}) as response:
-                listed = await response.json() if response.status == 200 else []
-            if [each["name"] for each in listed] == ["a", "c"]:
-                break
-            await asyncio.sleep(0.05)
+
+    async def tasks() -> list[dict[str, Any]] | None:
+        async with session.get(f"{worker.url}/schedulers", params={"unit": "HOURS"}) as response:
+            found: list[dict[str, Any]] = await response.json() if response.status == 200 else []
+        return found if [each["name"] for each in found] == ["a", "c"] else None
+
+    async with aiohttp.ClientSession() as session:
+        listed = await eventually(tasks, every=0.05, what="tasks a and c")
     for each in listed:
         given = fastavro.schemaless_reader(BytesIO(sent[each["name"]]), LIGHT4J_VALUE, None)
         assert each == given

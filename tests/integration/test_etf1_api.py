@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.application import Application
 from support.foreign import etf1_headers
+from support.waiting import eventually
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.kafka.connection import started_producer, stop_producer
@@ -113,14 +114,24 @@ async def test_what_was_delivered_is_in_the_history_view_and_counted_by_etf1_s_m
     async with aiohttp.ClientSession() as session:
         async with session.get(worker.url + "/liveness") as response:
             assert response.status == 200
-        async with session.get(worker.url + "/metrics") as response:
-            text = await response.text()
-    counted = {
-        sample.labels["type"].removeprefix("kafka_scheduler_"): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name == "kafka_scheduler_event_total"
-    }
+
+        async def all_counted() -> dict[str, float] | None:
+            """A firing is counted a moment after it can be seen."""
+            async with session.get(worker.url + "/metrics") as response:
+                counts = events(await response.text())
+            return counts if counts["triggered_schedule"] + counts["missed_schedule"] >= 2 else None
+
+        counted = await eventually(all_counted, every=0.05, what="two firings that are counted")
     assert counted["triggered_schedule"] + counted["missed_schedule"] == 2
     told = ("planned_schedule", "deleted_schedule", "invalid_schedule", "other")
     assert {type: counted[type] for type in told} == dict(zip(told, (3, 1, 1, 0), strict=True))
+
+
+def events(metrics: str) -> dict[str, float]:
+    """Return the counts of etf1's metric by type."""
+    return {
+        sample.labels["type"].removeprefix("kafka_scheduler_"): sample.value
+        for family in text_string_to_metric_families(metrics)
+        for sample in family.samples
+        if sample.name == "kafka_scheduler_event_total"
+    }

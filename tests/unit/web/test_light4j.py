@@ -10,6 +10,7 @@ from support.foreign import LIGHT4J_VALUE, avro
 from light_scheduler.model import Cron, FixedRate
 from light_scheduler.tables import MemoryStore, ScheduleTable
 from light_scheduler.web import bounded
+from light_scheduler.web.light4j import handlers
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
 
 from .conftest import NOW, TOPIC, make_entry, with_topics
@@ -217,6 +218,30 @@ async def test_a_list_that_is_too_long_is_refused_by_whichever_worker_is_asked(
         assert (await worker.json(PATH, 400))["parameter"] == "host"
         assert await names(worker, host="acme") == ["few"]
         assert await names(worker, name="07") == ["07"]
+
+
+async def test_a_list_is_refused_that_fits_for_each_worker_and_is_too_long_for_all_together(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        put(cluster, f"{number:02}", partition=number % 4)
+    size = 20 * len(await encoded_task(workers[0]))
+    for most, status in ((2 * size, 200), (2 * size - 1, 400)):
+        monkeypatch.setattr(handlers, "MOST_BYTES", most)
+        monkeypatch.setattr(bounded, "MOST_BYTES", size)
+        for worker in workers:
+            assert len(await names(worker, local="true")) == 20
+            for parameters in ({}, {"host": HOST}):
+                answer = await worker.json(PATH, status, **parameters)
+                assert len(answer) == 40 if status == 200 else answer["parameter"] == "host"
+            assert await names(worker, host=HOST, name="07") == ["07"]
+
+
+async def encoded_task(worker: Any) -> bytes:
+    """Return a task as a worker sends it; all have the same size."""
+    async with worker.client.get(PATH, params={"name": "07"}) as response:
+        body: bytes = await response.read()
+        return body[1:-1]
 
 
 async def test_a_list_that_fits_exactly_is_shown_and_one_task_more_is_refused(

@@ -40,7 +40,6 @@ MOST_NAMED = 100
 """Tenants, and target topics, that an overview names."""
 
 
-
 class LaneCounts(msgspec.Struct, frozen=True):
     """A lane's schedules by state, and its largest groups; `complete` says whether these are all."""
 

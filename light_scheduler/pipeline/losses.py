@@ -22,12 +22,15 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from light_scheduler.errors import JobError
 
 from .job import Cluster
-from .kafka.log_ends import LogEnds
+from .kafka.log_ends import TIMEOUT_S, LogEnds
 from .kafka.options import ReadOptions, TopicPart
 from .kafka.positions import Position
 
 _LOSSES = "topic string, partition int, offset bigint"
 _FOLDER = "_losses"
+
+_ANSWER_S = 5.0
+"""How long a look waits for each of two answers: who looks now and then is also to see that it is to stop."""
 
 
 class Loss(NamedTuple):
@@ -39,11 +42,11 @@ class Loss(NamedTuple):
 
 
 class Logs(Protocol):
-    """What is known of the topics: `LogEnds`."""
+    """What is known of the topics, within a time-out (s): `LogEnds`."""
 
-    def ids(self) -> Mapping[str, str]: ...
+    def ids(self, timeout: float) -> Mapping[str, str]: ...
 
-    def earliest(self) -> Mapping[TopicPart, int]: ...
+    def earliest_of(self, parts: Collection[TopicPart], timeout: float) -> Mapping[TopicPart, int]: ...
 
 
 class LossWatch:
@@ -55,13 +58,14 @@ class LossWatch:
         self._note = note
         self._noted: set[Loss] = set()
 
-    def look(self, reached: Position | None) -> None:
+    def look(self, reached: Position | None, timeout: float = TIMEOUT_S) -> None:
         """Note what has gone behind where the stream stood at the last look; `reached` is where it stands by now.
 
         The stream may have read some of that in between, but never lacks what is not noted. Raises KafkaException.
         """
         if self._at is not None:
-            lost = [loss for loss in lost_behind(self._at, self._logs) if loss not in self._noted]
+            found = lost_behind(self._at, self._logs, timeout)
+            lost = [loss for loss in found if loss not in self._noted]
             if lost:
                 self._note(lost)
                 self._noted.update(lost)
@@ -70,14 +74,15 @@ class LossWatch:
     def look_if_possible(self, reached: Position | None) -> None:
         """Do as `look`; without an answer of the broker, the next look is at what this one would have found, too."""
         try:
-            self.look(reached)
+            self.look(reached, _ANSWER_S)
         except KafkaException:
             return
 
 
-def lost_behind(at: Position, logs: Logs) -> list[Loss]:
+def lost_behind(at: Position, logs: Logs, timeout: float = TIMEOUT_S) -> list[Loss]:
     """Return what is gone of topics behind a position. Raises KafkaException."""
-    replaced, begins = at.replaced(logs.ids()), logs.earliest()
+    replaced = at.replaced(logs.ids(timeout))
+    begins = logs.earliest_of([part for part in at.offsets if part[0] not in replaced], timeout)
     return [
         *(Loss(topic, 0, None) for topic in replaced),
         *(

@@ -7,16 +7,21 @@ transaction open.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from .options import EARLIEST, LATEST, Bound, ReadOptions, TopicPart
 from .silence import SILENT
 
 TIMEOUT_S = 30.0
+
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 
 Offsets = dict[TopicPart, int]
 
@@ -33,6 +38,20 @@ class LogEnds:
         """Return the first offset of each log."""
         return {part: low for part, (low, _) in self._marks().items()}
 
+    def earliest_of(self, parts: Collection[TopicPart], timeout: float = TIMEOUT_S) -> Offsets:
+        """Return the first offset of those of these logs that are there, all asked for at once."""
+        if not parts:
+            return {}
+        places = {TopicPartition(*part): _EARLIEST for part in parts}
+        found = {}
+        for place, answer in self._connected_admin().list_offsets(places, request_timeout=timeout).items():
+            try:
+                found[place.topic, place.partition] = answer.result().offset
+            except KafkaException as error:
+                if error.args[0].code() not in _NOT_THERE:
+                    raise
+        return found
+
     def latest(self) -> Offsets:
         """Return the offset past the last one that a reader of each log gets."""
         return {part: high for part, (_, high) in self._marks().items()}
@@ -45,13 +64,18 @@ class LogEnds:
         """Return where the options end. Raises ValueError if they do not say it for every partition."""
         return self._resolved(self._options.ending, "ending")
 
-    def ids(self) -> dict[str, str]:
+    def ids(self, timeout: float = TIMEOUT_S) -> dict[str, str]:
         """Return the id of each topic. Raises KafkaException if one is not there."""
+        topics = sorted({topic for topic, _ in self._options.partitions}) or self._topics()
+        if not topics:
+            return {}
+        asked = self._connected_admin().describe_topics(TopicCollection(topics), request_timeout=timeout)
+        return {topic: str(described.result().topic_id) for topic, described in asked.items()}
+
+    def _connected_admin(self) -> AdminClient:
         if self._admin is None:
             self._admin = AdminClient(self._options.client, logger=SILENT)
-        topics = sorted({topic for topic, _ in self._options.partitions}) or self._topics()
-        asked = self._admin.describe_topics(TopicCollection(topics), request_timeout=TIMEOUT_S) if topics else {}
-        return {topic: str(described.result().topic_id) for topic, described in asked.items()}
+        return self._admin
 
     def _resolved(self, place: Bound, end: str) -> Offsets:
         marks = self._marks()

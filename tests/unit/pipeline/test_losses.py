@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -19,14 +20,17 @@ class Topics:
         self.known = {"a": "id-a", "b": "id-b"}
         self.begins = {("a", 0): 0, ("a", 1): 0, ("b", 0): 0}
         self.is_away = False
+        self.timeouts: list[float] = []
 
-    def ids(self) -> dict[str, str]:
+    def ids(self, timeout: float) -> dict[str, str]:
+        self.timeouts.append(timeout)
         if self.is_away:
             raise KafkaException("away")
         return dict(self.known)
 
-    def earliest(self) -> dict[tuple[str, int], int]:
-        return dict(self.begins)
+    def earliest_of(self, parts: Collection[tuple[str, int]], timeout: float) -> dict[tuple[str, int], int]:
+        self.timeouts.append(timeout)
+        return {part: self.begins[part] for part in parts}
 
 
 def at(offset: int, **ids: str) -> Position:
@@ -101,6 +105,12 @@ def test_a_look_without_an_answer_leaves_its_losses_to_the_next(topics: Topics, 
     topics.is_away = False
     watch.look_if_possible(at(30))
     assert noted == [Loss("a", 0, 15)]
+
+
+def test_a_look_asks_twice_for_all_partitions_and_waits_a_few_seconds(topics: Topics, noted: list[Loss]) -> None:
+    LossWatch(topics, at(10), noted.extend).look_if_possible(at(20))
+    assert len(topics.timeouts) == 2
+    assert sum(topics.timeouts) <= 10
 
 
 @pytest.mark.parametrize("encode", [json.dumps, dict])

@@ -1,0 +1,43 @@
+"""Where logs begin, as librdkafka's own imitation of a cluster tells it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from light_scheduler.pipeline.kafka.log_ends import LogEnds
+from light_scheduler.pipeline.kafka.options import ReadOptions
+
+NO_LOG = logging.Logger("test", logging.CRITICAL + 1)
+TOPIC = "orders"
+
+
+def log_ends(bootstrap_servers: str) -> LogEnds:
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": TOPIC}
+    return LogEnds(ReadOptions.parse(options, streaming=True))
+
+
+@pytest.fixture
+def bootstrap_servers() -> Iterator[str]:
+    imitation = Producer({"test.mock.num.brokers": 1, "log_level": 0}, logger=NO_LOG)
+    (broker,) = imitation.list_topics(timeout=15).brokers.values()
+    address = f"{broker.host}:{broker.port}"
+    producer = Producer({"bootstrap.servers": address}, logger=NO_LOG)
+    producer.produce(TOPIC, b"")
+    assert producer.flush(15) == 0
+    yield address
+    imitation.flush(0)  # the cluster is there for as long as its client
+
+
+def test_all_logs_are_asked_about_at_once_and_one_that_is_not_there_is_left_out(bootstrap_servers: str) -> None:
+    with log_ends(bootstrap_servers) as logs:
+        assert logs.earliest_of([(TOPIC, 0), (TOPIC, 1), (TOPIC, 999)], 15) == {(TOPIC, 0): 0, (TOPIC, 1): 0}
+        assert logs.earliest_of([]) == {}
+
+
+def test_a_cluster_that_does_not_answer_is_waited_for_no_longer_than_asked() -> None:
+    with log_ends("127.0.0.1:9") as logs, pytest.raises(KafkaException, match="TIMED_OUT"):
+        logs.earliest_of([(TOPIC, partition) for partition in range(50)], 0.2)

@@ -40,6 +40,10 @@ class Loss(NamedTuple):
     partition: int
     offset: int | None
 
+    @property
+    def part(self) -> TopicPart:
+        return self.topic, self.partition
+
 
 class Logs(Protocol):
     """What is known of the topics, within a time-out (s): `LogEnds`."""
@@ -57,19 +61,30 @@ class LossWatch:
         self._at = at
         self._note = note
         self._noted: set[Loss] = set()
+        self._noted_at: dict[TopicPart, int] = {}
 
-    def look(self, reached: Position | None, timeout: float = TIMEOUT_S) -> None:
+    def look(self, reached: Position | None, timeout: float = TIMEOUT_S, *, is_last: bool = False) -> None:
         """Note what has gone behind where the stream stood at the last look; `reached` is where it stands by now.
 
-        The stream may have read some of that in between, but never lacks what is not noted. Raises KafkaException.
+        The stream may have read some of that in between, but never lacks what is not noted. While it stands still,
+        what goes on going is noted once it has moved, or at the last look. Raises KafkaException.
         """
         if self._at is not None:
             found = lost_behind(self._at, self._logs, timeout)
-            lost = [loss for loss in found if loss not in self._noted]
+            lost = [loss for loss in found if loss not in self._noted and (is_last or not self._waits(loss, reached))]
             if lost:
                 self._note(lost)
                 self._noted.update(lost)
+                self._noted_at.update({loss.part: self._at.offsets[loss.part] for loss in lost if loss.offset})
         self._at = self._at if reached is None else reached
+
+    def _waits(self, loss: Loss, reached: Position | None) -> bool:
+        """Tell whether a loss behind this place was noted already, and the stream still stands there."""
+        assert self._at is not None, "a loss is behind a place"
+        if loss.offset is None:
+            return False
+        at = self._at.offsets[loss.part]
+        return self._noted_at.get(loss.part) == at and (reached is None or reached.offsets.get(loss.part, at) <= at)
 
     def look_if_possible(self, reached: Position | None) -> None:
         """Do as `look`; without an answer of the broker, the next look is at what this one would have found, too."""

@@ -64,14 +64,36 @@ def test_what_goes_later_is_noted_though_the_stream_has_passed_it_by_then(topics
     assert noted == [Loss("b", 0, 15)], "what was read before it went is not lost"
 
 
-def test_a_loss_is_noted_once_while_the_stream_stands_still(topics: Topics, noted: list[Loss]) -> None:
-    topics.begins["a", 0] = 15
+@pytest.fixture
+def standing(topics: Topics, noted: list[Loss]) -> LossWatch:
+    """A watch over a stream that stands still while retention deletes on; one loss is noted."""
     watch = LossWatch(topics, at(10), noted.extend)
-    for _ in range(3):
+    for begin in (15, 15, 16, 17, 18):
+        topics.begins["a", 0] = begin
         watch.look(at(10))
-    topics.begins["a", 0] = 16
-    watch.look(at(10))
-    assert noted == [Loss("a", 0, 15), Loss("a", 0, 16)]
+    assert noted == [Loss("a", 0, 15)]
+    return watch
+
+
+def test_what_goes_on_going_while_the_stream_stands_still_is_noted_when_it_has_moved(
+    standing: LossWatch, noted: list[Loss]
+) -> None:
+    for _ in range(3):
+        standing.look(at(20))
+    assert noted == [Loss("a", 0, 15), Loss("a", 0, 18)]
+
+
+def test_what_goes_on_going_while_the_stream_stands_still_is_noted_at_the_end(
+    standing: LossWatch, noted: list[Loss]
+) -> None:
+    standing.look(at(10), is_last=True)
+    assert noted == [Loss("a", 0, 15), Loss("a", 0, 18)]
+
+
+def test_a_loss_of_another_partition_does_not_wait(topics: Topics, standing: LossWatch, noted: list[Loss]) -> None:
+    topics.begins["b", 0] = 11
+    standing.look(at(10))
+    assert noted == [Loss("a", 0, 15), Loss("b", 0, 11)]
 
 
 def test_a_topic_that_is_created_again_later_is_noted_once(topics: Topics, noted: list[Loss]) -> None:

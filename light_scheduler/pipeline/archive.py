@@ -95,7 +95,8 @@ def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILE
             _wait(spark, query, options, losses)
         finally:
             query.stop()
-            _look_for_loss(query, losses)
+        if losses is not None:
+            losses.end(position_in(query.lastProgress))
     if _version(spark, options.path) is None:  # there was nothing in the topics
         return ArchiveSummary(options.path, 0, 0, 0, 0)
     with progress.phase("Compacting"):
@@ -175,8 +176,8 @@ def _wait(spark: SparkSession, query: StreamingQuery, options: ArchiveOptions, l
     begun = time.monotonic()
     compact_at, look_at = begun + options.compact_every, begun + _LOOK_FOR_LOSS_EVERY_S
     while not (options.continuous and options.stop.is_set()) and not query.awaitTermination(_LOOK_EVERY_S):
-        if time.monotonic() >= look_at:
-            _look_for_loss(query, losses)
+        if losses is not None and time.monotonic() >= look_at:
+            losses.look_if_possible(position_in(query.lastProgress))
             look_at = time.monotonic() + _LOOK_FOR_LOSS_EVERY_S
         if options.continuous and time.monotonic() >= compact_at:
             compact(spark, options.path)
@@ -188,11 +189,6 @@ def _losses(spark: SparkSession, options: ArchiveOptions) -> AbstractContextMana
     if not options.allow_data_loss:
         return nullcontext()
     return noting_losses(spark, options.path, f"{options.path}/{_CHECKPOINT}", options.cluster, options.topics)
-
-
-def _look_for_loss(query: StreamingQuery, losses: LossWatch | None) -> None:
-    if losses is not None:
-        losses.look_if_possible(position_in(query.lastProgress))
 
 
 def _version(spark: SparkSession, path: str) -> int | None:

@@ -10,12 +10,14 @@ where logs begin with the position of the stream, at its beginning, every few se
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import KafkaException
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
@@ -25,6 +27,8 @@ from .job import Cluster
 from .kafka.log_ends import TIMEOUT_S, LogEnds
 from .kafka.options import ReadOptions, TopicPart
 from .kafka.positions import Position
+
+log = logging.getLogger(__name__)
 
 _LOSSES = "topic string, partition int, offset bigint"
 _FOLDER = "_losses"
@@ -87,11 +91,18 @@ class LossWatch:
         return self._noted_at.get(loss.part) == at and (reached is None or reached.offsets.get(loss.part, at) <= at)
 
     def look_if_possible(self, reached: Position | None) -> None:
-        """Do as `look`; without an answer of the broker, the next look is at what this one would have found, too."""
+        """Do as `look`; if a loss can be neither found nor noted, the next look is at what this one was at, too."""
         try:
             self.look(reached, _ANSWER_S)
-        except KafkaException:
-            return
+        except (KafkaException, PySparkException, Py4JError) as error:
+            log.warning("cannot look for records that were deleted before they were read; trying again: %s", error)
+
+    def end(self, reached: Position | None) -> None:
+        """Look a last time, if the broker answers."""
+        try:
+            self.look(reached, _ANSWER_S, is_last=True)
+        except KafkaException as error:
+            log.warning("cannot look for records that were deleted last, before they were read: %s", error)
 
 
 def lost_behind(at: Position, logs: Logs, timeout: float = TIMEOUT_S) -> list[Loss]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
 
 from light_scheduler.pipeline.kafka.positions import Position
 from light_scheduler.pipeline.losses import Loss, LossWatch, position_in
@@ -86,7 +88,7 @@ def test_what_goes_on_going_while_the_stream_stands_still_is_noted_when_it_has_m
 def test_what_goes_on_going_while_the_stream_stands_still_is_noted_at_the_end(
     standing: LossWatch, noted: list[Loss]
 ) -> None:
-    standing.look(at(10), is_last=True)
+    standing.end(at(10))
     assert noted == [Loss("a", 0, 15), Loss("a", 0, 18)]
 
 
@@ -133,6 +135,34 @@ def test_a_look_asks_twice_for_all_partitions_and_waits_a_few_seconds(topics: To
     LossWatch(topics, at(10), noted.extend).look_if_possible(at(20))
     assert len(topics.timeouts) == 2
     assert sum(topics.timeouts) <= 10
+
+
+@pytest.mark.parametrize("fault", [Py4JError("no disk"), AnalysisException("no folder"), KafkaException("away")])
+def test_a_loss_that_cannot_be_noted_is_left_to_the_next_look(
+    topics: Topics, noted: list[Loss], caplog: pytest.LogCaptureFixture, fault: Exception
+) -> None:
+    faults = [fault]
+
+    def note(lost: list[Loss]) -> None:
+        if faults:
+            raise faults.pop()
+        noted.extend(lost)
+
+    watch = LossWatch(topics, at(10), note)
+    topics.begins["a", 0] = 15
+    watch.look_if_possible(at(20))
+    assert (noted, len(caplog.records)) == ([], 1)
+    watch.look_if_possible(at(30))
+    assert noted == [Loss("a", 0, 15)]
+
+
+def test_a_loss_that_cannot_be_noted_at_the_end_is_an_error(topics: Topics) -> None:
+    def note(lost: list[Loss]) -> None:
+        raise Py4JError(f"no disk for {lost}")
+
+    topics.begins["a", 0] = 15
+    with pytest.raises(Py4JError, match="no disk"):
+        LossWatch(topics, at(10), note).end(at(20))
 
 
 @pytest.mark.parametrize("encode", [json.dumps, dict])

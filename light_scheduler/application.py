@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -79,10 +79,10 @@ def build(
     return app
 
 
-def _examined(settings: Settings, info: Mapping[str, Any]) -> list[Check]:
+def _examined(settings: Settings, info: Mapping[str, Any]) -> Iterator[Check]:
     from light_scheduler.doctor.checks import run_checks  # only where it is asked for
 
-    return list(run_checks(settings, info))
+    return run_checks(settings, info)
 
 
 class WrongSettings(ConfigurationError, click.ClickException):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -32,6 +34,7 @@ class ConfigurationHandlers:
         self._info = info
         self._run: asyncio.Task[bytes] | None = None
         self._begun = 0.0
+        self._closing = threading.Event()
 
     async def configuration(self, request: web.Request) -> web.Response:
         del request
@@ -46,15 +49,19 @@ class ConfigurationHandlers:
         return _json(await asyncio.shield(self._run))
 
     async def close(self) -> None:
-        """Let nothing run on; checks that have begun end by themselves, within their time-outs."""
+        """Let nothing run on; a check that has begun ends by itself, within its time-out, and no other begins."""
+        self._closing.set()
         if self._run is not None:
             self._run.cancel()
             await asyncio.gather(self._run, return_exceptions=True)
 
     async def _examined(self) -> bytes:
-        info = msgspec.json.decode(msgspec.json.encode(self._info()))
-        checks = await asyncio.to_thread(self._worker.examine, info)
+        checks = await asyncio.to_thread(self._checks, msgspec.to_builtins(self._info()))
         return msgspec.json.encode(checks_shown(checks, self._worker.peers.own_url, self._worker.clock.now()))
+
+    def _checks(self, info: Mapping[str, Any]) -> list[Check]:
+        """Do the checks. Cancelling a task does not end its thread, which Python waits for when it exits."""
+        return list(takewhile(lambda _: not self._closing.is_set(), self._worker.examine(info)))
 
 
 def settings_shown(settings: Settings, url: str) -> ConfigurationDocument:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ from light_scheduler.tenants import TenantStore
 from .cluster import Access, Delays, Lanes, Peers
 from .kafka_topics import KafkaTopics
 
-Examine = Callable[[Mapping[str, Any]], Sequence[Check]]
-"""Does the checks of `doctor`, given what this worker says of itself at `/info`. Blocks."""
+Examine = Callable[[Mapping[str, Any]], Iterable[Check]]
+"""Gives what the checks of `doctor` find, each when it is asked for, given what this worker says of itself at `/info`.
+Blocks."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from light_scheduler.connection import Secret
 from light_scheduler.doctor.check import Check
@@ -70,6 +74,35 @@ async def test_many_who_ask_at_once_have_the_checks_run_once(
     monkeypatch.setattr(configuration, "FRESH_S", 0.0)
     await workers[0].json(DOCTOR)
     assert len(cluster.examined) == 2
+
+
+async def test_no_other_check_begins_when_the_worker_stops() -> None:
+    begun: list[str] = []
+    at_hand, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def examine(info: Mapping[str, Any]) -> Iterator[Check]:
+        del info
+        begun.append("broker")
+        loop.call_soon_threadsafe(at_hand.set)
+        go_on.wait(30)
+        yield Check("broker", "ok", "it answers")
+        begun.append("topics")
+        yield Check("topics", "ok", "all there")
+
+    worker: Any = SimpleNamespace(examine=examine)
+    info: Any = dict
+    handlers = configuration.ConfigurationHandlers(worker, info)
+    asked = asyncio.create_task(handlers.doctor(make_mocked_request("GET", DOCTOR)))
+    try:
+        await at_hand.wait()
+        await handlers.close()
+    finally:
+        go_on.set()
+    await loop.shutdown_default_executor()  # which Python does when it exits, too
+    assert begun == ["broker"]
+    with pytest.raises(asyncio.CancelledError):
+        await asked
 
 
 @pytest.mark.parametrize("path", [CONFIGURATION, DOCTOR])

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { more, searched } from "../../light_scheduler/web/static/history.js";
+import { further, more, searched, shownOf } from "../../light_scheduler/web/static/history.js";
 
 /** @type {(number: number) => any} */
 const events = (number) => Array.from({ length: number }, (_, at) => ({ at }));
@@ -47,16 +47,45 @@ Deno.test("a search from the beginning goes on beyond what is known already", as
   assert.equal((await searched(ask, 0, { events: events(2), from: 50 })).events.length, 4);
 });
 
+/** Pages of a search whose known events lie thirty requests back, in two of them. */
+const farBack = Array.from({ length: 41 }, (_, at) => ({
+  events: at === 0 || at === 30 ? events(1) : [],
+  searched_from: 100 - at,
+  next_cursor: "x",
+}));
+
 Deno.test("a search from the beginning loses nothing that is known already, however far back that is", async () => {
-  const pages = Array.from({ length: 41 }, (_, at) => ({
-    events: at === 0 || at === 30 ? events(1) : [],
-    searched_from: 100 - at,
-    next_cursor: "x",
-  }));
-  const { asked, ask } = answering(pages);
-  const found = await searched(ask, 0, { events: events(2), from: 70 });
-  assert.equal(found.events.length, 2);
-  assert.deepEqual([asked.length, found.from], [41, 60]);
+  const { asked, ask } = answering(farBack);
+  let found = await searched(ask, 0, { events: events(2), from: 70 });
+  assert.deepEqual([asked.length, found.from], [11, 90]);
+  for (const requests of [21, 31]) {
+    assert.deepEqual(shownOf(found), { events: events(2), from: 70 }, "until the search has come as far");
+    found = await further(ask, found);
+    assert.equal(asked.length, requests);
+  }
+  found = await further(ask, found);
+  assert.equal(shownOf(found).events.length, 2);
+  assert.deepEqual([asked.length, shownOf(found).from], [41, 60]);
+});
+
+Deno.test("a search goes on where an error ended it", async () => {
+  const { asked, ask } = answering(farBack);
+  let fails = true;
+  /** @type {(parameters: any) => Promise<any>} */
+  const failing = (parameters) => {
+    if (asked.length !== 5 || !fails) return ask(parameters);
+    fails = false;
+    return Promise.reject(new Error("away"));
+  };
+  /** @type {any} */
+  let kept;
+  const keep = (/** @type {any} */ progress) => kept = progress;
+  const day = { events: events(2), from: 70, since: 70, cursor: null, known: { events: [], from: Infinity } };
+  await assert.rejects(further(failing, day, keep), /away/);
+  assert.deepEqual([asked.length, kept.from, kept.cursor, kept.events.length], [5, 96, "x", 1]);
+  assert.deepEqual(shownOf(kept), { events: events(2), from: 70 });
+  kept = await further(failing, kept, keep);
+  assert.deepEqual([asked.length, kept.from, asked[5]], [15, 86, { cursor: "x" }]);
 });
 
 Deno.test("a search from the beginning passes events that came meanwhile and all that are known", async () => {

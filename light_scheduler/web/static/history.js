@@ -10,10 +10,15 @@ import { button, empty, failure, instant, loading, table, userText } from "./wid
 
 /** @typedef {import("./types.d.ts").HistoryEvent} HistoryEvent */
 /** @typedef {import("./types.d.ts").HistoryPage} HistoryPage */
-/** @typedef {{ events: HistoryEvent[], since: number, from: number, cursor: string | null }} Found
- *   `since` is where the search ends, `from` how far it has come; `cursor` goes on, null: it is at its end. */
+/** @typedef {{ events: HistoryEvent[], from: number }} Known */
+/** @typedef {Known & { since: number, cursor: string | null, known: Known }} Found
+ *   `since` is where the search ends, `from` how far it has come; `cursor` goes on, null: it is at its end. `known` is what an earlier
+ *   search had found: it is shown until this one has come as far. */
 
 const PAGE = 50;
+
+/** @type {Known} */
+const NOTHING = { events: [], from: Infinity };
 
 /** Requests until a user is asked whether to look further back. */
 const MOST_REQUESTS = 10;
@@ -40,56 +45,77 @@ export async function showHistory(element, { tenant, id }, since, signal) {
     request(path + queryString({ limit: PAGE, ...parameters }), { signal });
 
   /**
-   * @param {() => Promise<Found>} search
-   * @param {Found} [known] what is shown already
+   * @param {(keep: (progress: Found) => void) => Promise<Found>} search
+   * @param {Found} [found] what is shown already
    */
-  async function show(search, known) {
+  async function show(search, found) {
     replace(element, loading("Searching the history…"));
     try {
-      replace(element, ...shown(await search()));
+      replace(element, ...shown(await search((progress) => found = progress)));
     } catch (error) {
-      if (!signal.aborted) replace(element, ...(known ? shown(known) : []), failure(error));
+      if (!signal.aborted) replace(element, ...(found ? shown(found) : []), failure(error));
     }
   }
 
   /** @param {Found} found */
   function shown(found) {
-    const further = () => show(() => (found.cursor === null ? searched(ask, 0, found) : more(ask, found)), found);
-    return [events(found.events), end(found, () => void further())];
+    return [events(shownOf(found).events), end(found, () => void show((keep) => further(ask, found, keep), found))];
   }
 
-  await show(() => searched(ask, since));
+  await show((keep) => searched(ask, since, NOTHING, keep));
 }
 
 /**
- * Search from the end of the topic back to `since`: through all of what is known already, however many requests that takes, and on until
- * there are more events.
- * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
- * @param {number} since
- * @param {{ events: HistoryEvent[], from: number }} [known]
- * @returns {Promise<Found>}
- */
-export async function searched(ask, since, known = { events: [], from: Infinity }) {
-  const page = await ask({ since: new Date(since).toISOString() });
-  /** @type {Found} */
-  let found = { events: page.events, since, from: page.searched_from, cursor: page.next_cursor };
-  while (found.cursor !== null && found.from > known.from) found = await continued(ask, found, found.cursor);
-  return more(ask, found, known.events.length);
-}
-
-/**
- * Go on with a search until there are more events than a number, as far as a few requests reach.
+ * Look further back. At the end of a search, another one begins at the end of the topic and has no end itself.
  * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
  * @param {Found} found
- * @param {number} [known]
+ * @param {(progress: Found) => void} [keep]
+ */
+export function further(ask, found, keep) {
+  const { events, from, cursor } = found;
+  return cursor === null ? searched(ask, 0, { events, from }, keep) : more(ask, found, keep);
+}
+
+/**
+ * Search from the end of the topic back to `since`, as far as a few requests reach, or until there are more events than are known. What
+ * each request found is kept, so that after an error the search can go on from there.
+ * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
+ * @param {number} since
+ * @param {Known} [known]
+ * @param {(progress: Found) => void} [keep]
  * @returns {Promise<Found>}
  */
-export async function more(ask, found, known = found.events.length) {
+export async function searched(ask, since, known = NOTHING, keep = () => {}) {
+  const page = await ask({ since: new Date(since).toISOString() });
+  const found = { events: page.events, since, from: page.searched_from, cursor: page.next_cursor, known };
+  keep(found);
+  return more(ask, found, keep, known.events.length);
+}
+
+/**
+ * Go on with a search until more events than a number are shown, as far as a few requests reach.
+ * @param {(parameters: Record<string, string | number>) => Promise<HistoryPage>} ask
+ * @param {Found} found
+ * @param {(progress: Found) => void} [keep]
+ * @param {number} [number]
+ * @returns {Promise<Found>}
+ */
+export async function more(ask, found, keep = () => {}, number = shownOf(found).events.length) {
   for (let requests = 0; requests < MOST_REQUESTS; requests += 1) {
-    if (found.cursor === null || found.events.length > known) break;
+    if (found.cursor === null || shownOf(found).events.length > number) break;
     found = await continued(ask, found, found.cursor);
+    keep(found);
   }
   return found;
+}
+
+/**
+ * Return what is shown: what was known before, until the search has come as far.
+ * @param {Found} found
+ * @returns {Known}
+ */
+export function shownOf(found) {
+  return found.cursor !== null && found.from > found.known.from ? found.known : found;
 }
 
 /**
@@ -123,14 +149,22 @@ function events(events) {
 
 /**
  * @param {Found} found
- * @param {() => void} further
+ * @param {() => void} onclick
  */
-function end({ cursor, since, from }, further) {
+function end(found, onclick) {
+  const { cursor, since, from } = found;
   if (cursor === null && since === 0) return h("p", { class: "note" }, "Searched back to the beginning.");
+  const shown = shownOf(found);
   return h(
     "p",
     { class: "pages" },
-    h("span", { class: "note" }, "Searched back to ", instant(from)),
-    button("Look further back", further),
+    h(
+      "span",
+      { class: "note" },
+      "Searched back to ",
+      instant(shown.from),
+      shown !== found && [". Searching from the end again, back to ", instant(from)],
+    ),
+    button("Look further back", onclick),
   );
 }

@@ -19,13 +19,17 @@ const LONGEST = 2_000;
  */
 export function doctorSection(signal) {
   const answer = h("div", { "aria-live": "polite" });
+  const start = button("Run checks", () => void run());
 
   async function run() {
+    start.disabled = true;
     replace(answer, loading("Checking broker, topics, rights, access, clock and disk…"));
     try {
       replace(answer, ...found(await request("/api/v1/doctor", { signal })));
     } catch (error) {
       if (!signal.aborted) replace(answer, failure(error));
+    } finally {
+      start.disabled = false;
     }
   }
 
@@ -34,7 +38,7 @@ export function doctorSection(signal) {
     "div",
     { class: "row heading" },
     h("h2", {}, "Checks"),
-    button("Run checks", () => void run()),
+    start,
     settings,
   );
   return h("section", { "aria-label": "Checks" }, heading, answer);

@@ -19,8 +19,11 @@ const LONGEST = 2_000;
  */
 export function whySection({ tenant, id }, since, signal) {
   const answer = h("div", { "aria-live": "polite" });
+  const what = "Why did it fire, or why does it not? The scheduler answers in sentences.";
+  const start = button("Explain", () => void explain(), { title: what });
 
   async function explain() {
+    start.disabled = true;
     replace(answer, loading("Searching the history…"));
     try {
       /** @type {Why} */
@@ -28,14 +31,15 @@ export function whySection({ tenant, id }, since, signal) {
       replace(answer, ...sentences(why));
     } catch (error) {
       if (!signal.aborted) replace(answer, failure(error));
+    } finally {
+      start.disabled = false;
     }
   }
 
-  const what = "Why did it fire, or why does it not? The scheduler answers in sentences.";
   return h(
     "section",
     { class: "why", "aria-label": "Why" },
-    h("div", { class: "row heading" }, h("h2", {}, "Why"), button("Explain", () => void explain(), { title: what })),
+    h("div", { class: "row heading" }, h("h2", {}, "Why"), start),
     answer,
   );
 }

@@ -138,7 +138,8 @@ def comparable(output: str) -> list[str]:
 def unlike(shown: str, printed: str) -> list[str]:
     """Return the members that only one of two JSON documents has, or of two of JSON Lines line by line.
 
-    Of lists their first items count, as long as both have one. Values may differ.
+    Of lists their first items count; a list that is shown empty may have some. Values may differ, but not an object or
+    a list from what is none.
     """
     pairs: Iterator[tuple[Any, Any]] = zip_longest(_documents(shown), _documents(printed), fillvalue={})
     return [place for one, other in pairs for place in _unlike(one, other, "")]
@@ -152,16 +153,21 @@ def _documents(text: str) -> list[Any]:
         return [json.loads(line) for line in text.splitlines()]
 
 
-def _unlike(one: Any, other: Any, place: str) -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for name in sorted(one.keys() | other.keys()):
+def _unlike(shown: Any, printed: Any, place: str) -> Iterator[str]:
+    if isinstance(shown, dict) and isinstance(printed, dict):
+        for name in sorted(shown.keys() | printed.keys()):
             inner = f"{place}.{name}"
-            if name not in one or name not in other:
+            if name not in shown or name not in printed:
                 yield inner
             elif name not in _NAMED_BY_USERS:
-                yield from _unlike(one[name], other[name], inner)
-    elif isinstance(one, list) and isinstance(other, list) and one and other:
-        yield from _unlike(one[0], other[0], f"{place}[]")
+                yield from _unlike(shown[name], printed[name], inner)
+    elif isinstance(shown, list) and isinstance(printed, list):
+        if shown and printed:
+            yield from _unlike(shown[0], printed[0], f"{place}[]")
+        elif shown:
+            yield f"{place}[]"
+    elif isinstance(shown, dict | list) or isinstance(printed, dict | list):
+        yield place
 
 
 async def run_python(code: str, names: dict[str, Any]) -> None:

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from support.metrics import exposed_metrics
 
 from light_scheduler.cli import COMMANDS, cli
-from light_scheduler.clock import SystemClock
-from light_scheduler.delays import Delays
 from light_scheduler.kafka.fetching import UNREADABLE
-from light_scheduler.lanes.status import LaneStatus, TargetStatus
-from light_scheduler.lanes.tenant_firings import TenantFirings
-from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.model import DeadLetterCause, EventType, Outcome
-from light_scheduler.settings import Settings
-from light_scheduler.tables.status import StandbyStatus
-from light_scheduler.tables.views import Lane, ReadableTable
-from light_scheduler.web.delay_metrics import DelayCollector
 from light_scheduler.web.etf1.operations import ETF1_OPERATIONS
 from light_scheduler.web.light4j.handlers import TaskParameters
 from light_scheduler.web.light4j.operations import LIGHT4J_OPERATIONS
-from light_scheduler.web.metrics import LaneCollector
 from light_scheduler.web.operations import OPERATIONS
 from light_scheduler.web.problems import ProblemType
-from light_scheduler.web.tenant_metrics import TenantCollector
 from light_scheduler.wire.fields import CONTROL_PREFIX, ON_FIRINGS, RULES
 from light_scheduler.wire.handover import ADOPTED_FROM, EMPTIED
 from light_scheduler.wire.lane_marks import BULK_COUNT, FORWARDED_FROM
@@ -145,39 +135,9 @@ def options_of(name: str, arguments: str) -> set[str]:
     return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
 
 
-class NoLanes:
-    def tables(self) -> Mapping[Lane, ReadableTable]:
-        return {}
-
-    async def catch_up(self) -> set[tuple[str, int]]:
-        return set()
-
-    def status(self) -> list[LaneStatus]:
-        return []
-
-    def targets(self) -> list[TargetStatus]:
-        return []
-
-    def standbys(self) -> list[StandbyStatus]:
-        return []
-
-    def tenant_firings(self) -> TenantFirings:
-        return TenantFirings()
-
-    def topic_totals(self) -> Mapping[str, TopicTotals]:
-        return {}
-
-
 def test_the_list_of_metrics_is_complete() -> None:
-    collectors = (
-        LaneCollector(NoLanes(), app_id="app", version="1"),
-        TenantCollector(NoLanes()),
-        DelayCollector(Delays(Settings(), SystemClock())),
-    )
-    collected = [metric for collector in collectors for metric in collector.collect()]
-    exposed = {metric.name + {"counter": "_total", "info": "_info"}.get(metric.type, "") for metric in collected}
     documented = set(re.findall(r"`(light_scheduler_\w+)`", section(read(ROOT / "docs" / "operating.md"), "Watching")))
-    assert documented == exposed
+    assert documented == exposed_metrics()
 
 
 def test_every_path_of_the_http_api_is_listed() -> None:

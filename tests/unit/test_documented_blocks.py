@@ -30,6 +30,7 @@ from support.documented import (
 )
 from support.partition import command as record_of
 from support.snippets import Snippet, comparable, snippets
+from support.metrics import exposed_metrics
 
 from light_scheduler.bench.document import Document
 from light_scheduler.cli import cli, delays
@@ -126,9 +127,9 @@ class TestEveryBlock:
 
     @pytest.mark.parametrize("page", PAGES)
     def test_names_metrics_and_settings_that_exist(self, page: str) -> None:
-        metrics = set(METRIC.findall((ROOT / "docs" / "operating.md").read_text(encoding="utf-8")))
+        metrics = exposed_metrics()
         for snippet in snippets(ROOT / page):
-            assert set(METRIC.findall(snippet.text)) <= metrics  # all there are: test_docs holds that
+            assert set(METRIC.findall(snippet.text)) <= metrics
             assert {name.lower() for name in VARIABLE.findall(snippet.text)} <= {each.name for each in fields(Settings)}
 
 

@@ -1,0 +1,47 @@
+"""The metrics that workers expose, by the names that Prometheus gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.delays import Delays
+from light_scheduler.lanes.status import LaneStatus, TargetStatus
+from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.settings import Settings
+from light_scheduler.tables.status import StandbyStatus
+from light_scheduler.tables.views import Lane, ReadableTable
+from light_scheduler.web.delay_metrics import DelayCollector
+from light_scheduler.web.metrics import LaneCollector
+from light_scheduler.web.tenant_metrics import TenantCollector
+
+
+class NoLanes:
+    def tables(self) -> Mapping[Lane, ReadableTable]:
+        return {}
+
+    async def catch_up(self) -> set[tuple[str, int]]:
+        return set()
+
+    def status(self) -> list[LaneStatus]:
+        return []
+
+    def targets(self) -> list[TargetStatus]:
+        return []
+
+    def standbys(self) -> list[StandbyStatus]:
+        return []
+
+    def tenant_firings(self) -> TenantFirings:
+        return TenantFirings()
+
+
+def exposed_metrics() -> set[str]:
+    """Return the names of all metrics that there are."""
+    collectors = (
+        LaneCollector(NoLanes(), app_id="app", version="1"),
+        TenantCollector(NoLanes()),
+        DelayCollector(Delays(Settings(), SystemClock())),
+    )
+    collected = [metric for collector in collectors for metric in collector.collect()]
+    return {metric.name + {"counter": "_total", "info": "_info"}.get(metric.type, "") for metric in collected}

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from configparser import ConfigParser
 from dataclasses import fields
 from fnmatch import fnmatch
 from functools import partial
@@ -21,6 +22,7 @@ import yaml
 from click.testing import CliRunner
 from support.documented import (
     DRAWINGS,
+    EVERYWHERE,
     PAGES,
     TAKEN,
     parse_call,
@@ -28,9 +30,9 @@ from support.documented import (
     texts,
     words_of,
 )
+from support.metrics import exposed_metrics
 from support.partition import command as record_of
 from support.snippets import Snippet, comparable, snippets
-from support.metrics import exposed_metrics
 
 from light_scheduler.bench.document import Document
 from light_scheduler.cli import cli, delays
@@ -114,13 +116,15 @@ class TestEveryBlock:
         assert (ran.returncode, ran.stderr) == (0, "")
 
     @pytest.mark.parametrize("page", PAGES)
-    def test_of_json_toml_and_yaml_can_be_read(self, page: str, tmp_path: Path) -> None:
+    def test_of_a_language_that_is_read_everywhere_can_be_read(self, page: str, tmp_path: Path) -> None:
         readers: dict[str, Callable[[str], Any]] = {
             "json": json.loads,
             "jsonl": lambda text: [json.loads(line) for line in text.splitlines()],
             "yaml": yaml.safe_load,
             "toml": partial(_settings_of, tmp_path / "light-scheduler.toml"),
+            "ini": _sections_of,
         }
+        assert set(readers) == set(EVERYWHERE)
         for snippet in snippets(ROOT / page):
             if snippet.language in readers:
                 readers[snippet.language](snippet.text)
@@ -138,6 +142,14 @@ def _settings_of(file: Path, text: str) -> None:
     assert tomllib.loads(text)
     file.write_text(text, encoding="utf-8")
     load_settings(environment={}, file=file)
+
+
+def _sections_of(text: str) -> None:
+    """Read a unit of systemd, whose options may be given more than once."""
+    parser = ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_string(text)
+    assert parser.sections()
 
 
 @pytest.fixture

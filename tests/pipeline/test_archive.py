@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.jobs import quick_environment
 from support.ledger import Ledger
 from support.ordering import ordered_producer
+from support.waiting import eventually_blocking
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.engine import FiringRules, Limits
@@ -168,11 +169,12 @@ def commits(path: Path) -> int:
 
 def wait_for_commit(path: Path, before: int, process: subprocess.Popen[bytes]) -> None:
     """Return when the table has more commits than before."""
-    deadline = time.monotonic() + COMMIT_TIMEOUT_S
-    while commits(path) <= before:
+
+    def has_committed() -> bool:
         assert process.poll() is None, "the archive ended by itself"
-        assert time.monotonic() < deadline, "the archive commits nothing"
-        time.sleep(0.05)
+        return commits(path) > before
+
+    eventually_blocking(has_committed, within=COMMIT_TIMEOUT_S, every=0.05, what="a commit of the archive")
 
 
 @pytest.mark.parametrize(
@@ -270,11 +272,11 @@ def test_a_continuous_archive_notes_what_retention_takes_while_it_runs(
         assert producer.flush(15) == 0
 
     def wait_for_offset(offset: int) -> None:
-        deadline = time.monotonic() + COMMIT_TIMEOUT_S
-        while read_archive(spark, str(lake)).where(f"offset = {offset}").isEmpty():
+        def is_there() -> bool:
             assert not running.done(), "the archive ended by itself"
-            assert time.monotonic() < deadline, f"the archive does not come to offset {offset}"
-            time.sleep(0.2)
+            return not read_archive(spark, str(lake)).where(f"offset = {offset}").isEmpty()
+
+        eventually_blocking(is_there, within=COMMIT_TIMEOUT_S, every=0.2, what=f"offset {offset} in the archive")
 
     produce(1)
     assert archived(spark, kafka, lake, [prefix]).records == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.devkit.readiness import admin_client
 
 from .arrivals import SILENT
+from .waiting import eventually_blocking
 
 TIMEOUT_S = 60.0
 ATTEMPT_S = 1.0
@@ -52,10 +52,11 @@ def delete_topic(bootstrap_servers: str, name: str) -> None:
     """Delete a topic; returns when Kafka does not list it any more."""
     admin = admin_client(bootstrap_servers)
     admin.delete_topics([name])[name].result(TIMEOUT_S)
-    deadline = time.monotonic() + TIMEOUT_S
-    while name in admin.list_topics(timeout=TIMEOUT_S).topics:
-        assert time.monotonic() < deadline, f"{name} is still listed"
-        time.sleep(POLL_S)
+
+    def is_gone() -> bool:
+        return name not in admin.list_topics(timeout=TIMEOUT_S).topics
+
+    eventually_blocking(is_gone, within=TIMEOUT_S, every=POLL_S, what=f"the end of {name}")
 
 
 def leaders(admin: Any, *, but: str) -> set[int]:
@@ -67,16 +68,16 @@ def leaders(admin: Any, *, but: str) -> set[int]:
 def await_leaders_elsewhere(bootstrap_servers: str, broker: int, *, but: str) -> int:
     """Wait until no partition of all topics but one needs a broker; return when that was (UTC epoch ms)."""
     admin = admin_client(bootstrap_servers)
-    deadline = time.monotonic() + TIMEOUT_S
-    while not leaders(admin, but=but).isdisjoint({broker, -1}):
-        assert time.monotonic() < deadline, f"broker {broker} still leads"
-        time.sleep(POLL_S)
+
+    def lead_elsewhere() -> bool:
+        return leaders(admin, but=but).isdisjoint({broker, -1})
+
+    eventually_blocking(lead_elsewhere, within=TIMEOUT_S, every=POLL_S, what=f"others than broker {broker} as leaders")
     return SystemClock().now()
 
 
 def await_writable(bootstrap_servers: str, topic: str, partitions: int = 4) -> int:
     """Write a probe to each partition until all take one; return when that was (UTC epoch ms)."""
-    deadline = time.monotonic() + TIMEOUT_S
     waiting = set(range(partitions))
     producer = Producer(
         {
@@ -95,13 +96,14 @@ def await_writable(bootstrap_servers: str, topic: str, partitions: int = 4) -> i
         if error is None:
             waiting.discard(message.partition())
 
-    while waiting:
-        assert time.monotonic() < deadline, f"{topic} takes nothing in {waiting}"
+    def all_took_one() -> bool:
         for partition in sorted(waiting):
             try:
                 producer.produce(topic, b"", partition=partition, headers=[(PROBE, b"")], on_delivery=took)
             except KafkaException:  # the partition is not known yet
                 break
         producer.flush(2 * ATTEMPT_S)
-        time.sleep(POLL_S)
+        return not waiting
+
+    eventually_blocking(all_took_one, within=TIMEOUT_S, every=POLL_S, what=f"{topic}: records in all partitions")
     return SystemClock().now()

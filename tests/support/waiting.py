@@ -1,9 +1,10 @@
-"""Waiting for what others do: `eventually`, instead of a sleep."""
+"""Waiting for what others do, instead of a sleep: `eventually`; without an event loop, `eventually_blocking`."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, overload
 
@@ -37,4 +38,20 @@ async def eventually(
                     return found
                 await asyncio.sleep(every)
     except TimeoutError:
-        raise TimeoutError(f"{what}: not within {within:g} s; the last answer was {found!r}") from None
+        raise TimeoutError(_told(what, within, found)) from None
+
+
+def eventually_blocking(
+    condition: Callable[[], T | None], *, within: float = 60.0, every: float = 0.01, what: str = "it"
+) -> T:
+    """Do as `eventually`, and block this thread meanwhile."""
+    deadline = time.monotonic() + within
+    while not (found := condition()):
+        if time.monotonic() >= deadline:
+            raise TimeoutError(_told(what, within, found))
+        time.sleep(every)
+    return found
+
+
+def _told(what: str, within: float, found: object) -> str:
+    return f"{what}: not within {within:g} s; the last answer was {found!r}"

@@ -32,7 +32,7 @@ from support.documented import (
 )
 from support.metrics import exposed_metrics
 from support.partition import command as record_of
-from support.snippets import Snippet, comparable, snippets
+from support.snippets import Snippet, comparable, snippets, unlike
 
 from light_scheduler.bench.document import Document
 from light_scheduler.cli import cli, delays
@@ -43,6 +43,7 @@ from light_scheduler.kafka.rights import Right
 from light_scheduler.lanes.status import Lateness
 from light_scheduler.model.tenant_rules import TenantRules
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
+from light_scheduler.web.change_page import ChangePage
 from light_scheduler.web.documents import DelayList
 from light_scheduler.wire import decode_history, dialect_named
 from scripts.audit import CHECKS, KUBERNETES
@@ -469,6 +470,10 @@ class TestOutput:
         for block, by in zip(blocks("docs/access.md", "json"), ("shop", "ops"), strict=True):
             event = decode_history(block.encode())
             assert (event.by, event.address) == (by, "192.0.2.7")
+
+    def test_of_the_list_of_changes_has_the_members_of_one(self) -> None:
+        (block,) = [block for block in blocks("docs/http.md", "json") if block.startswith('{"changes"')]
+        assert unlike(block, msgspec.json.encode(msgspec.json.decode(block, type=ChangePage)).decode()) == []
 
     def test_of_rules_is_what_the_command_shown_sets(self) -> None:
         (block,) = blocks("docs/tenants.md", "json")

@@ -62,10 +62,11 @@ MADE_UP = (
 REFUSES_SOME = ("light-scheduler dry-run ",)
 EMPTY_HERE = {
     "curl 'http://127.0.0.1:6066/api/v1/changes?tenant=shop&limit=20'": ".changes[]",
+    "curl 'http://127.0.0.1:6066/api/v1/dead-letters?cause=refused&limit=10'": ".dead_letters[]",
     "curl -s http://127.0.0.1:6066/info | jq .targets": "[]",
 }
-"""Lists of which nothing may be printed: there is no change to the tenant, and every target can be written to.
-tests/unit/test_documented_blocks.py checks their items."""
+"""Lists of which nothing may be printed: there is no change to the tenant, every target can be written to, and
+dead letters are those of the commands of pages before. tests/unit/test_documented_blocks.py checks their items."""
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,7 @@ from light_scheduler.lanes.status import Lateness
 from light_scheduler.model.tenant_rules import TenantRules
 from light_scheduler.settings import ENVIRONMENT_PREFIX, Settings, load_settings
 from light_scheduler.web.change_page import ChangePage
+from light_scheduler.web.dead_letter_documents import DeadLetterPage
 from light_scheduler.web.documents import DelayList
 from light_scheduler.wire import decode_history, dialect_named
 from scripts.audit import CHECKS, KUBERNETES
@@ -474,6 +475,10 @@ class TestOutput:
     def test_of_the_list_of_changes_has_the_members_of_one(self) -> None:
         (block,) = [block for block in blocks("docs/http.md", "json") if block.startswith('{"changes"')]
         assert unlike(block, msgspec.json.encode(msgspec.json.decode(block, type=ChangePage)).decode()) == []
+
+    def test_of_the_list_of_dead_letters_has_the_members_of_one(self) -> None:
+        (block,) = [block for block in blocks("docs/http.md", "json") if block.startswith('{"dead_letters"')]
+        assert unlike(block, msgspec.json.encode(msgspec.json.decode(block, type=DeadLetterPage)).decode()) == []
 
     def test_of_rules_is_what_the_command_shown_sets(self) -> None:
         (block,) = blocks("docs/tenants.md", "json")

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
 from support.growing import grow
 from support.ordering import ordered_producer
+from support.waiting import eventually_blocking
 
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.kafka import FORMAT
@@ -199,7 +200,8 @@ class TestRanges:
         unfinished.flush(TIMEOUT_S)
         produce(2, range(6, 8))  # after the last stable offset
         assert values(read()) == list(range(6))
-        unfinished.commit_transaction(TIMEOUT_S)
+        unfinished.commit_transaction(TIMEOUT_S)  # the marker is written a moment after the answer
+        eventually_blocking(lambda: len(values(read())) > 6, what="what was open")
         assert values(read()) == [-2, *range(8)]
 
     def test_offsets_for_each_partition_bound_what_is_read(

@@ -8,6 +8,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.delays import Delays
 from light_scheduler.lanes.status import LaneStatus, TargetStatus
 from light_scheduler.lanes.tenant_firings import TenantFirings
+from light_scheduler.lanes.topic_totals import TopicTotals
 from light_scheduler.settings import Settings
 from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tables.views import Lane, ReadableTable
@@ -34,6 +35,9 @@ class NoLanes:
 
     def tenant_firings(self) -> TenantFirings:
         return TenantFirings()
+
+    def topic_totals(self) -> Mapping[str, TopicTotals]:
+        return {}
 
 
 def exposed_metrics() -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--soak", action="store_true", help="Also the tests marked `soak`, which take minutes; CI does.")
     group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
-    group.addoption("--histories", type=int, default=2_500, metavar="N", help="Simulated histories (tests/simulation).")
+    group.addoption("--histories", type=int, default=1_000, metavar="N", help="Simulated histories (tests/simulation).")
     group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
     group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
@@ -38,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )
     group.addoption(
-        "--fuzz-inputs", type=int, default=10_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
+        "--fuzz-inputs", type=int, default=3_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
     )
     group.addoption("--fuzz-seed", type=int, default=1, metavar="N", help="Which inputs (tests/fuzz).")
     group.addoption(
@@ -80,8 +81,10 @@ def pytest_configure(config: pytest.Config) -> None:
     shares = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
     if not shares or config.getoption(OPTION) or BOOTSTRAP_VARIABLE in os.environ:
         return
-    from light_scheduler.devkit import EmbeddedBroker
+    from light_scheduler.devkit import EmbeddedBroker, keep_startup
 
+    with suppress(OSError):  # nothing can be kept there: starts take longer
+        keep_startup()
     broker = EmbeddedBroker().start()
     config.add_cleanup(broker.close)
     os.environ[BOOTSTRAP_VARIABLE] = broker.bootstrap_servers

@@ -8,5 +8,6 @@ from .broker import EmbeddedBroker, JavaStart
 from .cluster import EmbeddedCluster
 from .leash import Leash
 from .properties import FurtherPorts
+from .startup_cache import keep_startup
 
-__all__ = ["EmbeddedBroker", "EmbeddedCluster", "FurtherPorts", "JavaStart", "Leash"]
+__all__ = ["EmbeddedBroker", "EmbeddedCluster", "FurtherPorts", "JavaStart", "Leash", "keep_startup"]

@@ -12,7 +12,7 @@ from .leash import Leash, WhenOrphaned
 from .properties import controller_properties, log4j2_properties
 from .storage import BrokerFolder, new_cluster_id
 
-_JVM_OPTIONS = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_JVM_OPTIONS = ("-Xmx192m", "-XX:+UseSerialGC")
 
 
 class Controller:

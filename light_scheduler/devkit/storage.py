@@ -14,8 +14,10 @@ from typing import IO
 
 from light_scheduler.errors import BrokerStartError
 
+from .java_options import java_options
+
 _FORMAT_TIMEOUT_SECONDS = 60
-_FORMAT_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_FORMAT_OPTIONS = ("-XX:+UseSerialGC",)
 _LAST_LINES = 20
 _LAST_BYTES = 16_384
 
@@ -64,8 +66,9 @@ class BrokerFolder:
             raise BrokerStartError(f"the data folder {self.root} cannot be used: {error}") from error
 
     def java_command(self, java: Path, jars: list[Path]) -> list[str]:
-        """Return how a tool or server of Kafka is called, less its options and name."""
-        return [str(java), "-cp", ":".join(map(str, jars)), f"-Dlog4j2.configurationFile={self.log4j2_properties}"]
+        """Return how a tool or server of Kafka is called, less its own options and name."""
+        logging = f"-Dlog4j2.configurationFile={self.log4j2_properties}"
+        return [str(java), "-cp", ":".join(map(str, jars)), logging, *java_options(jars)]
 
     def format(self, java_command: list[str], cluster_id: str) -> None:
         """Give the folder a cluster id. Raises BrokerStartError with the tool's last lines when that fails."""

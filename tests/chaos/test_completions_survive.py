@@ -154,6 +154,7 @@ class Consumer:
         self.said.append(Said((firing.id, firing.due), attempt, succeeded, sent.timestamp))
 
 
+@pytest.mark.soak
 async def test_acknowledged_delivery_survives_sigkills(application: Application) -> None:
     workers = [await application.start_worker(), application.new_worker()]
     workers[1].start()

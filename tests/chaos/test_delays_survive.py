@@ -33,6 +33,7 @@ async def lag_zero(worker: WorkerProcess) -> int:
     return len(info["delays"])
 
 
+@pytest.mark.soak
 async def test_delayed_records_survive_two_sigkills(application: Application, size: int) -> None:
     delay = 5_000 if size >= FULL else 2_000
     source = f"{application.settings.app_id}-source"

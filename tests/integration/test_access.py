@@ -214,6 +214,7 @@ async def test_a_batch_goes_through_mutual_tls_and_keeps_to_the_token(node: Secu
 BOUND_TO_SHOP = ("read", "write", "admin")
 
 
+@pytest.mark.soak
 def test_every_operation_keeps_to_its_document_whoever_asks_and_whatever_is_sent(node: SecuredNode) -> None:
     """Requests are made from the document by schemathesis: some are right, some are wrong."""
     with requests.Session() as session:

@@ -125,6 +125,7 @@ async def test_a_periodic_appointment_becomes_a_series_from_its_next_iteration_o
     assert record.value == b"again"
 
 
+@pytest.mark.soak
 async def test_what_a_consumer_has_at_hand_is_left_to_it(ajenda: Ajenda, settings: Settings) -> None:
     at_hand, locked = ajenda.book(now()), ajenda.book(now())
     free = ajenda.book(now())
@@ -194,6 +195,7 @@ async def test_a_topic_that_is_not_there_is_named(ajenda: Ajenda, settings: Sett
     assert "is not PostgreSQL" in (await taken_over(ajenda, settings)).stderr
 
 
+@pytest.mark.soak
 async def test_nothing_is_taken_over_that_could_not_be_sent(ajenda: Ajenda, settings: Settings) -> None:
     ajenda.book(now() + HOUR)
     for other, status, reason in (

@@ -83,6 +83,7 @@ async def test_a_dead_worker_s_partitions_are_named_and_come_back_with_the_other
     assert len((await workers[1].get(SCHEDULES))["schedules"]) == 20
 
 
+@pytest.mark.soak
 async def test_a_worker_that_comes_back_at_another_address_is_asked_there(application: Application) -> None:
     """It has an `instance_id`, and is back within its session time-out, so the group does not rebalance by itself."""
     names = ("node-0", "node-1")

@@ -148,6 +148,7 @@ async def test_who_catches_up_does_not_wait_for_the_next_record(kafka: Kafka) ->
         assert min(took) < 0.1
 
 
+@pytest.mark.soak
 async def test_where_a_topic_ends_is_learned_although_a_broker_hangs(kafka: Kafka) -> None:
     async with followed_topic(kafka, "settings-asked-for") as (topic, _), hanging() as silent:
         await topic.write(b"a", b"1")

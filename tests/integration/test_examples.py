@@ -54,6 +54,7 @@ async def test_a_producer_in_java(home: Home) -> None:
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs Go")
+@pytest.mark.soak
 async def test_a_producer_in_go(home: Home) -> None:
     _fetched("Go modules", ["go", "mod", "download"], CLIENTS)
     await schedules_and_cancels(home, f"cd {CLIENTS} && go run native_headers.go", "order-go")

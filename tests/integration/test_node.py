@@ -102,6 +102,7 @@ async def test_a_node_loses_and_doubles_nothing_when_a_process_is_killed_and_ans
         assert (folder / application.settings.app_id).is_dir()
 
 
+@pytest.mark.soak
 async def test_processes_end_in_order_when_their_supervisor_is_killed(application: Application) -> None:
     node = application.new_worker(processes="2", web_port=str(port_with_room(2)), log_format="json")
     node.start()

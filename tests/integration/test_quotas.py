@@ -21,6 +21,7 @@ BYTES_PER_S = 20_000
 """On the average of ten seconds: a fetch takes what is left of it, and the next one is made to wait for seconds."""
 
 
+@pytest.mark.soak
 async def test_a_throttled_fetch_is_waited_for_and_no_connection_given_up(application: Application) -> None:
     servers, place, client_id = application.bootstrap_servers, TopicPartition(application.target, 0), application.target
     producer = await started_producer({"bootstrap_servers": servers})

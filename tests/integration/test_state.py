@@ -67,6 +67,7 @@ async def test_a_restart_goes_on_from_the_local_copy(application: Application) -
     assert applied(worker) == 0
 
 
+@pytest.mark.soak
 async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)
@@ -84,6 +85,7 @@ async def test_a_copy_from_a_changelog_that_was_deleted_and_made_again_is_thrown
     assert await pending(worker) == 0
 
 
+@pytest.mark.soak
 async def test_a_copy_older_than_the_changelog_keeps_tombstones_is_thrown_away(application: Application) -> None:
     worker = await application.start_worker()
     await schedule_some(application, 50)

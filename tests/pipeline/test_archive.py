@@ -181,11 +181,10 @@ def wait_for_commit(path: Path, before: int, process: subprocess.Popen[bytes]) -
     ("send", "number"),
     [
         pytest.param(os.killpg, signal.SIGINT, id="Ctrl-C goes to all processes of a terminal"),
-        pytest.param(
-            os.kill, signal.SIGTERM, id="a supervisor asks the process that it started", marks=pytest.mark.soak
-        ),
+        pytest.param(os.kill, signal.SIGTERM, id="a supervisor asks the process that it started"),
     ],
 )
+@pytest.mark.soak
 def test_a_continuous_archive_that_is_told_to_stop_ends_with_its_summary(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, send: Callable[[int, int], None], number: int
 ) -> None:
@@ -233,6 +232,7 @@ class TestATopicThatWasCreatedAgain:
             Archive(spark, str(tmp_path / "lake")).logs([prefix])
 
 
+@pytest.mark.soak
 def test_records_that_retention_took_first_are_an_error_until_an_archive_has_gone_on_without_them(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:

@@ -192,6 +192,7 @@ def test_changes_of_tenants_are_no_evidence_and_tell_nothing_of_the_time(
     assert (list(summary.faults), summary.unjudged, summary.firings) == ([], 0, firings)
 
 
+@pytest.mark.soak
 def test_spark_finds_a_series_that_history_has_wrong_by_itself(ledger: Ledger, audit: Audit) -> None:
     """As if the engine had the series wrong: commands say another interval than lanes went by."""
     fill(ledger, 100)

@@ -148,6 +148,7 @@ def leave_unfinished(state: AuditState, path: str) -> None:
         shutil.copytree(f"{path}/{table}/run=1", f"{path}/{table}/run=2")
 
 
+@pytest.mark.soak
 def test_two_audits_do_not_use_one_state_at_once(kafka: Kafka, prefix: str) -> None:
     create_topic(kafka.bootstrap_servers, prefix, 1)
     cluster = Cluster(kafka.bootstrap_servers)

@@ -308,6 +308,7 @@ class TestGuards:
         with pytest.raises(JobError, match="partition: 7 is none of 2"):
             importing.main(spark, replace(exported, table=str(tmp_path / "changed")))
 
+    @pytest.mark.soak
     def test_two_commands_topics_become_one_unless_an_id_is_in_both(
         self,
         spark: SparkSession,
@@ -344,6 +345,7 @@ class TestGuards:
         write(applications[1], 0, (bulk_part_key(3), None))
         assert importing.main(spark, exported).written == 4
 
+    @pytest.mark.soak
     def test_two_imports_do_not_run_at_once(self, kafka: Kafka, applications: tuple[Settings, Settings]) -> None:
         names = applications[1].topics
         cluster = Cluster(kafka.bootstrap_servers)
@@ -390,6 +392,7 @@ def more_partitions(kafka: Kafka, prefix: str) -> Settings:
     return settings
 
 
+@pytest.mark.soak
 async def test_among_another_number_of_partitions_each_schedule_goes_to_that_of_its_key_and_is_found_there(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -425,6 +428,7 @@ async def test_among_another_number_of_partitions_each_schedule_goes_to_that_of_
     assert sum(lane["forwarded"] for lane in info["lanes"]) == 0
 
 
+@pytest.mark.soak
 async def test_a_bulk_command_reaches_what_was_imported_as_the_first_command_of_the_new_topic(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:

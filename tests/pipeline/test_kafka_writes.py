@@ -103,6 +103,7 @@ class TestTables:
         assert set(committed(session, kafka, topic)) <= set(range(50))  # the other task's, or nothing
 
 
+@pytest.mark.soak
 def test_a_micro_batch_that_is_run_again_is_written_once(
     session: SparkSession, kafka: Kafka, topic: str, prefix: str, tmp_path: Path
 ) -> None:

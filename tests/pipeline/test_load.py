@@ -334,6 +334,7 @@ BROADCASTS = [
 
 
 class TestOnceOnly:
+    @pytest.mark.soak
     def test_rows_are_known_by_their_content_wherever_they_are_and_whatever_the_groups_of_the_broker_forget(
         self, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:
@@ -352,6 +353,7 @@ class TestOnceOnly:
         groups = [group.group_id for group in admin.list_consumer_groups().result().valid]
         assert [name for name in groups if topic in name] == [], "no mark is kept where it would expire"
 
+    @pytest.mark.soak
     def test_a_delta_table_whose_files_are_rewritten_sends_nothing_and_then_only_what_is_added(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:
@@ -381,10 +383,11 @@ class TestOnceOnly:
     @pytest.mark.parametrize(
         "vectors",
         [
-            pytest.param(False, id="files are rewritten", marks=pytest.mark.soak),
+            pytest.param(False, id="files are rewritten"),
             pytest.param(True, id="rows are marked in deletion vectors"),
         ],
     )
+    @pytest.mark.soak
     def test_a_delta_table_whose_rows_change_sends_what_is_new_and_nothing_again(
         self,
         spark: SparkSession,
@@ -419,6 +422,7 @@ class TestOnceOnly:
         assert [command.id for command in sent if command.target.topic == "u"] == ["30", "31"]
 
     @pytest.mark.parametrize("broadcast", BROADCASTS)
+    @pytest.mark.soak
     def test_files_of_one_name_in_different_folders_are_told_apart(
         self, spark: SparkSession, load: Load, tmp_path: Path, broadcast: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -440,6 +444,7 @@ class TestOnceOnly:
         assert [row.id for row in parts[0]] == ["1", "11", "21", "31"], "in the order of their file"
         assert load(table, **options).sent == 4
 
+    @pytest.mark.soak
     def test_a_delta_table_that_is_replaced_sends_what_is_new(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, prefix: str, tmp_path: Path
     ) -> None:
@@ -507,6 +512,7 @@ class TestOnceOnly:
         assert sent == [f"{number:05}" for number in range(count) if number != breaks_at]
         assert load(table, format="delta") == LoadSummary(0, 0, 0, 0, None)
 
+    @pytest.mark.soak
     def test_a_file_with_more_rows_sends_nothing_that_has_passed_again_unless_it_is_asked_for(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:
@@ -541,6 +547,7 @@ class TestOnceOnly:
             if refused:
                 assert load(kept).sent == refused
 
+    @pytest.mark.soak
     def test_a_table_that_is_written_anew_sends_nothing_that_has_passed_again(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:
@@ -556,6 +563,7 @@ class TestOnceOnly:
             assert (again.sent, again.refused) == (sent, 9)
         assert len(commands(kafka, topic)) == 13
 
+    @pytest.mark.soak
     def test_a_delta_table_that_is_made_again_sends_nothing_that_has_passed_again(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+@pytest.mark.soak
 def test_a_dry_run_as_a_script_of_spark_submit_needs_no_broker(tmp_path: Path) -> None:
     table = tmp_path / "table.parquet"
     pq.write_table(pa.table({"id": ["a", ""], "target_topic": ["t", "t"], "payload": ["x", "x"]}), table)

@@ -10,6 +10,7 @@ import time
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -51,11 +52,11 @@ async def test_a_message_is_delivered_at_its_time_and_not_before(scheduler: InMe
 async def test_a_decade_of_cron_takes_less_than_a_second(scheduler: InMemoryScheduler) -> None:
     """A second of a processor that does nothing else: such a one names the times with croniter in 0.18 s.
 
-    The two are measured by turns, so whatever else it does makes both slower.
+    The two are measured by turns, so whatever else it does makes both slower, and of the turns the median counts.
     """
     await scheduler.schedule("daily", topic="reports", cron="0 9 * * 1-5", timezone="Europe/Prague")
     times = croniter("0 9 * * 1-5", START.astimezone(ZoneInfo("Europe/Prague")))
-    delivered, ours, naming = 0, 0.0, 0.0
+    delivered, ratios = 0, []
     for _ in range(10):
         began = time.process_time()
         await scheduler.advance(DECADE / 10)
@@ -63,10 +64,9 @@ async def test_a_decade_of_cron_takes_less_than_a_second(scheduler: InMemorySche
         between = time.process_time()
         for _ in range(came, delivered):
             times.get_next(datetime)
-        naming += time.process_time() - between
-        ours += between - began
+        ratios.append((between - began) / (time.process_time() - between))
     assert delivered == 2_609
-    assert ours / naming < 1 / 0.18
+    assert median(ratios) < 1 / 0.18
 
 
 async def test_every_message_of_a_series_has_its_own_time(scheduler: InMemoryScheduler) -> None:

@@ -83,15 +83,17 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """A query for schedules. `due_from` is inclusive, `due_to` exclusive; all `labels` must match. Raises QueryError.
+    """A query for schedules, of one `lane` or of all. All `labels` must match. Raises QueryError.
 
-    A due range applies to the time at which a schedule wakes. A paused schedule does not wake, so it is in no range.
+    `due_from` is inclusive, `due_to` exclusive. A due range applies to the time at which a schedule wakes. A paused
+    schedule does not wake, so it is in no range.
     """
 
     tenant: str
     id_prefix: str = ""
     id_contains: str = ""
     target_topic: str | None = None
+    lane: Lane | None = None
     state: State | None = None
     labels: Mapping[str, str] = {}
     due_from: int | None = None
@@ -157,7 +159,8 @@ def scan(
     4 KiB of its payload, whether it matches or not. The scan also stops once `is_over` says so.
     """
     read = _by_id if query.sort == "id" else _by_due
-    merged = heapq.merge(*(read(lane, table, query, after) for lane, table in tables.items()), key=_mark_of)
+    asked = {lane: table for lane, table in tables.items() if query.lane in (None, lane)}
+    merged = heapq.merge(*(read(lane, table, query, after) for lane, table in asked.items()), key=_mark_of)
     rows: list[tuple[Mark, Entry]] = []
     spent, reached = 0, after
     for mark, entry in merged:

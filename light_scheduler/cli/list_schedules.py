@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 @click.option("--id-prefix", help="Only schedules whose id begins with this text.")
 @click.option("--id-contains", help="Only schedules whose id has this text somewhere.")
 @click.option("--target-topic", help="Only schedules that deliver to this topic.")
+@click.option(
+    "--partition", metavar="TOPIC[N]", help="Only schedules in this partition of a commands topic, such as commands[3]."
+)
 @click.option("--state", type=click.Choice(get_args(State)), help="Only schedules in this state.")
 @click.option(
     "--label",

@@ -30,6 +30,7 @@ class ListOptions(TypedDict, total=False):
     - `id_prefix`: schedules whose id begins with this text.
     - `id_contains`: schedules whose id has this text somewhere.
     - `target_topic`: schedules that deliver to this topic.
+    - `partition`: schedules in this partition of a commands topic, such as "commands[3]".
     - `state`: "pending", "paused" or "awaiting" (its last firing waits for the completion).
     - `labels`: schedules with all these labels.
     - `due_from`, `due_to`: due at or after, due before.
@@ -39,6 +40,7 @@ class ListOptions(TypedDict, total=False):
     id_prefix: str
     id_contains: str
     target_topic: str | None
+    partition: str | None
     state: Literal["pending", "paused", "awaiting"] | None
     labels: Mapping[str, str] | str | None
     due_from: Instant | None

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from light_scheduler.access import Right
-from light_scheduler.tables.views import Query
+from light_scheduler.tables.views import Query, QueryError
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .batch import BatchHandlers
@@ -211,6 +211,9 @@ class Handlers:
 
     async def list_schedules(self, request: web.Request) -> web.Response:
         query = list_query(request.match_info["tenant"], request.query)
+        if query.lane is not None and query.lane[0] not in self._worker.topics:
+            topics = ", ".join(sorted(self._worker.topics))
+            raise QueryError("partition", f"{query.lane[0]} is no commands topic of this application, only {topics}")
         if is_local(request):
             return share_response(await self._own_page(query))
         async with self._lists.turn():

@@ -12,12 +12,20 @@ from msgspec import UNSET, Meta, UnsetType
 from multidict import MultiMapping
 
 from light_scheduler.model import State
-from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Query, QueryError, Sort
+from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, Lane, Query, QueryError, Sort
 from light_scheduler.wire.fields import closest, parse_labels, parse_tenant, parse_topic
 from light_scheduler.wire.instants import parse_instant
 
 T = TypeVar("T")
 P = TypeVar("P", bound=msgspec.Struct)
+
+PartitionName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9._-]{1,249}\[[0-9]{1,9}\]$",
+        description="Only schedules in this partition: commands topic and number, such as `commands[3]`.",
+    ),
+]
 
 _INSTANT = "UTC epoch ms, or RFC 3339 with an offset."
 
@@ -30,6 +38,7 @@ class ListParameters(msgspec.Struct, frozen=True, kw_only=True):
         str, Meta(description="Only schedules whose id has this text somewhere. Many rows may be read for one match.")
     ] = ""
     target_topic: Annotated[str, Meta(description="Only schedules that deliver to this topic.")] | UnsetType = UNSET
+    partition: PartitionName | UnsetType = UNSET
     state: Annotated[State, Meta(description="Only schedules in this state.")] | UnsetType = UNSET
     label: Annotated[
         list[str],
@@ -57,6 +66,7 @@ def list_query(tenant: str, given: MultiMapping[str]) -> Query:
         id_prefix=parameters.id_prefix,
         id_contains=parameters.id_contains,
         target_topic=optional("target_topic", parse_topic, parameters.target_topic),
+        lane=None if parameters.partition is UNSET else lane_named(parameters.partition),
         state=None if parameters.state is UNSET else parameters.state,
         labels=checked("label", parse_labels, ",".join(filter(None, parameters.label))),
         due_from=optional("due_from", parse_instant, parameters.due_from),
@@ -65,6 +75,12 @@ def list_query(tenant: str, given: MultiMapping[str]) -> Query:
         limit=parameters.limit,
         cursor=None if parameters.cursor is UNSET else parameters.cursor,
     )
+
+
+def lane_named(name: str) -> Lane:
+    """Return the commands topic and the partition that a `PartitionName` names."""
+    topic, _, number = name.removesuffix("]").rpartition("[")
+    return topic, int(number)
 
 
 def checked(name: str, parse: Callable[[str], T], text: str) -> T:

@@ -90,22 +90,28 @@ class Scatter:
 
         Raises ProblemError naming the partitions that are missing.
         """
-        return merged(_claimed(await self.whole(own, path, OwnPage)), query)
+        return merged(_claimed(await self.whole(own, path, OwnPage, query.lane)), query)
 
-    async def whole(self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share]) -> Whole[Share]:
-        """Return every worker's share of an answer. `path` is the request's, with its query string.
+    async def whole(
+        self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share], lane: Lane | None = None
+    ) -> Whole[Share]:
+        """Return every worker's share of an answer, or that of a lane's owner. `path` is the request's, with its query
+        string.
 
         Raises ProblemError naming the partitions that are missing.
         """
-        whole, missing = await self.known(own, path, kind)
+        whole, missing = await self.known(own, path, kind, lane)
         _refuse_gaps(missing)
         return whole
 
     async def known(
-        self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share]
+        self, own: Coroutine[Any, Any, Share], path: str, kind: type[Share], lane: Lane | None = None
     ) -> tuple[Whole[Share], list[MissingPartition]]:
-        """Return the shares of the workers that answer, and the partitions that none of them speaks for."""
+        """Return the shares of the workers that answer, and the partitions that none of them speaks for; or of the
+        owner of one lane only."""
         owners = owner_of_each(self._peers, self._topics)
+        if lane is not None:
+            owners = {lane: owners.get(lane)}
         async with self._asked(own, path, owners, kind) as asked:
             await asyncio.wait(asked.values())
             shares, failures = _collected(asked)

@@ -9,6 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from light_scheduler.model import State
 
+from .parameters import PartitionName
+
 By = Literal["minute", "hour", "day"]
 GroupedBy = Literal["tenant", "target", "partition"]
 
@@ -70,16 +72,7 @@ class UpcomingGroupsParameters(IntervalParameters, frozen=True, kw_only=True):
         int, Meta(ge=0, le=100, description="How many groups are named, those with the most due in this time.")
     ] = 10
     target_topic: Annotated[str, Meta(description="Only schedules that deliver to this topic.")] | UnsetType = UNSET
-    partition: (
-        Annotated[
-            str,
-            Meta(
-                pattern=r"^[A-Za-z0-9._-]{1,249}\[[0-9]{1,9}\]$",
-                description="Only schedules in this partition: commands topic and number, such as `commands[3]`.",
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    partition: PartitionName | UnsetType = UNSET
 
 
 class IntervalCount(msgspec.Struct, frozen=True):

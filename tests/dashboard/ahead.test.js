@@ -55,7 +55,7 @@ Deno.test("a group opens with all of the scope that it was counted in", () => {
   ]);
   assert.deepEqual(intoGroup("tenant", "shop", { target: "out", partition: "c[2]" }, range), [
     "schedules",
-    { tenant: "shop", target_topic: "out", due_from: 0, due_to: 3_600_000, sort: "due" },
+    { tenant: "shop", target_topic: "out", partition: "c[2]", due_from: 0, due_to: 3_600_000, sort: "due" },
   ]);
 });
 

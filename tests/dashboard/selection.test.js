@@ -4,8 +4,8 @@ import { counted, howMany, inWords, selectionOf, unknownFilters } from "../../li
 Deno.test("filters that a command does not know are named", () => {
   assert.deepEqual(unknownFilters({ id_prefix: "a", label: "x=y", state: "", sort: "due" }, "cancel"), []);
   assert.deepEqual(unknownFilters({ id_contains: "a" }, "cancel"), ["Id contains"]);
-  const finer = { state: "paused", target_topic: "t", due_from: "+1h", due_to: "+2h" };
-  assert.deepEqual(unknownFilters(finer, "cancel"), ["State", "Target topic", "Due from", "Due before"]);
+  const finer = { state: "paused", target_topic: "t", partition: "c[1]", due_from: "+1h", due_to: "+2h" };
+  assert.deepEqual(unknownFilters(finer, "cancel"), ["State", "Target topic", "Partition", "Due from", "Due before"]);
   assert.deepEqual(unknownFilters({ state: "paused" }, "resume"), []);
   assert.deepEqual(unknownFilters({ state: "pending" }, "resume"), ["State"]);
 });
@@ -31,15 +31,16 @@ async function count(answer, filters) {
   /** @type {any[]} */
   const asked = [];
   const found = await counted((path, parameters) => {
-    asked.push([path, parameters.cursor]);
+    asked.push([path, path === "upcoming" ? parameters : parameters.cursor]);
     return Promise.resolve(answer(path, parameters));
   }, filters);
   return { found, asked };
 }
 
-Deno.test("all of a tenant are counted by its counts", async () => {
+Deno.test("all of a tenant are counted by its counts, and by nothing else", async () => {
   const { found, asked } = await count(() => ({ pending: [{ count: 2 }, { count: 3 }] }), { sort: "due", label: "" });
-  assert.deepEqual([found, asked], [{ number: 5, isAll: true }, [["upcoming", undefined]]]);
+  const none = { by: "minute", due_from: 0, due_to: 0 };
+  assert.deepEqual([found, asked], [{ number: 5, isAll: true }, [["upcoming", none]]]);
 });
 
 Deno.test("others are counted page by page", async () => {

@@ -42,7 +42,7 @@ export function pendingOf(answer) {
 }
 
 /**
- * Return the view that shows what is in a group, with its parameters. The schedules of a tenant are listed for all partitions.
+ * Return the view that shows what is in a group, with its parameters.
  * @param {Group} group
  * @param {string} name
  * @param {Scope} scope
@@ -51,7 +51,8 @@ export function pendingOf(answer) {
  */
 export function intoGroup(group, name, scope, { by, from, to }) {
   if (group !== "tenant") return ["upcoming", { ...scope, [group]: name, by, from }];
-  return ["schedules", { tenant: name, target_topic: scope.target, due_from: from, due_to: to, sort: "due" }];
+  const { target: target_topic, partition } = scope;
+  return ["schedules", { tenant: name, target_topic, partition, due_from: from, due_to: to, sort: "due" }];
 }
 
 /**

@@ -31,7 +31,17 @@ import {
 
 const LIMIT = 50;
 const MOST_REQUESTS = 25;
-const FILTERS = ["id_prefix", "id_contains", "label", "state", "target_topic", "due_from", "due_to", "sort"];
+const FILTERS = [
+  "id_prefix",
+  "id_contains",
+  "label",
+  "state",
+  "target_topic",
+  "partition",
+  "due_from",
+  "due_to",
+  "sort",
+];
 const STATES = { "": "All", pending: "Pending", paused: "Paused", awaiting: "Awaiting completion" };
 const ORDERS = { due: "Due", id: "Id" };
 
@@ -90,6 +100,7 @@ function filters(context) {
     field("Id contains", { name: "id_contains", value: value("id_contains") }),
     field("Labels", { name: "label", value: value("label"), placeholder: "team=billing" }),
     field("Target topic", { name: "target_topic", value: value("target_topic") }),
+    field("Partition", { name: "partition", value: value("partition"), placeholder: "commands[3]" }),
     choice("State", STATES, value("state"), { name: "state" }),
     field("Due from", { name: "due_from", value: value("due_from"), ...when }),
     field("Due before", { name: "due_to", value: value("due_to"), ...when }),

@@ -17,9 +17,13 @@ const ONLY_OF_LISTS = /** @type {const} */ ({
   id_contains: "Id contains",
   state: "State",
   target_topic: "Target topic",
+  partition: "Partition",
   due_from: "Due from",
   due_to: "Due before",
 });
+
+/** Nothing but what is pending. */
+const NO_INTERVALS = { by: "minute", due_from: 0, due_to: 0 };
 
 const PAGE = 1_000;
 const MOST_REQUESTS = 10;
@@ -66,7 +70,7 @@ export function inWords(tenant, { id_prefix: prefix, label, state }) {
 export async function counted(ask, { id_prefix = "", label = "", state = "" }) {
   if (!id_prefix && !label && !state) {
     /** @type {Upcoming} */
-    const { pending } = await ask("upcoming", {});
+    const { pending } = await ask("upcoming", NO_INTERVALS);
     return { number: pending.reduce((sum, each) => sum + each.count, 0), isAll: true };
   }
   let number = 0;

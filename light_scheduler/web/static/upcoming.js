@@ -192,8 +192,6 @@ function groups({ group, groups, complete, due_from: from, due_to: to }, { scope
     h("h2", {}, `By ${title.toLowerCase()}`),
     !complete &&
     h("p", { class: "warning" }, "Too few: a partition has more groups than it reports. “All others” has the rest."),
-    group === "tenant" && scope.partition && rows.length > 0 &&
-    h("p", {}, "The list of a tenant's schedules is of all partitions."),
     rows.length
       ? table(
         `Schedules that are due in this time, by ${title.toLowerCase()}`,

@@ -64,6 +64,7 @@ queries: st.SearchStrategy[dict[str, Any]] = st.builds(
     id_prefix=st.sampled_from(["", "", "a", "é", "zz"]),
     id_contains=st.sampled_from(["", "", "b", "é/", "zz"]),
     target_topic=st.sampled_from([None, None, "mail"]),
+    lane=st.sampled_from([None, None, ("commands", 1), ("other", 0)]),
     due_from=st.sampled_from([None, None, NOW + 1]),
     due_to=st.sampled_from([None, None, NOW + 3]),
     sort=st.sampled_from(["id", "due"]),
@@ -88,6 +89,7 @@ def test_scans_put_together_hold_every_match_once_and_in_order(
         for partition, share in enumerate(shares)
         for entry in share
         if entry.schedule.tenant == "t"
+        and query["lane"] in (None, ("commands", partition))
         and entry.schedule.id.startswith(query["id_prefix"])
         and query["id_contains"] in entry.schedule.id
         and query["target_topic"] in (None, entry.schedule.target.topic)

@@ -95,6 +95,8 @@ async def test_a_cursor_of_one_worker_goes_on_at_another(cluster: Any, workers: 
         ({"id_prefix": "b"}, ["b1", "b2"]),
         ({"id_prefix": "b", "sort": "due"}, ["b2", "b1"]),
         ({"target_topic": "mail"}, ["a1", "b2"]),
+        ({"partition": f"{TOPIC}[2]"}, ["b1"]),
+        ({"partition": f"{TOPIC}[1]", "sort": "due", "label": "team=x"}, ["a2"]),
         ({"state": "pending"}, ["a1", "a2", "b1", "b2"]),
         ({"label": "team=x"}, ["a1", "a2"]),
         ({"label": "team=x,kind=y"}, ["a2"]),
@@ -265,6 +267,17 @@ async def test_a_partition_that_nobody_has_is_missing(cluster: Any) -> None:
     assert problem["missing"] == [{"topic": TOPIC, "partition": 1, "worker": None, "reason": "no worker has it"}]
 
 
+async def test_a_list_of_one_partition_needs_no_other(cluster: Any, workers: Any) -> None:
+    cluster.put("a", partition=2)
+    workers[1].lanes.states[TOPIC, 3] = "restoring"
+    own, other = f"{TOPIC}[2]", f"{TOPIC}[3]"
+    for worker in workers:
+        assert [each["id"] for each in (await worker.json(LIST, partition=own))["schedules"]] == ["a"]
+        assert (await worker.json(LIST, 503, partition=other))["missing"][0]["partition"] == 3
+    assert (await workers[0].json(LIST, 503, partition=f"{TOPIC}[4]"))["missing"][0]["reason"] == "no worker has it"
+    assert (await workers[0].json(LIST, 400, partition="out[0]"))["parameter"] == "partition"
+
+
 async def test_before_the_first_assignment_there_is_no_list(cluster: Any, workers: Any) -> None:
     cluster.distribution.clear()
     assert (await workers[0].json(LIST, status=503))["missing"][0]["reason"] == "no worker has it"
@@ -304,6 +317,7 @@ async def test_a_request_marked_as_local_goes_no_further(cluster: Any, workers: 
         ("due_from=1800000000001&due_to=1800000000000", "due_to"),
         ("label=team", "label"),
         ("target_topic=a%20b", "target_topic"),
+        ("partition=3", "partition"),
         ("id_prefix=a%00b", "id_prefix"),
         ("id_contains=a%00b", "id_contains"),
         ("cursor=", "cursor"),

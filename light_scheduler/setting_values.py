@@ -24,6 +24,7 @@ from light_scheduler.model.tenant import OTHERS, TENANT_NAME
 MOST_NAME = 249
 _KAFKA_NAME = re.compile(rf"(?!\.{{1,2}}$)[A-Za-z0-9._-]{{1,{MOST_NAME}}}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?")
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})", re.ASCII)
 
 MOST_PORT = 65_535
@@ -222,6 +223,25 @@ def registry(value: Any) -> str | None:
     if has_login:
         raise ValueError("must not have a login in it: set schema_registry_username and schema_registry_password")
     return address.rstrip("/")
+
+
+def import_path(value: Any) -> str:
+    """Read where a function is: `package.module:function`."""
+    if not isinstance(value, str) or not _IMPORT_PATH.fullmatch(value):
+        raise ValueError(f"{value!r} must be package.module:function")
+    return value
+
+
+def masked_fields(value: Any) -> tuple[str, ...]:
+    """Read `NAME,PATH,...`, or a list of such texts."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError(f"{value!r} must be NAME,PATH,... or a list of such texts")
+    fields = [item.strip() for item in items if item.strip()]
+    for field in fields:
+        if not all(field.split(".")):
+            raise ValueError(f"{field!r} has an empty name: write names with a dot between them, such as card.number")
+    return tuple(fields)
 
 
 def provider_url(value: Any) -> str:

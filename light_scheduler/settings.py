@@ -327,6 +327,21 @@ class Settings:
         "File that holds the password for the schema registry. It is read again when it changes.",
         "PATH",
     )
+    payload_decoder: str | None = _setting(
+        None,
+        read.optional(read.import_path),
+        "Function that decodes payloads for the dashboard and for `?decoded=true` over HTTP. It is called with the "
+        "payload, its headers and the target topic, in a process of its own.",
+        "PACKAGE.MODULE:FUNCTION",
+    )
+    masked_fields: tuple[str, ...] = _setting(
+        (),
+        read.masked_fields,
+        "Fields of payloads, and headers, whose values are masked over HTTP and in the dashboard: names (password, "
+        "*_token), or paths from the outermost object (card.number). Tokens without the role `write` get no payload as "
+        "it was sent.",
+        "NAME,PATH,...",
+    )
     standby_replicas: int = _setting(
         0,
         read.integer(0, 32),

@@ -16,7 +16,7 @@ from light_scheduler.wire.instants import format_instant
 from .examples import examples
 from .options import settings_options, url_option
 from .output import Output, output_option
-from .schedule_output import ask_of, content_text, instant_text, print_whole, shown
+from .schedule_output import ask_of, content_text, instant_text, payload_text, print_whole, shown
 from .suggesting import SuggestingGroup
 from .suggestions import tenants
 from .verbosity import note
@@ -147,7 +147,7 @@ def _show(letter: DeadLetterDetail) -> None:
         "command": f"{source.topic}[{source.partition}] offset {source.offset}",
         "key": content_text(letter.key),
         "headers": "\n".join(f"{header.name}: {content_text(header.value)}" for header in letter.headers),
-        "payload": content_text(letter.payload),
+        "payload": payload_text(letter.payload, letter.decoded),
     }
     table = Table.grid(padding=(0, 2))
     for name, value in lines.items():

@@ -22,6 +22,7 @@ from .schedule_output import (
     bounds_text,
     content_text,
     instant_text,
+    payload_text,
     relative,
     shown,
     trigger_text,
@@ -76,7 +77,7 @@ def _show(schedule: ScheduleDetail) -> None:
         "accepted": instant_text(schedule.accepted_at, now),
         "command": f"{source.topic}[{source.partition}] offset {source.offset}",
         "headers": "\n".join(f"{header.name}: {content_text(header.value)}" for header in schedule.headers),
-        "payload": content_text(schedule.payload),
+        "payload": payload_text(schedule.payload, schedule.decoded),
     }
     table = Table.grid(padding=(0, 2))
     for name, value in lines.items():

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from light_scheduler.durations import distance, format_duration
+from light_scheduler.payloads.masks import MASK
 from light_scheduler.settings import Settings
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.instants import format_instant
@@ -20,7 +21,7 @@ from light_scheduler.wire.instants import format_instant
 from .parameter_names import parameter_name
 
 if TYPE_CHECKING:
-    from light_scheduler.web.documents import Content, TriggerView
+    from light_scheduler.web.documents import Content, DecodedView, TriggerView
     from light_scheduler.web.reader import ScheduleReader
     from light_scheduler.web.worker_http import WorkerHttp
 
@@ -68,10 +69,21 @@ def shown(text: str) -> Text:
 
 
 def content_text(content: Content | None) -> str:
-    """Show bytes: as text, as base64, or as null."""
+    """Show bytes: as text, as base64, as null, or as `MASK`."""
     if content is None:
         return "(null)"
+    if content.masked:
+        return MASK
     return f"{content.base64} (base64)" if content.text is UNSET else content.text
+
+
+def payload_text(payload: Content | None, decoded: DecodedView | UnsetType | None) -> str:
+    """Show a payload as it was decoded, with masked fields, or else its bytes."""
+    if decoded is None or decoded is UNSET:
+        return content_text(payload)
+    if decoded.error is not UNSET:
+        return f"{content_text(payload)} (not decoded: {decoded.error})"
+    return next(value for value in (decoded.json, decoded.text) if value is not UNSET)
 
 
 def print_whole(table: Table) -> None:

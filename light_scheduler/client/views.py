@@ -7,18 +7,22 @@ from typing import Any, Literal
 
 import msgspec
 
+from light_scheduler.errors import ClientError
 from light_scheduler.model import DeadLetterCause, EventType, Headers, HistoryEvent
 
 
 class Content(msgspec.Struct, frozen=True):
-    """Bytes, as text where they are UTF-8, else as base64."""
+    """Bytes, as text where they are UTF-8, else as base64; neither if they are masked for this token."""
 
     text: str | None = None
     base64: str | None = None
+    masked: bool = False
 
     @property
     def data(self) -> bytes:
-        """The bytes."""
+        """The bytes. Raises ClientError if the token may not see them."""
+        if self.masked and self.text is None and self.base64 is None:
+            raise ClientError("it is masked (setting masked_fields): only a token with the role write may see it")
         return b64decode(self.base64 or "") if self.text is None else self.text.encode()
 
 
@@ -68,7 +72,7 @@ class PendingScheduleDetail(PendingSchedule, frozen=True, kw_only=True):
 
     @property
     def payload(self) -> bytes | None:
-        """The payload; None is a tombstone."""
+        """The payload; None is a tombstone. Raises ClientError if it is masked for this token."""
         return None if self.content is None else self.content.data
 
     @property

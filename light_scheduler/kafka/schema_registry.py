@@ -1,4 +1,4 @@
-"""Asking a schema registry for the schemas that Avro commands were written with.
+"""Asking a schema registry for the schemas that Avro was written with.
 
 A schema is asked for in the background, until the registry answers: what needs it waits meanwhile, and nothing else.
 """
@@ -65,13 +65,19 @@ class _Question:
 
 
 class SchemaRegistry:
-    """The schema registry as a worker uses it. Schemas that are found go into `schemas`."""
+    """The schema registry as a worker uses it. Schemas that are found go into `schemas`.
 
-    def __init__(self, access: RegistryAccess, schemas: Schemas) -> None:
+    `effect` says in the log what a schema that cannot be asked for leads to.
+    """
+
+    def __init__(
+        self, access: RegistryAccess, schemas: Schemas, effect: str = "Avro commands with unknown schemas wait"
+    ) -> None:
         access.headers()  # a password that cannot be read is an error here, and none while commands wait
         self._access = access
         self._address = URL(access.address)
         self.schemas = schemas
+        self._effect = effect
         self._session: aiohttp.ClientSession | None = None
         self._open: dict[int, _Question] = {}
         self._warned_at: float | None = None  # of trouble, if there is any (monotonic, s)
@@ -162,7 +168,7 @@ class SchemaRegistry:
         self._open[id].trouble = trouble
         now = time.monotonic()
         if self._warned_at is None or now - self._warned_at >= WARN_AGAIN_S:
-            log.warning("%s; Avro commands with unknown schemas wait", trouble)
+            log.warning("%s; %s", trouble, self._effect)
             self._warned_at = now
 
 

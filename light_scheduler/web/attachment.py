@@ -74,6 +74,7 @@ def install(application: web.Application, worker: Worker) -> None:
     application.add_routes(handlers.routes())
     application.on_shutdown.append(handlers.end_streams)
     application.on_cleanup.append(handlers.close)
+    application.cleanup_ctx.append(handlers.decoding.running)
     application.cleanup_ctx.append(handlers.watched)
 
     async def peer_client(application: web.Application) -> AsyncIterator[None]:

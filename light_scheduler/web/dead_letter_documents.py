@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from light_scheduler.model import DeadLetter, DeadLetterCause, firing_id
 from light_scheduler.wire import CommandRecord, decode_dead_letter
 
-from .documents import Content, HeaderView, SourceView
+from .documents import Content, Decoding, HeaderView, SourceView
 
 DROPPED = "dead-letter-dropped"
 
@@ -46,6 +46,7 @@ class DeadLetterDetail(DeadLetterSummary, frozen=True, kw_only=True):
 
     headers: Annotated[list[HeaderView], Meta(description="Headers of the record that is sent again.")]
     payload: Annotated[Content | None, Meta(description="Its value.")]
+    decoded: Decoding = UNSET
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from light_scheduler.errors import ClientError
 from light_scheduler.tables.views import MAX_LIMIT
 
 from .dead_letter_documents import DeadLetterDetail, DeadLetterPage, DeadLetterSummary, RedriveDocument
-from .reader import ScheduleReader
+from .reader import DECODED, ScheduleReader
 from .worker_http import Parameters
 
 T = TypeVar("T")
@@ -38,8 +38,8 @@ class DeadLetterReader(ScheduleReader):
             given["cursor"] = page.next_cursor
 
     async def dead_letter(self, letter: str) -> DeadLetterDetail:
-        """Return a dead letter by its name."""
-        found = await self._answer(f"{_PATH}/{quote(letter, safe='')}", {}, DeadLetterDetail)
+        """Return a dead letter by its name, with its payload decoded."""
+        found = await self._answer(f"{_PATH}/{quote(letter, safe='')}", DECODED, DeadLetterDetail)
         return _there(found, letter)
 
     async def redrive(self, letter: str) -> RedriveDocument:

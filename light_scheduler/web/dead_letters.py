@@ -18,6 +18,8 @@ from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .dead_letter_documents import DeadLetterPage, FoundLetter
+from .decoding import Decoding
+from .documents import DetailParameters
 from .guard import IDENTITY, refuse_hidden
 from .history import place_of
 from .looking_back import OpenLog, look_back, opened
@@ -64,12 +66,15 @@ class DeadLetterParameters(msgspec.Struct, frozen=True, kw_only=True):
 class DeadLetterHandlers:
     """One method per operation. A letter of a tenant that is hidden looks as if it were not there."""
 
-    def __init__(self, logs: OpenLog, topic: str, searches: Turns, clock: Clock, redrive: Redrive) -> None:
+    def __init__(
+        self, logs: OpenLog, topic: str, searches: Turns, clock: Clock, redrive: Redrive, decoding: Decoding
+    ) -> None:
         self._logs = logs
         self._topic = topic
         self._searches = searches
         self._clock = clock
         self._redrive = redrive
+        self._decoding = decoding
 
     async def list_dead_letters(self, request: web.Request) -> web.Response:
         parameters = read_parameters(DeadLetterParameters, request.query)
@@ -95,7 +100,10 @@ class DeadLetterHandlers:
         )
 
     async def get_dead_letter(self, request: web.Request) -> web.Response:
-        return _json((await self._found(request)).detail())
+        is_asked = read_parameters(DetailParameters, request.query).decoded
+        found = await self._found(request)
+        topic = found.letter.target_topic if found.kind == "firing" else None
+        return _json(await self._decoding.shown(found.detail(), topic, request[IDENTITY], is_asked=is_asked))
 
     async def redrive_dead_letter(self, request: web.Request) -> web.Response:
         return _json(await self._redrive.sent(request, await self._found(request)))

@@ -5,9 +5,9 @@ Times are UTC epoch ms, durations ms. Bytes are text where that loses nothing, b
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -33,10 +33,24 @@ from light_scheduler.tables.status import StandbyStatus
 
 
 class Content(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Bytes in JSON: exactly one of the two is there."""
+    """Bytes in JSON: exactly one of `text` and `base64` is there, or none if they are masked for this token."""
 
     text: Annotated[str, Meta(description="The bytes, if they are UTF-8.")] | UnsetType = UNSET
     base64: Annotated[str, Meta(description="The bytes, if they are not UTF-8.")] | UnsetType = UNSET
+    masked: Annotated[
+        bool,
+        Meta(
+            description="The bytes are to be shown on demand only (setting `masked_fields`); a token without the role "
+            "`write` does not get them."
+        ),
+    ] = False
+
+    @property
+    def data(self) -> bytes:
+        """The bytes; none if they are left out."""
+        if self.text is not UNSET:
+            return self.text.encode()
+        return b64decode(self.base64 or b"")
 
     @classmethod
     def of(cls, value: bytes) -> Content:
@@ -159,11 +173,39 @@ class HeaderView(msgspec.Struct, frozen=True):
     value: Content | None
 
 
+class DecodedView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A payload as it was decoded: exactly one of `json`, `text` and `error` is there."""
+
+    by: Annotated[
+        Literal["hook", "avro", "json"],
+        Meta(description="By the setting `payload_decoder`, as Avro, or as JSON with masked fields."),
+    ]
+    json: Annotated[str, Meta(description="The value, as JSON.")] | UnsetType = UNSET
+    text: Annotated[str, Meta(description="The text that the hook returned.")] | UnsetType = UNSET
+    error: Annotated[str, Meta(description="Why it could not be decoded.")] | UnsetType = UNSET
+
+
+Decoding = (
+    Annotated[
+        DecodedView | None,
+        Meta(description="Only if `decoded` was asked for; null: there is nothing to decode, `payload` says it all."),
+    ]
+    | UnsetType
+)
+
+
+class DetailParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The query string of one schedule or dead letter."""
+
+    decoded: Annotated[bool, Meta(description="Decode the payload.")] = False
+
+
 class ScheduleDetail(ScheduleSummary, frozen=True, kw_only=True):
     """A pending schedule with its payload and headers."""
 
     headers: Annotated[list[HeaderView], Meta(description="Headers of the message, in order. Names can repeat.")]
     payload: Annotated[Content | None, Meta(description="null: the message has a null value, a tombstone.")]
+    decoded: Decoding = UNSET
 
 
 def summary(entry: Entry, topic: str) -> ScheduleSummary:

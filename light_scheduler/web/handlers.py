@@ -27,9 +27,10 @@ from .configuration import ConfigurationHandlers
 from .count_limits import count_turns
 from .dashboard import DASHBOARD_PATH, DashboardHandlers
 from .dead_letters import DeadLetterHandlers
+from .decoding import Decoding
 from .delays import DelayHandlers
 from .dispatch import Dispatch
-from .documents import InfoDocument, ReadyDocument, ScheduleDetail, live_document
+from .documents import DetailParameters, InfoDocument, ReadyDocument, ScheduleDetail, live_document
 from .dry_run import DryRunHandlers
 from .etf1.handlers import Etf1Handlers
 from .etf1.metrics import EventCollector
@@ -49,13 +50,13 @@ from .openapi import openapi_document
 from .operations import JSON_MEDIA_TYPE, OPERATIONS, CommandLines, Operation
 from .overview import Overview, OverviewHandlers
 from .own import OwnMatches, OwnPage, own_matches, own_page
-from .parameters import checked, list_query
+from .parameters import checked, list_query, read_parameters
 from .peer_client import PEER_CLIENT
 from .preview import PreviewHandlers
 from .problems import Extension, ProblemError
 from .readiness import why_not_ready
 from .redrive import Redrive
-from .rights import RIGHTS
+from .rights import OF_RAW_PAYLOADS, RIGHTS
 from .scatter import Scatter, is_local, share_response
 from .sessions import LOG_OUT_PATH, LOGIN_PATH
 from .tenant_metrics import TenantCollector
@@ -97,6 +98,7 @@ class Handlers:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self.decoding = Decoding(worker.settings)
         # Two queues: were a list to keep its turn while it waits for other workers, they could wait for each other.
         self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
         self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
@@ -130,7 +132,12 @@ class Handlers:
             ChangeHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
             WhyHandlers(worker, self._scatter, searches),
             DeadLetterHandlers(
-                worker.kafka.logs, worker.settings.topics.dead_letters, searches, worker.clock, Redrive(worker)
+                worker.kafka.logs,
+                worker.settings.topics.dead_letters,
+                searches,
+                worker.clock,
+                Redrive(worker),
+                self.decoding,
             ),
             UpcomingHandlers(worker.lanes, self._scatter, counts, worker.clock),
             UpcomingGroupsHandlers(worker.lanes, self._scatter, counts, worker.clock),
@@ -207,7 +214,8 @@ class Handlers:
         await self._configuration.close()
 
     def _handler(self, name: str) -> Handler:
-        return next(getattr(part, name) for part in self._parts if hasattr(part, name))  # type: ignore[no-any-return]
+        handler: Handler = next(getattr(part, name) for part in self._parts if hasattr(part, name))
+        return self.decoding.for_writers(handler) if name in OF_RAW_PAYLOADS else handler
 
     async def list_schedules(self, request: web.Request) -> web.Response:
         query = list_query(request.match_info["tenant"], request.query)
@@ -227,6 +235,7 @@ class Handlers:
     async def get_schedule(self, request: web.Request) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         id = checked("id", parse_id, request.match_info["id"])
+        is_asked = read_parameters(DetailParameters, request.query).decoded
         own = self._own_matches(tenant, id)
         if is_local(request):
             return share_response(await own)
@@ -236,7 +245,8 @@ class Handlers:
         headers = {"ETag": (tag := etag(found.version))}
         if is_known(request, tag):
             return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        return _json(found, headers)
+        shown = await self.decoding.shown(found, found.target.topic, request[IDENTITY], is_asked=is_asked)
+        return _json(shown, headers)
 
     async def openapi(self, request: web.Request) -> web.Response:
         del request

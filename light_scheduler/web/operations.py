@@ -25,6 +25,7 @@ from .dead_letters import DeadLetterParameters
 from .documents import (
     DelayBody,
     DelayList,
+    DetailParameters,
     InfoDocument,
     LiveDocument,
     PreviewDocument,
@@ -186,7 +187,13 @@ OPERATIONS = (
         "get_schedule",
         "Show one pending schedule.",
         ScheduleDetail,
-        problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+        problems=(
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.NOT_FOUND,
+            HTTPStatus.TOO_MANY_REQUESTS,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ),
+        parameters=DetailParameters,
         statuses=(HTTPStatus.OK, HTTPStatus.NOT_MODIFIED),
         headers={IF_NONE_MATCH: "ETag of the version that is known. If it is still that one, the answer is 304."},
     ),
@@ -269,6 +276,7 @@ OPERATIONS = (
             HTTPStatus.TOO_MANY_REQUESTS,
             HTTPStatus.SERVICE_UNAVAILABLE,
         ),
+        parameters=DetailParameters,
     ),
     Operation(
         "/api/v1/dead-letters/{letter}/redrive",

@@ -22,6 +22,9 @@ from .problems import RETRY_AFTER_S, Problem
 from .why_document import WhyDocument
 from .worker_http import Parameters, WorkerHttp
 
+DECODED: Parameters = {"decoded": "true"}
+"""Asks for payloads that are decoded."""
+
 MOST_RETRIES = 10
 """How often a request is sent again that a worker had too many others for."""
 
@@ -32,9 +35,9 @@ class ScheduleReader(WorkerHttp):
     """Raises QueryError naming a parameter that the worker refuses, ClientError if there is no full answer."""
 
     async def get(self, tenant: str, id: str) -> ScheduleDetail | None:
-        """Return a schedule, or None."""
+        """Return a schedule, with its payload decoded, or None."""
         path = f"{self._list_path(tenant)}/{quote(id, safe='')}"
-        return await self._answer(path, {}, ScheduleDetail)
+        return await self._answer(path, DECODED, ScheduleDetail)
 
     async def list(self, tenant: str, parameters: Parameters, limit: int | None) -> SchedulePage:
         """Return the first `limit` schedules, or all (None), following the cursors of the API's own pages.

@@ -15,6 +15,11 @@ _READ, _WRITE = Right(Role.READ), Right(Role.WRITE)
 _READ_ALL, _ADMIN = Right(Role.READ, all_tenants=True), Right(Role.ADMIN, all_tenants=True)
 _METRICS = Right(Role.METRICS, all_tenants=True)
 
+OF_RAW_PAYLOADS = frozenset(
+    {"etf1_planned", "etf1_search", "etf1_get", "etf1_search_live", "etf1_get_live", "light4j_tasks"}
+)
+"""Operations whose answers have payloads as they were sent, in the forms of other schedulers."""
+
 RIGHTS: Mapping[str, Right] = {
     # Probes of a supervisor, which has no token.
     "live": OPEN,

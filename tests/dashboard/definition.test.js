@@ -59,6 +59,8 @@ Deno.test("what was cancelled can be scheduled again as it was", () => {
     on_past: "reject",
     on_conflict: "fail",
   });
+  const payload = { base64: "/w==", masked: true };
+  assert.deepEqual(againOf(detail({ payload }))?.payload, { base64: "/w==" });
   const series = againOf(detail({ trigger: { every: 5, mode: "fixed-rate" }, sequence: 7 }));
   assert.deepEqual(series?.trigger, { every: 5, mode: "fixed-rate", start: NOW });
   assert.equal(series && "on_past" in series, false);

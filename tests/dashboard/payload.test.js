@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { laidOut } from "../../light_scheduler/web/static/json_layout.js";
-import { bytesOf, formsOf, shownPart } from "../../light_scheduler/web/static/payload.js";
+import { bytesOf, formsOf, isLeftOut, shownPart } from "../../light_scheduler/web/static/payload.js";
 
 Deno.test("bytes come from text or base64", () => {
   assert.deepEqual([...bytesOf({ text: "é" })], [0xc3, 0xa9]);
@@ -11,6 +11,25 @@ Deno.test("the first form is the one that tells most", () => {
   assert.deepEqual([...formsOf({ text: '{"a": 1}' }).keys()], ["json", "text", "hex"]);
   assert.deepEqual([...formsOf({ text: "plain" }).keys()], ["text", "hex"]);
   assert.deepEqual([...formsOf({ base64: "/wA=" }).keys()], ["hex", "text"]);
+});
+
+Deno.test("what was decoded comes first", () => {
+  const bytes = { base64: "/wA=" };
+  const forms = formsOf(bytes, { by: "avro", json: '{"a":1}' });
+  assert.deepEqual([...forms.keys()], ["decoded", "hex", "text"]);
+  assert.equal(forms.get("decoded")?.part(0, 99), '{\n  "a": 1\n}');
+  assert.equal(formsOf(bytes, { by: "hook", text: "<b>" }).get("decoded")?.part(0, 99), "<b>");
+  assert.deepEqual([...formsOf(bytes, { by: "hook", error: "ValueError" }).keys()], ["hex", "text"]);
+});
+
+Deno.test("masked JSON takes the place of what was sent, which is text and hex at most", () => {
+  const decoded = /** @type {const} */ ({ by: "json", json: '{"a":"********"}' });
+  const forms = formsOf({ text: '{"a":1}', masked: true }, decoded);
+  assert.deepEqual([...forms.keys()], ["json", "text", "hex"]);
+  assert.equal(forms.get("json")?.part(0, 99), '{\n  "a": "********"\n}');
+  assert.deepEqual([...formsOf({ text: '{"a":1}', masked: true }, null).keys()], ["text", "hex"]);
+  assert.deepEqual([...formsOf({ masked: true }, decoded).keys()], ["json"]);
+  assert.deepEqual([isLeftOut({ masked: true }), isLeftOut({ masked: true, text: "" })], [true, false]);
 });
 
 Deno.test("JSON is indented, and its tokens stay as they are", () => {

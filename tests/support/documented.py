@@ -68,6 +68,7 @@ TAKEN = (
     Taken(_SNIPPETS, ("sh", OUTPUT), ("docs/access.md",)),
     Taken(_SNIPPETS, ("sh",), ("docs/dialects.md",)),
     Taken(_SNIPPETS, ("python",), (*PYTHON_PAGES, "README.md", "docs/tutorial.md")),
+    Taken("tests/unit/payloads/test_decode.py", ("python",), ("docs/http.md",)),
     Taken(_SNIPPETS, ("java", "go"), ("docs/native.md",)),
     Taken(_SNIPPETS, ("csv",), ("docs/command-line.md",)),
     Taken(_SNIPPETS, ("text",), ("docs/access.md", "docs/client.md")),

@@ -5,24 +5,27 @@
 
 import { h, replace } from "./elements.js";
 import { size } from "./format.js";
-import { bytesOf, formsOf, shownPart } from "./payload.js";
+import { bytesOf, formsOf, isLeftOut, shownPart } from "./payload.js";
 import { button, empty, table, userLines, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Content} Content */
+/** @typedef {import("./types.d.ts").Decoded} Decoded */
 /** @typedef {import("./payload.js").Form} Form */
 
-const NAMES = { json: "JSON", text: "Text", hex: "Hex" };
+const NAMES = { decoded: "Decoded", json: "JSON", text: "Text", hex: "Hex" };
+const MASK = "********";
 
 /**
  * Return a payload with buttons for its forms. A large one is shown in parts, each in place of the last: however many marks for invisible
- * characters it needs, the page stays small.
+ * characters it needs, the page stays small. What has masked fields is shown as it was sent only if the user selects that.
  * @param {Content | null} content null: a tombstone
+ * @param {Decoded | null} [decoded]
  */
-export function contentView(content) {
+export function contentView(content, decoded = null) {
   if (content === null) return empty("The value is null: the message is a tombstone.");
-  const forms = formsOf(content);
+  const forms = formsOf(content, decoded);
   const bytes = forms.get("hex")?.total ?? 0;
-  if (!bytes) return empty("The value is empty.");
+  if (!bytes && !isLeftOut(content) && !decoded) return empty("The value is empty.");
   const body = h("div", {});
   const names = [...forms.keys()];
   const buttons = names.map((form) => button(NAMES[form], () => show(form), { "aria-pressed": "false" }));
@@ -53,22 +56,43 @@ export function contentView(content) {
     );
   }
 
-  show(names[0]);
+  const isShown = names.length > 0 && (!content.masked || names[0] === "decoded" || names[0] === "json");
+  if (isShown) show(names[0]);
   return h(
     "div",
     {},
-    h(
+    names.length > 0 && h(
       "div",
       { class: "row", role: "group", "aria-label": "Form" },
       ...buttons,
-      h("span", { class: "note" }, size(bytes)),
+      bytes > 0 && h("span", { class: "note" }, size(bytes)),
     ),
+    decoded?.error !== undefined &&
+      h("p", { class: "note" }, `${NOT_DECODED[decoded.by]}: `, userText(decoded.error, 1_000)),
+    content.masked && h("p", { class: "note" }, maskedNote(content, isShown)),
     body,
   );
 }
 
+const NOT_DECODED = {
+  hook: "The payload decoder failed",
+  avro: "It could not be read as Avro",
+  json: "It could not be read as JSON",
+};
+
 /**
- * Return headers as a table.
+ * @param {Content} content
+ * @param {boolean} isDecoded
+ */
+function maskedNote(content, isDecoded) {
+  const what = isDecoded ? "Fields are masked." : "Fields are masked, and no decoder knows this payload.";
+  return isLeftOut(content)
+    ? `${what} Only a token with the role write can see it as it was sent.`
+    : `${what} Text and Hex show it as it was sent.`;
+}
+
+/**
+ * Return headers as a table. Masked values are shown only if the user asks for them.
  * @param {import("./types.d.ts").Header[]} headers
  */
 export function headersView(headers) {
@@ -76,8 +100,16 @@ export function headersView(headers) {
   return table(
     "Headers",
     [{ name: "Name" }, { name: "Value" }],
-    headers.map(({ name, value }) => [userText(name), line(value)]),
+    headers.map(({ name, value }) => [userText(name), value?.masked ? maskedLine(value) : line(value)]),
   );
+}
+
+/** @param {Content} value */
+function maskedLine(value) {
+  const shown = h("span", {}, MASK);
+  if (isLeftOut(value)) return shown;
+  const reveal = button("Show", () => replace(shown, line(value)));
+  return [shown, " ", reveal];
 }
 
 /**

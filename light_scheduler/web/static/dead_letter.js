@@ -34,7 +34,7 @@ async function show(body, answers, { query, identity, signal }) {
   const path = `/api/v1/dead-letters/${encodeURIComponent(query.get("letter") ?? "")}`;
   try {
     /** @type {DeadLetterDetail} */
-    const letter = await request(path, { signal });
+    const letter = await request(`${path}?decoded=true`, { signal });
     const redrive = button("Send it again", () => void sendAgain(path, letter, answers), { class: "main" });
     replace(
       body,
@@ -44,7 +44,7 @@ async function show(body, answers, { query, identity, signal }) {
       h("h2", {}, "Payload"),
       letter.dropped
         ? empty("It was too large for the topic of dead letters. Its bytes are at its source.")
-        : contentView(letter.payload),
+        : contentView(letter.payload, letter.decoded),
       h("h2", {}, "Headers"),
       headersView(letter.headers),
     );

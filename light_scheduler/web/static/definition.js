@@ -50,6 +50,7 @@ export function labelsOf(text) {
  */
 export function againOf(found) {
   const { headers, trigger, target, awaiting, sequence, state } = found;
+  const { masked: _, ...payload } = found.payload ?? {};
   const texts = headers.flatMap(({ name, value }) =>
     value === null || value.text !== undefined ? [[name, value === null ? null : value.text]] : []
   );
@@ -66,7 +67,7 @@ export function againOf(found) {
       ...(target.partition === null ? {} : { partition: target.partition }),
       headers: Object.fromEntries(texts),
     },
-    payload: found.payload,
+    payload: found.payload === null ? null : payload,
     labels: found.labels,
     priority: found.priority,
     misfire: found.misfire,

@@ -1,5 +1,5 @@
 /**
- * Payloads as JSON, text and hex, part by part: a payload of a megabyte is too much for a page at once. Pure.
+ * Payloads decoded, as JSON, text and hex, part by part: a payload of a megabyte is too much for a page at once. Pure.
  * @module
  */
 
@@ -7,7 +7,8 @@ import { count } from "./format.js";
 import { laidOut } from "./json_layout.js";
 
 /** @typedef {import("./types.d.ts").Content} Content */
-/** @typedef {"json" | "text" | "hex"} Form */
+/** @typedef {import("./types.d.ts").Decoded} Decoded */
+/** @typedef {"decoded" | "json" | "text" | "hex"} Form */
 /** @typedef {{ total: number, unit: string, first: number, step: number, part: (from: number, to: number) => string }} Source
  *   `part` returns what is from one place to another; `first` units are shown at first, then `step` at a time. */
 
@@ -26,11 +27,35 @@ export function bytesOf(content) {
 }
 
 /**
- * Return the forms in which bytes can be shown, the most telling one first, each with what there is to show.
+ * Tell whether there are no bytes to show because this token may not see them.
+ * @param {Content} content
+ */
+export function isLeftOut({ masked, text, base64 }) {
+  return masked === true && text === undefined && base64 === undefined;
+}
+
+/**
+ * Return the forms in which a payload can be shown, the most telling one first, each with what there is to show. JSON with masked fields
+ * is shown as it was decoded.
+ * @param {Content} content
+ * @param {Decoded | null} [decoded]
+ * @returns {Map<Form, Source>}
+ */
+export function formsOf(content, decoded = null) {
+  const shown = decoded?.json === undefined ? decoded?.text : laidOut(decoded.json) ?? decoded.json;
+  const first = decoded?.by === "json" ? "json" : "decoded";
+  const others = isLeftOut(content) ? [] : [...formsOfBytes(content)];
+  return new Map([
+    .../** @type {[Form, Source][]} */ (shown === undefined ? [] : [[first, ofText(shown)]]),
+    ...others.filter(([form]) => form !== "json" || !content.masked),
+  ]);
+}
+
+/**
  * @param {Content} content
  * @returns {Map<Form, Source>}
  */
-export function formsOf(content) {
+function formsOfBytes(content) {
   const bytes = bytesOf(content);
   const hex = { ...HEX_STEPS, total: bytes.length, part: partOfBytes.bind(null, bytes) };
   if (content.text === undefined) return new Map([["hex", hex], ["text", ofText(new TextDecoder().decode(bytes))]]);

@@ -71,7 +71,7 @@ export function schedule(context) {
 async function showDefinition(element, tenant, id, { identity, signal }, actionsOf) {
   try {
     /** @type {ScheduleDetail} */
-    const found = await request(schedulesPath(tenant, id), { signal });
+    const found = await request(`${schedulesPath(tenant, id)}?decoded=true`, { signal });
     const firings = h("div", {}, loading());
     const focused = actionsIn(element).findIndex((each) => each === document.activeElement);
     replace(
@@ -81,7 +81,7 @@ async function showDefinition(element, tenant, id, { identity, signal }, actions
       h("h2", {}, "Next firings"),
       firings,
       h("h2", {}, "Payload"),
-      contentView(found.payload),
+      contentView(found.payload, found.decoded),
       h("h2", {}, "Headers"),
       headersView(found.headers),
     );

@@ -3,6 +3,14 @@
 export interface Content {
   text?: string;
   base64?: string;
+  masked?: boolean;
+}
+
+export interface Decoded {
+  by: "hook" | "avro" | "json";
+  json?: string;
+  text?: string;
+  error?: string;
 }
 
 export interface Backoff {
@@ -59,6 +67,7 @@ export interface Header {
 export interface ScheduleDetail extends Schedule {
   headers: Header[];
   payload: Content | null;
+  decoded?: Decoded | null;
 }
 
 export interface SchedulePage {
@@ -128,6 +137,7 @@ export interface DeadLetter {
 export interface DeadLetterDetail extends DeadLetter {
   headers: Header[];
   payload: Content | null;
+  decoded?: Decoded | null;
 }
 
 export interface Lateness {

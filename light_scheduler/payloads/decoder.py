@@ -1,0 +1,128 @@
+"""Decodes payloads in a process of its own, one after the other, each within `TIME_LIMIT_S`.
+
+The process starts with the worker if there is a hook, which is checked so, and else with the first payload. It is
+killed when it takes too long, and started anew for the next payload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from asyncio.subprocess import PIPE, Process
+from typing import Literal
+
+import msgspec
+
+from light_scheduler.errors import ConfigurationError
+
+from .job import LENGTH, MOST_BYTES, TIME_LIMIT_S, Decoded, Job, Start, Started
+
+START_S = 30.0
+"""How long a hook's module may take to load."""
+
+log = logging.getLogger(__name__)
+
+
+_decode = msgspec.msgpack.Decoder(Decoded | None).decode
+
+
+class _EndedError(Exception):
+    """The process has ended."""
+
+
+class Decoder:
+    """`hook` is the setting `payload_decoder`."""
+
+    def __init__(self, hook: str | None) -> None:
+        self._hook = hook
+        self._process: Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def check(self) -> None:
+        """Load the hook, if there is one. Raises ConfigurationError if it cannot be used."""
+        if self._hook is not None:
+            async with self._turn:
+                await self._started()
+
+    async def decode(self, job: Job) -> Decoded | None:
+        """Return what a payload says; None: nothing knows it. What goes wrong is a result."""
+        by = self._first_of(job)
+        if len(job.payload) > MOST_BYTES:
+            return Decoded(by=by, error=f"the payload is larger than {MOST_BYTES >> 20} MiB")
+        async with self._turn:
+            try:
+                process = await self._started()
+                async with asyncio.timeout(TIME_LIMIT_S):
+                    decoded: Decoded | None = _decode(await _exchanged(process, job))
+                    return decoded
+            except TimeoutError:
+                await self._kill()
+                log.warning("decoding a payload for %s took longer than %d s", job.topic, TIME_LIMIT_S)
+                return Decoded(by=by, error=f"it took longer than {TIME_LIMIT_S:g} s")
+            except (_EndedError, OSError, ConfigurationError) as error:
+                await self._kill()
+                log.warning("cannot decode a payload for %s: %s", job.topic, error)
+                return Decoded(by=by, error=f"the decoding process failed: {error}")
+            except asyncio.CancelledError:
+                await self._kill()
+                raise
+
+    async def close(self) -> None:
+        """End the process."""
+        await self._kill()
+
+    def _first_of(self, job: Job) -> Literal["hook", "avro", "json"]:
+        """Return what a payload is given to first."""
+        if self._hook is not None:
+            return "hook"
+        return "avro" if job.names_schema else "json"
+
+    async def _started(self) -> Process:
+        if self._process is not None and self._process.returncode is None:
+            return self._process
+        # -P: no modules of the current folder but those of the worker's own path.
+        arguments = ("-P", "-m", f"{__package__}.process")
+        self._process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
+        name = self._hook or "the decoding process"
+        try:
+            async with asyncio.timeout(START_S):
+                answer = await _exchanged(self._process, Start(self._hook, sys.path))
+        except TimeoutError:
+            await self._kill()
+            raise ConfigurationError("payload_decoder", f"{name} took longer than {START_S:g} s to load") from None
+        except (_EndedError, OSError) as error:
+            await self._kill()
+            raise ConfigurationError("payload_decoder", f"{name} cannot be loaded: {error}") from None
+        started = msgspec.msgpack.decode(answer, type=Started)
+        if started.error is not None:
+            await self._kill()
+            raise ConfigurationError(
+                "payload_decoder",
+                f"{name} {started.error}. Write package.module:function, and install the package where the worker runs",
+            )
+        return self._process
+
+    async def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.returncode is None:
+            process.kill()
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+
+
+async def _exchanged(process: Process, message: msgspec.Struct) -> bytes:
+    """Send a message and return the answer. Raises _EndedError, OSError."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    body = msgspec.msgpack.encode(message)
+    process.stdin.write(LENGTH.pack(len(body)) + body)
+    await process.stdin.drain()
+    try:
+        (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+        return await process.stdout.readexactly(length)
+    except asyncio.IncompleteReadError:
+        raise _EndedError(f"it ended with code {await process.wait()}") from None

@@ -1,0 +1,65 @@
+"""What a worker and its decoding process say to each other: messages in MessagePack, each after its length.
+
+worker ── stdin: `Start`, then a `Job` at a time ──> `process`
+       <──── stdout: `Started`, then a `Decoded` or null for each job ────
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Literal
+
+import msgspec
+
+LENGTH = Struct(">I")
+
+TIME_LIMIT_S = 2.0
+"""For one payload. The process is killed then."""
+
+MOST_BYTES = 4 << 20
+"""Of a payload that is decoded, and of the result."""
+
+CONTAINER = b"Obj\x01"
+"""The first bytes of an Avro object container file, which has its schema in it."""
+
+
+class Start(msgspec.Struct, frozen=True):
+    """The hook to load (`package.module:function`), if there is one, and where modules are imported from."""
+
+    hook: str | None
+    path: list[str]
+
+
+class Started(msgspec.Struct, frozen=True):
+    """Whether the process can decode; `error` says why not."""
+
+    error: str | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A payload to decode. `schema` is that of Avro, as JSON, and the Avro begins at `skip`.
+
+    `trouble` says why there is no schema although the payload names one.
+    """
+
+    payload: bytes
+    headers: list[tuple[str, bytes | None]]
+    topic: str
+    masked: tuple[str, ...] = ()
+    schema: bytes | None = None
+    skip: int = 0
+    trouble: str | None = None
+
+    @property
+    def names_schema(self) -> bool:
+        """Whether the payload is Avro that says which schema it is of."""
+        return self.schema is not None or self.trouble is not None or self.payload.startswith(CONTAINER)
+
+
+class Decoded(msgspec.Struct, frozen=True, kw_only=True):
+    """A payload that was decoded, by what, and as what: exactly one of `json`, `text` and `error` is there."""
+
+    by: Literal["hook", "avro", "json"]
+    json: str | None = None
+    text: str | None = None
+    error: str | None = None

@@ -1,0 +1,99 @@
+"""The process that decodes payloads for a worker. `decoder` starts it.
+
+    python -m light_scheduler.payloads.process
+
+See `job` for what goes in and out. It ends when standard input ends. A job that takes too long ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from importlib import import_module
+from typing import BinaryIO
+
+import msgspec
+
+from .decode import Hook, decoded
+from .job import LENGTH, TIME_LIMIT_S, Job, Start, Started
+
+MEMORY_BYTES = 2 << 30
+"""Of addresses: what needs more fails."""
+
+NICENESS = 10
+"""Lanes come first."""
+
+_GRACE_S = 1.0
+"""The worker ends the process first, if it is still there."""
+
+
+class _HookError(Exception):
+    """A hook that cannot be used; the text says why."""
+
+
+def main() -> int:
+    """Decode what standard input brings, until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the worker decides
+    os.nice(NICENESS)
+    jobs, answers = _own(0, os.O_RDONLY), _own(1, os.O_WRONLY)
+    start = msgspec.msgpack.decode(_received(jobs), type=Start)
+    try:
+        hook = None if start.hook is None else _loaded(start)
+    except _HookError as error:
+        _send(answers, Started(str(error)))
+        return 1
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard))
+    _send(answers, Started())
+    while body := _received(jobs):
+        job = msgspec.msgpack.decode(body, type=Job)
+        signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S + _GRACE_S)  # its signal kills, whatever runs
+        answer = decoded(job, hook)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _send(answers, answer)
+    return 0
+
+
+def _own(descriptor: int, flags: int) -> BinaryIO:
+    """Return a standard stream for this module alone: a hook reads nothing there, and prints to the log."""
+    own = os.fdopen(os.dup(descriptor), "rb" if flags == os.O_RDONLY else "wb")
+    if flags == os.O_RDONLY:
+        nothing = os.open(os.devnull, flags)
+        os.dup2(nothing, descriptor)
+        os.close(nothing)
+    else:
+        os.dup2(2, descriptor)
+    return own
+
+
+def _received(stream: BinaryIO) -> bytes:
+    """Return the next message; empty: there is none."""
+    head = stream.read(LENGTH.size)
+    return stream.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
+
+
+def _send(stream: BinaryIO, answer: msgspec.Struct | None) -> None:
+    body = msgspec.msgpack.encode(answer)
+    stream.write(LENGTH.pack(len(body)) + body)
+    stream.flush()
+
+
+def _loaded(start: Start) -> Hook:
+    assert start.hook is not None
+    sys.path[:] = start.path
+    module, _, name = start.hook.partition(":")
+    try:
+        hook = import_module(module)
+        for part in name.split("."):
+            hook = getattr(hook, part)
+    except Exception as error:  # a module can fail in any way
+        raise _HookError(f"cannot be imported: {type(error).__name__}: {error}") from error
+    if not callable(hook):
+        raise _HookError(f"is of the type {type(hook).__name__}, which cannot be called")
+    return hook
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Payloads and headers as they are shown: decoded, if that is asked for, and with masked fields left out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from msgspec import UNSET
+
+from light_scheduler.access import Identity, Role
+from light_scheduler.kafka.schema_registry import SchemaRegistry
+from light_scheduler.payloads.decoder import Decoder
+from light_scheduler.payloads.job import Decoded, Job
+from light_scheduler.payloads.masks import Masks
+from light_scheduler.settings import Settings
+from light_scheduler.wire.schemas import FRAME, Schemas, schema_id
+
+from .dead_letter_documents import DeadLetterDetail
+from .documents import Content, DecodedView, HeaderView, ScheduleDetail
+from .guard import IDENTITY
+from .problems import ProblemError
+from .scatter import is_local
+from .turns import Turns
+
+PAYLOADS_WAITING = 32
+PATIENCE_S = 5.0
+"""For the payloads before: one is decoded at a time."""
+
+SCHEMA_TIMEOUT_S = 2.0
+
+D = TypeVar("D", ScheduleDetail, DeadLetterDetail)
+
+
+class Decoding:
+    """Of one worker, by its settings `payload_decoder`, `schema_registry` and `masked_fields`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._fields = settings.masked_fields
+        self._masks = Masks(self._fields)
+        self._has_hook = settings.payload_decoder is not None
+        self._decoder = Decoder(settings.payload_decoder)
+        access, effect = settings.registry, "payloads of its schema are not decoded"
+        self._registry = None if access is None else SchemaRegistry(access, Schemas(), effect)
+        self._turns = Turns("payloads to decode", at_work=1, waiting=PAYLOADS_WAITING, patience_s=PATIENCE_S)
+
+    async def running(self, application: web.Application) -> AsyncIterator[None]:
+        """Load the hook, and let go of everything when the application ends. Raises ConfigurationError."""
+        del application
+        await self._decoder.check()
+        yield
+        await self._decoder.close()
+        if self._registry is not None:
+            await self._registry.close()
+
+    async def shown(self, found: D, topic: str | None, identity: Identity, *, is_asked: bool) -> D:
+        """Return a schedule or a dead letter as an identity may see it, decoded if that is asked for.
+
+        `topic` is where the payload goes; None: it is a command, and no payload.
+        """
+        decoded = UNSET if not is_asked else await self._decoded(found, topic)
+        if not self._masks:
+            return msgspec.structs.replace(found, decoded=decoded)
+        is_whole = may_see_masked(identity)
+        return msgspec.structs.replace(
+            found,
+            decoded=decoded,
+            payload=None if found.payload is None else _masked(found.payload, is_whole),
+            headers=[self._header(header, is_whole) for header in found.headers],
+        )
+
+    def for_writers(self, handler: Handler) -> Handler:
+        """Return a handler of payloads as they were sent that refuses others while fields are masked."""
+        if not self._masks:
+            return handler
+
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            if not is_local(request) and not may_see_masked(request[IDENTITY]):
+                raise ProblemError(
+                    HTTPStatus.FORBIDDEN,
+                    "This answer has payloads as they were sent, and this worker masks some of their fields "
+                    f"(masked_fields). It needs a token with the role {Role.WRITE}.",
+                )
+            return await handler(request)
+
+        return guarded
+
+    def _header(self, header: HeaderView, is_whole: bool) -> HeaderView:
+        if header.value is None or not self._masks.hides_header(header.name):
+            return header
+        return HeaderView(header.name, _masked(header.value, is_whole))
+
+    async def _decoded(self, found: D, topic: str | None) -> DecodedView | None:
+        if found.payload is None or topic is None:
+            return None
+        headers = [(each.name, None if each.value is None else each.value.data) for each in found.headers]
+        job = await self._with_schema(
+            Job(payload=found.payload.data, headers=headers, topic=topic, masked=self._fields)
+        )
+        if not (self._has_hook or self._masks or job.names_schema):
+            return None
+        async with self._turns.turn():
+            return _view(await self._decoder.decode(job))
+
+    async def _with_schema(self, job: Job) -> Job:
+        """Return a job with the schema that its payload names."""
+        id = schema_id(job.payload)
+        if id is None or self._registry is None:
+            return job
+        schemas = self._registry.schemas
+        if id not in schemas:
+            trouble = await _looked_up(self._registry, id)
+            if trouble is not None:
+                return msgspec.structs.replace(job, trouble=trouble)
+        try:
+            schema = msgspec.json.encode(schemas.get(id))
+        except (ValueError, RecursionError) as error:
+            return msgspec.structs.replace(job, trouble=f"the schema of id {id}: {error}")
+        return msgspec.structs.replace(job, schema=schema, skip=FRAME.size)
+
+
+def may_see_masked(identity: Identity) -> bool:
+    """Tell whether an identity gets the values of masked fields: it may replace and cancel what it sees."""
+    return identity.role.includes(Role.WRITE)
+
+
+def _masked(content: Content, is_whole: bool) -> Content:
+    return msgspec.structs.replace(content, masked=True) if is_whole else Content(masked=True)
+
+
+def _view(decoded: Decoded | None) -> DecodedView | None:
+    if decoded is None:
+        return None
+    given = {name: value for name, value in msgspec.structs.asdict(decoded).items() if value is not None}
+    return DecodedView(**given)
+
+
+async def _looked_up(registry: SchemaRegistry, id: int) -> str | None:
+    """Ask for a schema; return why there is no answer in time, or None."""
+    answered = asyncio.Event()
+    registry.ask_for(id, answered.set)
+    try:
+        async with asyncio.timeout(SCHEMA_TIMEOUT_S):
+            await answered.wait()
+    except TimeoutError:
+        return registry.trouble_with(id) or "the schema registry does not answer in time"
+    finally:
+        registry.forget(answered.set)
+    return None

@@ -39,7 +39,7 @@ async function count(answer, filters) {
 
 Deno.test("all of a tenant are counted by its counts, and by nothing else", async () => {
   const { found, asked } = await count(() => ({ pending: [{ count: 2 }, { count: 3 }] }), { sort: "due", label: "" });
-  const none = { by: "minute", due_from: 0, due_to: 0 };
+  const none = { by: "minute", due_from: "2000-01-01T00:00:00Z", due_to: "2000-01-01T00:00:00Z" };
   assert.deepEqual([found, asked], [{ number: 5, isAll: true }, [["upcoming", none]]]);
 });
 

@@ -22,8 +22,10 @@ const ONLY_OF_LISTS = /** @type {const} */ ({
   due_to: "Due before",
 });
 
-/** Nothing but what is pending. */
-const NO_INTERVALS = { by: "minute", due_from: 0, due_to: 0 };
+const LONG_PAST = "2000-01-01T00:00:00Z";
+
+/** Asks for what is pending, and for no interval. */
+const NO_INTERVALS = { by: "minute", due_from: LONG_PAST, due_to: LONG_PAST };
 
 const PAGE = 1_000;
 const MOST_REQUESTS = 10;

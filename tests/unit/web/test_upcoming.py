@@ -49,6 +49,14 @@ async def test_counts_are_of_the_whole_cluster_by_interval_topic_and_state(clust
         assert (answer["due_from"], answer["due_to"]) == (begin, begin + 4 * HOUR)
 
 
+async def test_a_range_without_length_has_only_what_is_pending(cluster: Any, workers: Any) -> None:
+    cluster.put("a", due=NOW + MINUTE)
+    for at in ("2000-01-01T00:00:00Z", str(NOW + MINUTE)):
+        answer = await workers[1].json(UPCOMING, by="minute", due_from=at, due_to=at)
+        assert answer["counts"] == []
+        assert answer["pending"] == [{"target_topic": "out", "state": "pending", "count": 1}]
+
+
 @pytest.mark.parametrize(("by", "intervals"), [("minute", 60), ("hour", 24), ("day", 30)])
 async def test_without_a_range_it_begins_now(workers: Any, by: str, intervals: int) -> None:
     answer = await workers[0].json(UPCOMING, by=by)

@@ -102,6 +102,17 @@ async def test_bulk_commands_reach_every_partition(scheduler: InMemoryScheduler)
     assert scheduler.delivered == []
 
 
+async def test_a_list_may_be_of_one_partition(scheduler: InMemoryScheduler) -> None:
+    requests = [{"id": f"order-{number}", "topic": "t", "after": "1h"} for number in range(40)]
+    results = await scheduler.schedule_many(requests, wait=True)  # type: ignore[call-overload]
+    for number in range(4):
+        partition = f"light-scheduler-commands[{number}]"
+        found = {each.id async for each in scheduler.list(partition=partition)}
+        assert found == {result.id for result in results if result.partition == number} != set()
+    with pytest.raises(InvalidCommand, match="partition"):
+        _ = [each async for each in scheduler.list(partition="3")]
+
+
 async def test_only_the_topics_that_are_named_exist() -> None:
     scheduler = InMemoryScheduler(now=START, topics={"here": 1}, settings=Settings(delivery_retries=0))
     result = await scheduler.schedule("a", topic="there", after="1s")

@@ -126,3 +126,12 @@ async def test_settings_that_no_process_can_run_with_end_the_node_at_once(applic
     messages = [line["message"] for line in lines(node)]
     assert any(f"port {port + 2} of 127.0.0.1 is in use" in message for message in messages)
     assert any("process 1 ended with exit code 2. The node stops" in message for message in messages)
+
+
+async def test_a_payload_decoder_that_cannot_be_loaded_ends_the_worker_with_its_name(application: Application) -> None:
+    worker = application.new_worker(payload_decoder="nothing_here:decode")
+    worker.start()
+    assert await worker.ended() != 0
+    log = worker.log.read_text()
+    assert "setting payload_decoder: nothing_here:decode cannot be imported: ModuleNotFoundError" in log
+    assert "Traceback" not in log

@@ -28,7 +28,8 @@ class WorkerProcess:
     With `processes` in the settings it is a node of so many: one `light-scheduler worker`.
 
     `log` is the file that its output is added to. `application` is the module that Faust finds it in, and `variables`
-    are in its environment beside the settings. `remove_when_orphaned` is deleted if this process is killed.
+    are in its environment beside the settings. `folder` is the one that it runs in, by default this process's.
+    `remove_when_orphaned` is deleted if this process is killed.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class WorkerProcess:
         *,
         application: str = "light_scheduler",
         variables: Mapping[str, str] | None = None,
+        folder: Path | None = None,
         remove_when_orphaned: Path | None = None,
     ) -> None:
         self.settings = settings
@@ -48,6 +50,7 @@ class WorkerProcess:
             else (sys.executable, "-c", "from light_scheduler.cli import main; main()", "worker")
         )
         self._variables = dict(variables or {})
+        self._folder = folder
         self._remove_when_orphaned = remove_when_orphaned
         self._process: Leash | None = None
 
@@ -66,6 +69,11 @@ class WorkerProcess:
         return self._process.poll() if self._process else None
 
     @property
+    def environment(self) -> dict[str, str]:
+        """What it is started with."""
+        return worker_environment(self.settings) | self._variables
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None and self.return_code is None
 
@@ -76,7 +84,8 @@ class WorkerProcess:
         with self.log.open("ab") as log:
             self._process = Leash(
                 self._command,
-                environment=worker_environment(self.settings) | self._variables,
+                environment=self.environment,
+                folder=self._folder,
                 output=log,
                 when_orphaned=WhenOrphaned(remove=self._remove_when_orphaned),
             )

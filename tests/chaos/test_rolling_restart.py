@@ -1,7 +1,7 @@
 """Three workers restarted one after another while they fire, as for an upgrade: nothing lost, doubled, early or late.
 
-Records of all versions that can be side by side have one format (`wire.state_format.FORMAT_VERSION`), so a worker of
-the same version stands for the next one: what an older or newer format does is in tests/unit/tables/test_upgrades.py.
+These measure what a restart costs. Workers of two versions are in `test_two_versions`; what an older or newer format
+does is in tests/unit/tables/test_upgrades.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,40 @@
+"""Records the packages of a commit as an archive, for the tests that run two versions of workers side by side.
+
+    python scripts/record_version.py 383987d tests/golden/versions/5.tar.xz
+
+The archive has everything that a worker needs, without the dashboard's files, the jobs and the other programs. It is
+named after the format of the state that this version writes (see `light_scheduler.wire.state_format`); `git
+get-tar-commit-id` tells its commit. The same commit makes the same archive.
+"""
+
+from __future__ import annotations
+
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGES = ("light_scheduler", "agents", "tables")
+NOT_NEEDED = (
+    "bench",
+    "cli",
+    "outbox",
+    "pipeline",
+    "testing",
+    "web/static/*.css",
+    "web/static/*.js",
+    "web/static/*.ts",
+)
+"""Within light_scheduler."""
+
+
+def record(commit: str, archive: Path) -> None:
+    """Write the archive of a commit. Raises CalledProcessError if there is no such commit."""
+    paths = [*PACKAGES, *(f":(exclude,glob)light_scheduler/{path}" for path in NOT_NEEDED)]
+    tar = subprocess.run(["git", "archive", "--format=tar", commit, "--", *paths], check=True, capture_output=True)
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.write_bytes(lzma.compress(tar.stdout, preset=9 | lzma.PRESET_EXTREME))
+
+
+if __name__ == "__main__":
+    record(sys.argv[1], Path(sys.argv[2]))

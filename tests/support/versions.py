@@ -1,0 +1,84 @@
+"""Workers of earlier versions, from the archives that `scripts/record_version.py` has made of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from light_scheduler.devkit.worker_process import worker_environment
+from light_scheduler.settings import ENVIRONMENT_PREFIX
+
+from .application import Application, WorkerProcess
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "versions"
+ARCHIVES = {int(path.name.partition(".")[0]): path for path in sorted(GOLDEN.glob("*.tar.xz"))}
+"""By the format of the state that they write."""
+
+_LOOK = """
+import json
+from dataclasses import fields
+from light_scheduler import __file__
+from light_scheduler.settings import Settings
+from light_scheduler.wire.state import FORMAT_VERSION
+print(json.dumps({"file": __file__, "format": FORMAT_VERSION, "settings": [field.name for field in fields(Settings)]}))
+"""
+
+
+@dataclass(frozen=True)
+class Version:
+    """The packages of an earlier version in a folder; `format` is that of its state, `settings` are their names."""
+
+    folder: Path
+    format: int
+    settings: frozenset[str]
+
+    @classmethod
+    def unpack(cls, format: int, folder: Path) -> Version:
+        """Unpack the version that writes a format into a folder."""
+        with tarfile.open(ARCHIVES[format]) as archive:
+            archive.extractall(folder, filter="data")
+        answer = subprocess.run(
+            [sys.executable, "-c", _LOOK],
+            check=True,
+            cwd=folder,
+            env=os.environ | _variables(folder),
+            capture_output=True,
+            text=True,
+        )
+        found = json.loads(answer.stdout)
+        assert Path(found["file"]).is_relative_to(folder), "the earlier packages are the ones that are imported"
+        return cls(folder, found["format"], frozenset(found["settings"]))
+
+
+class EarlierWorker(WorkerProcess):
+    """A worker of an earlier version, with those of the settings that it knows."""
+
+    def __init__(self, version: Version, current: WorkerProcess) -> None:
+        """`current` is the worker of this version that is to replace it: both have one place, folder and name."""
+        log = current.log.with_name(f"earlier-{current.log.name}")
+        super().__init__(current.settings, log, variables=_variables(version.folder), folder=version.folder)
+        self._version = version
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it is started with: a setting that it does not know would end it."""
+        known = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in self._version.settings}
+        ours = {name for name in worker_environment(self.settings, {}) if name not in known}
+        return {name: value for name, value in super().environment.items() if name not in ours}
+
+
+def earlier_worker(application: Application, version: Version, current: WorkerProcess) -> EarlierWorker:
+    """Prepare the worker of an earlier version that a worker is to replace."""
+    worker = EarlierWorker(version, current)
+    application.workers.append(worker)
+    return worker
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    """Return what has a Python process import the packages in a folder, not this version's."""
+    return {"PYTHONPATH": str(folder)}

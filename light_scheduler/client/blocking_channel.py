@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
+from functools import cached_property
 from threading import Lock
 from typing import Any, Self, TypeVar
 
@@ -15,6 +16,7 @@ import msgspec
 from confluent_kafka import KafkaException
 
 from light_scheduler.connection import Connection
+from light_scheduler.connection.renewed import Renewed
 from light_scheduler.errors import BrokerError, ClientError
 from light_scheduler.kafka.connection import MAX_REQUEST_BYTES
 from light_scheduler.model import Result
@@ -214,9 +216,10 @@ class BlockingChannel:
             )
         return len(found.partitions)
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {**self._connection.librdkafka(), **self._kafka_options}
+    @cached_property
+    def _options(self) -> Renewed[Mapping[str, Any]]:
+        """The configuration of the clients. Raises ConfigurationError naming the setting at fault."""
+        return self._connection.renewed_librdkafka(self._kafka_options)
 
     @property
     def _is_copy(self) -> bool:

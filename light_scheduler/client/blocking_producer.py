@@ -11,6 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
+from light_scheduler.connection.renewed import Renewed
 from light_scheduler.errors import BrokerError, ClientError
 
 from .commands import CommandToSend
@@ -29,29 +30,30 @@ _BATCH_BYTES = 262_144
 _LINGER_MS = 1
 _POLL_S = 0.1
 
+RENEWAL_S = 10.0
+"""How long a client whose certificates or login have been renewed may take for what it was given before."""
+
+log = logging.getLogger(__name__)
+
 
 class BlockingProducer:
-    """An idempotent producer, with all acknowledgements and Kafka's own partitioner (murmur2)."""
+    """An idempotent producer, with all acknowledgements and Kafka's own partitioner (murmur2).
 
-    def __init__(self, options: Mapping[str, Any], max_request_bytes: int) -> None:
+    When the options become others, another client takes the place of the one so far. That one first ends what it was
+    given, and nothing is queued meanwhile: no command overtakes another, none is sent twice. What the broker has not
+    acknowledged within `RENEWAL_S` fails.
+    """
+
+    def __init__(self, options: Renewed[Mapping[str, Any]], max_request_bytes: int) -> None:
         self._queued: dict[Future[Receipt], CommandToSend] = {}
         self._lock = Lock()
         self._is_closing = False
+        self._is_renewing = False
         self._ended = False
-        self.client = Producer(
-            {
-                "enable.idempotence": True,
-                "acks": "all",
-                "partitioner": "murmur2_random",
-                "linger.ms": _LINGER_MS,
-                "batch.size": _BATCH_BYTES,
-                "message.max.bytes": max_request_bytes,
-                "queue.buffering.max.messages": MOST_QUEUED,
-                "queue.buffering.max.kbytes": MOST_QUEUED_KIB,
-                **options,
-            },
-            logger=SILENT,
-        )
+        self._options = options
+        self._max_request_bytes = max_request_bytes
+        self._used = options.current()
+        self.client = self._new_client(self._used)
         self._thread = Thread(target=self._serve, name="light-scheduler producer", daemon=True)
         self._thread.start()
 
@@ -79,7 +81,7 @@ class BlockingProducer:
         }
         while not self._is_queued(topic, arguments, future, command, doing):
             if deadline.left == 0:
-                raise BrokerError(f"{doing}: {MOST_QUEUED:,} commands or 64 MiB of them wait for the broker already")
+                raise BrokerError(f"{doing}: {self._obstacle}")
             self._poll(min(_POLL_S, deadline.left))
         return future
 
@@ -87,15 +89,16 @@ class BlockingProducer:
         """Send what is queued; return what the broker has not acknowledged within `timeout` seconds."""
         with self._lock:
             self._is_closing = True
-        with suppress(KafkaException):
-            self.client.flush(timeout)
-        left = list(self._queued.values())
-        if left:
-            self.client.purge()
-            self.client.flush(_POLL_S)
+        left = self._drained(timeout)
         self._ended = True
         self._thread.join()
         return left
+
+    @property
+    def _obstacle(self) -> str:
+        if self._is_renewing:
+            return "the client waits for the broker's answers, to go on with renewed certificates"
+        return f"{MOST_QUEUED:,} commands or 64 MiB of them wait for the broker already"
 
     def _is_queued(
         self, topic: str, arguments: dict[str, Any], future: Future[Receipt], command: CommandToSend, doing: str
@@ -103,6 +106,8 @@ class BlockingProducer:
         with self._lock:
             if self._is_closing:
                 raise ClientError("the client was closed")
+            if self._is_renewing:
+                return False
             self._queued[future] = command
             try:
                 with librdkafka_errors(doing):
@@ -114,9 +119,54 @@ class BlockingProducer:
                 raise
             return True
 
+    def _new_client(self, options: Mapping[str, Any]) -> Producer:
+        return Producer(
+            {
+                "enable.idempotence": True,
+                "acks": "all",
+                "partitioner": "murmur2_random",
+                "linger.ms": _LINGER_MS,
+                "batch.size": _BATCH_BYTES,
+                "message.max.bytes": self._max_request_bytes,
+                "queue.buffering.max.messages": MOST_QUEUED,
+                "queue.buffering.max.kbytes": MOST_QUEUED_KIB,
+                **options,
+            },
+            logger=SILENT,
+        )
+
+    def _drained(self, timeout: float) -> list[CommandToSend]:
+        """Send what is queued; give up, and return, what the broker has not acknowledged within `timeout` seconds."""
+        with suppress(KafkaException):
+            self.client.flush(timeout)
+        left = list(self._queued.values())
+        if left:
+            self.client.purge()
+            self.client.flush(_POLL_S)
+        return left
+
     def _serve(self) -> None:
         while not self._ended:
             self._poll(_POLL_S)
+            options = self._options.current()
+            if options is not self._used and not self._is_closing:
+                self._used = options
+                self._renew()
+
+    def _renew(self) -> None:
+        """Put another client in the place of the one so far."""
+        try:
+            client = self._new_client(self._used)
+        except KafkaException as error:
+            log.warning("the client goes on with its old certificates and login: %s", error.args[0].str())
+            return
+        with self._lock:
+            self._is_renewing = True
+        left = self._drained(RENEWAL_S)
+        with self._lock:
+            self.client, self._is_renewing = client, False
+        if left:
+            log.warning("%d commands were not acknowledged before the client's certificates were renewed", len(left))
 
     def _poll(self, seconds: float) -> None:
         """Have acknowledgements come. After an error that does not pass there are none, and all that waits fails.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, cast
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from light_scheduler.connection.renewed import Renewed
 
 from .blocking_producer import SILENT
 from .librdkafka_errors import NO_ANSWER, failure, librdkafka_errors
@@ -20,18 +23,30 @@ _PASSING = (*NO_ANSWER, KafkaError.GROUP_AUTHORIZATION_FAILED)
 reads needs no right to a group."""
 
 
-class BlockingReader:
-    """Reads partitions of one topic. To be iterated and closed in one thread; `stop` is for others."""
+log = logging.getLogger(__name__)
 
-    def __init__(self, consumer: Consumer, topic: str) -> None:
+
+class BlockingReader:
+    """Reads partitions of one topic. To be iterated and closed in one thread; `stop` is for others.
+
+    When the options become others, another consumer goes on where the one so far is.
+    """
+
+    def __init__(
+        self, consumer: Consumer, places: list[TopicPartition], topic: str, options: Renewed[Mapping[str, Any]]
+    ) -> None:
+        """`consumer` was assigned the places, and made with the options as they are."""
         self._consumer = consumer
+        self._places = places
         self._topic = topic
+        self._options = options
+        self._used = options.current()
         self._is_stopped = False
 
     @classmethod
     def open(
         cls,
-        options: Mapping[str, Any],
+        options: Renewed[Mapping[str, Any]],
         topic: str,
         partitions: Iterable[int],
         timeout: float,
@@ -42,17 +57,7 @@ class BlockingReader:
 
         `timeout` is in seconds, for each partition. Raises BrokerError.
         """
-        consumer = Consumer(
-            {
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                **options,
-                # The name is required; nothing is committed or joined under it.
-                "group.id": f"light-scheduler-client-{uuid.uuid4()}",
-                "enable.auto.commit": False,
-            },
-            logger=SILENT,
-        )
+        consumer = _new_consumer(options.current())
         try:
             with librdkafka_errors(f"cannot read {topic}"):
                 places = []
@@ -63,7 +68,7 @@ class BlockingReader:
         except BaseException:
             consumer.close()
             raise
-        return cls(consumer, topic)
+        return cls(consumer, places, topic, options)
 
     def __iter__(self) -> Iterator[ReadRecord]:
         """Yield records until `stop`. Raises BrokerError."""
@@ -74,6 +79,9 @@ class BlockingReader:
                     yield cast(ReadRecord, record_of(message))
                 elif not (error.retriable() or error.code() in _PASSING):
                     raise failure(f"cannot read {self._topic}", error)
+            if (options := self._options.current()) is not self._used:
+                self._used = options
+                self._renew()
 
     def stop(self) -> None:
         """Have the iteration end, soon."""
@@ -81,3 +89,32 @@ class BlockingReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _renew(self) -> None:
+        """Put another consumer in the place of the one so far."""
+        try:
+            consumer = _new_consumer(self._used)
+        except KafkaException as error:
+            log.warning("a reader of %s goes on with its old certificates: %s", self._topic, error.args[0].str())
+            return
+        reached = self._consumer.position(self._places)
+        self._places = [
+            place if read.offset < 0 else read for place, read in zip(self._places, reached, strict=True)
+        ]  # nothing has come from those without a position
+        consumer.assign(self._places)
+        before, self._consumer = self._consumer, consumer
+        before.close()
+
+
+def _new_consumer(options: Mapping[str, Any]) -> Consumer:
+    return Consumer(
+        {
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            **options,
+            # The name is required; nothing is committed or joined under it.
+            "group.id": f"light-scheduler-client-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+        },
+        logger=SILENT,
+    )

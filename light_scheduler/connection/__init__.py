@@ -3,6 +3,7 @@
 secret        a value that shows nowhere
 security      the settings, and whether they fit together
 files         secrets and certificates in files, read again when they change
+renewed       what is made of files, and made anew when they change
 tls           an SSL context that takes renewed files for its new connections
 http_security the settings of the workers' TLS, and whether they fit together
 http_tls      both sides of HTTPS: SSL contexts, and why a connection fails

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from .security import PLAINTEXT, KafkaSecurity
 if TYPE_CHECKING:
     import ssl
 
+    from .renewed import Renewed
     from .tokens import ClientCredentials
 
 
@@ -55,6 +57,12 @@ class Connection:
         from .librdkafka import configuration
 
         return configuration(self.bootstrap_servers, self.security)
+
+    def renewed_librdkafka(self, own: Mapping[str, Any]) -> Renewed[Mapping[str, Any]]:
+        """Return the same with options of a client's `own`, made anew when files change. Raises likewise."""
+        from .librdkafka import renewed_configuration
+
+        return renewed_configuration(self.bootstrap_servers, self.security, own)
 
 
 Address = Connection | str

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from .certificates import read_certificates
 from .http_security import HttpSecurity
+from .renewed import Renewed
 from .tls import OwnCertificate, RenewedContext, given, load_own, trusting
 
 _MODES = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -21,7 +22,7 @@ def server_context(security: HttpSecurity) -> ssl.SSLContext | None:
     if own is None:
         return None
     files = given(own.certificate, own.key, own.password_file, security.web_ssl_client_ca)
-    return RenewedContext(lambda: _serving(security, own), files, "HTTP")
+    return RenewedContext(Renewed(lambda: _serving(security, own), files, "certificates for HTTP"))
 
 
 @lru_cache
@@ -29,7 +30,8 @@ def client_context(security: HttpSecurity) -> ssl.SSLContext:
     """Return the context with which workers are asked. Raises ConfigurationError naming the setting at fault."""
     own = _own(security)
     of_own = () if own is None else (own.certificate, own.key, own.password_file)
-    return RenewedContext(lambda: _asking(security, own), given(security.web_ssl_ca, *of_own), "questions to workers")
+    files = given(security.web_ssl_ca, *of_own)
+    return RenewedContext(Renewed(lambda: _asking(security, own), files, "certificates for questions to workers"))
 
 
 def tls_fault(error: BaseException) -> str | None:

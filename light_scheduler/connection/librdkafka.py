@@ -1,13 +1,18 @@
-"""The settings as librdkafka's configuration: texts only, so that it can be sent to other processes."""
+"""The settings as librdkafka's configuration: texts only, so that it can be sent to other processes.
+
+librdkafka reads certificates when a client is made, and has no way to read them again; logins it is given then, too.
+Who keeps a client makes another one when `renewed_configuration` has become another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .logins import client_secret, password
+from .renewed import Renewed
 from .security import KafkaSecurity
-from .tls import key_password, own_certificate, tls_context
+from .tls import given, key_password, own_certificate, tls_context
 
 
 def configuration(bootstrap_servers: str, security: KafkaSecurity) -> dict[str, Any]:
@@ -16,6 +21,27 @@ def configuration(bootstrap_servers: str, security: KafkaSecurity) -> dict[str, 
     if security.is_secured:
         found |= _secured(security)
     return found
+
+
+def renewed_configuration(
+    bootstrap_servers: str, security: KafkaSecurity, own: Mapping[str, Any]
+) -> Renewed[Mapping[str, Any]]:
+    """Return the configuration of clients with options of their `own`: another one when files have changed.
+
+    Raises ConfigurationError naming the setting at fault.
+    """
+    return Renewed(
+        lambda: {**configuration(bootstrap_servers, security), **own},
+        given(
+            security.ssl_ca,
+            security.ssl_certificate,
+            security.ssl_key,
+            security.ssl_key_password_file,
+            security.sasl_password_file,
+            security.sasl_oauth_client_secret_file,
+        ),
+        "certificates and logins of a client",
+    )
 
 
 def _secured(security: KafkaSecurity) -> Iterator[tuple[str, str]]:

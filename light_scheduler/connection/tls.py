@@ -5,11 +5,7 @@ Connections that are open keep what they were made with; Kafka clients drop idle
 
 from __future__ import annotations
 
-import logging
 import ssl
-import time
-from collections.abc import Callable
-from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -17,14 +13,10 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import ConfigurationError
 
 from .certificates import read_certificates, require_valid
-from .files import SecretFile, require_readable, stamps
+from .files import SecretFile, require_readable
+from .renewed import Renewed
 from .secret import Secret
 from .security import KafkaSecurity
-
-RETRY_S = 5.0
-"""Between two tries to read files that are wrong: they can become right without a new stamp."""
-
-log = logging.getLogger(__name__)
 
 
 class OwnCertificate(NamedTuple):
@@ -38,73 +30,30 @@ class OwnCertificate(NamedTuple):
 
 
 class RenewedContext(ssl.SSLContext):
-    """Stands for the context that `files` make at the moment of a connection; `what` they are for is in the log.
+    """Stands for the context that files make at the moment of a connection."""
 
-    Files that are wrong after a change, such as a certificate whose key is not there yet or that is not valid yet, are
-    reported once. They are read again every `RETRY_S` and whenever they change; the last context that worked is used
-    until they are right.
-    """
-
-    _make: Callable[[], ssl.SSLContext]
-    _files: tuple[Path, ...]
-    _what: str
-    _made: ssl.SSLContext
-    _stamps: tuple[Any, ...]
-    _monotonic: Callable[[], float]
-    _retry_at: float
-    _told: str
+    _contexts: Renewed[ssl.SSLContext]
 
     def __new__(cls, *_: Any) -> Self:
         """Make the base class of a protocol; what it would do itself is not used."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
 
-    def __init__(
-        self,
-        make: Callable[[], ssl.SSLContext],
-        files: tuple[Path, ...],
-        what: str,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`make` raises ConfigurationError naming the setting at fault; so does this. `monotonic` is in seconds."""
-        self._make, self._files, self._what, self._monotonic = make, files, what, monotonic
-        self._retry_at, self._told = inf, ""
-        self._stamps = stamps(files)
-        self._made = make()
+    def __init__(self, contexts: Renewed[ssl.SSLContext]) -> None:
+        self._contexts = contexts
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
         """Begin a connection, as asyncio does it."""
-        return self._current().wrap_bio(*args, **kwargs)
+        return self._contexts.current().wrap_bio(*args, **kwargs)
 
     def wrap_socket(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
         """Begin a connection over a blocking socket."""
-        return self._current().wrap_socket(*args, **kwargs)
-
-    def _current(self) -> ssl.SSLContext:
-        found = stamps(self._files)
-        if found != self._stamps or self._monotonic() >= self._retry_at:
-            self._stamps = found
-            self._load()
-        return self._made
-
-    def _load(self) -> None:
-        try:
-            self._made = self._make()
-        except ConfigurationError as error:
-            self._retry_at = self._monotonic() + RETRY_S
-            if self._told != (told := str(error)):
-                log.warning(
-                    "the certificate files for %s have changed, but the old ones stay in use: %s", self._what, error
-                )
-            self._told = told
-        else:
-            self._retry_at, self._told = inf, ""
-            log.info("the certificates for %s have changed: new connections use them", self._what)
+        return self._contexts.current().wrap_socket(*args, **kwargs)
 
 
 def kafka_context(security: KafkaSecurity) -> RenewedContext:
     """Return the context of Kafka clients. Raises ConfigurationError naming the setting at fault."""
     files = (security.ssl_ca, security.ssl_certificate, security.ssl_key, security.ssl_key_password_file)
-    return RenewedContext(lambda: tls_context(security), given(*files), "Kafka")
+    return RenewedContext(Renewed(lambda: tls_context(security), given(*files), "certificates for Kafka"))
 
 
 def given(*files: Path | None) -> tuple[Path, ...]:

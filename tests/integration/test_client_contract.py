@@ -28,6 +28,7 @@ from light_scheduler.client import (
 from light_scheduler.client.blocking_producer import BlockingProducer
 from light_scheduler.client.commands import CommandToSend
 from light_scheduler.client.deadline import Deadline
+from light_scheduler.connection import Connection
 from light_scheduler.errors import ClientError, InvalidCommand
 from light_scheduler.model import EventType, Outcome
 from light_scheduler.testing import BlockingInMemoryScheduler, InMemoryScheduler, Kafka
@@ -356,7 +357,7 @@ async def test_thousands_of_calls_at_once_each_get_their_own_answer(
 
 def test_librdkafka_chooses_the_partitions_of_every_other_client(served: Application) -> None:
     keys = [b"", b"a", b"ab", b"abc", b"abcd", "köy".encode(), bytes(range(256)), *(b"key-%d" % n for n in range(40))]
-    producer = BlockingProducer({"bootstrap.servers": served.bootstrap_servers}, 1_000_000)
+    producer = BlockingProducer(Connection(served.bootstrap_servers).renewed_librdkafka({}), 1_000_000)
     try:
         for key in keys:
             command = CommandToSend("default", "a", key, b"", [("schedule-command", b"cancel"), ("schedule-id", b"a")])

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from itertools import islice
@@ -30,9 +31,9 @@ from support.least_rights import (
     worker_rights,
 )
 from support.reading import header, read_until
-from support.rotation import rotating
+from support.rotation import Rotation, rotating
 from support.secured import KINDS, SECRETS, SecuredKafka, secured_kafka
-from support.waiting import eventually
+from support.waiting import eventually, eventually_blocking
 
 from light_scheduler.client import BlockingSchedulerClient, SchedulerClient
 from light_scheduler.connection import Connection, KafkaSecurity
@@ -382,6 +383,51 @@ async def test_certificates_and_their_authority_are_renewed_while_a_worker_fires
         assert sum(lane["restarts"] for lane in lanes) == 0
         assert max(lane["lateness"]["max_ms"] for lane in lanes) < LATE_MS
         assert await worker.end() == 0
+
+
+async def test_a_blocking_client_takes_renewed_certificates_in_the_middle_of_its_calls(
+    secured: SecuredKafka, application: Application, tmp_path: Path
+) -> None:
+    await application.start_worker()
+    with rotating(secured, tmp_path / "rotation") as rotation:
+        settings = settings_of({**rotation.settings, "app_id": application.settings.app_id})
+        grant(secured.servers, secured.principal("SSL"), producer_rights(settings))
+        with BlockingSchedulerClient(settings.connection, app_id=settings.app_id) as client:
+            answered = await asyncio.to_thread(answered_while_renewed, client, rotation, application.target)
+    assert set(answered.values()) == {Outcome.SCHEDULED}
+    lanes = (await application.workers[0].get("/info"))["lanes"]
+    assert sum(lane["pending"] for lane in lanes) == len(answered), "each command was carried out once"
+
+
+def answered_while_renewed(client: BlockingSchedulerClient, rotation: Rotation, target: str) -> dict[str, Outcome]:
+    """Call without a pause while all certificates are renewed, until both of the client's ways use the new ones."""
+    answered: dict[str, Outcome] = {}
+
+    def call() -> None:
+        id = f"s-{len(answered)}"
+        answered[id] = client.schedule(id, topic=target, after="1h").outcome
+
+    def used() -> tuple[object, object]:
+        channel = client._channel
+        assert channel._answers is not None
+        return channel._producer.client, channel._answers._reader._consumer
+
+    call()
+    before = used()
+    with ThreadPoolExecutor(1) as thread:
+        renewal = thread.submit(rotation.renew)
+        while not renewal.done():
+            call()
+        renewal.result()
+
+    def are_both_others() -> bool:
+        call()
+        return all(now is not then for now, then in zip(used(), before, strict=True))
+
+    eventually_blocking(are_both_others, within=30, what="another producer and another consumer")
+    for _ in range(20):
+        call()
+    return answered
 
 
 def test_commands_of_a_user_without_rights_say_which_one_is_missing(

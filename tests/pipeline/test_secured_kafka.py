@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.acls import grant
-from support.least_rights import pipeline_rights
+from support.least_rights import consumer_rights, pipeline_rights
+from support.ordering import ordered_producer
+from support.rotation import rotating
 from support.secured import CLIENT_SECRET, KEY_PASSWORD, PASSWORD, SECRETS, SecuredKafka, secured_kafka
 
 from light_scheduler.cli.pipeline.running import cluster_of
@@ -66,6 +68,45 @@ def test_rows_are_loaded_and_read_back_under_least_rights(
     assert records.count() == ROWS
     for secret in SECRETS:
         assert secret not in repr(options)
+
+
+def test_tasks_of_a_stream_and_its_driver_read_with_renewed_certificates(
+    secured: SecuredKafka, prefix: str, tmp_path: Path
+) -> None:
+    """A task leaves its client to the next one of its process, and the driver keeps one for as long as the stream."""
+    from pyspark.sql.types import StructType
+
+    from light_scheduler.pipeline.kafka import fetching
+    from light_scheduler.pipeline.kafka.options import ReadOptions
+    from light_scheduler.pipeline.kafka.ranges import OffsetRange
+    from light_scheduler.pipeline.kafka.reader import KafkaStreamReader
+
+    topic = f"{prefix}-renewed"
+    create_topic(secured.servers, topic, 1)
+    producer = ordered_producer(secured.servers)
+    producer.produce(topic, b"payload", partition=0)
+    assert producer.flush(30) == 0
+    with rotating(secured, tmp_path / "rotation") as rotation:
+        grant(secured.servers, secured.principal("SSL"), consumer_rights([topic], topic))
+        given = {**rotation.settings, "subscribe": topic, "groupIdPrefix": topic}
+        options, reader = ReadOptions.parse(given, streaming=True), KafkaStreamReader(given, StructType())
+
+        def values() -> list[bytes]:
+            chunks = fetching.read_range(options, OffsetRange(topic, 0, 0, 1))
+            return [message.value() for chunk in chunks for message in chunk]
+
+        latest = reader.reportLatestOffset()
+        assert values() == [b"payload"]
+        before, logs = fetching._idle.take(options.client), reader._logs
+        fetching._idle.leave(before)
+        rotation.renew()
+        assert values() == [b"payload"]
+        assert reader.reportLatestOffset() == latest
+        after = fetching._idle.take(options.client)
+        assert after.client is not before.client
+        assert reader._logs is not logs
+        after.client.close()
+        reader.stop()
 
 
 MODULES = "org.apache.kafka.common.security"

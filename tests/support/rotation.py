@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it exports 
     ResourceType,
 )
 
+from light_scheduler.connection import Connection, KafkaSecurity
+from light_scheduler.connection.diagnosis import fault_of
 from light_scheduler.devkit.readiness import admin_client
 
 from .authority import Authority, Pair
 from .secured import SecuredKafka
+from .waiting import eventually_blocking
 
 STORES = ("keystore", "truststore")
 
@@ -46,14 +50,21 @@ class Rotation:
         }
 
     def renew(self) -> None:
-        """Have both sides trust both authorities, then renew both certificates, then trust the next authority only."""
+        """Have both sides trust both authorities, then renew both certificates, then trust the next authority only.
+
+        Returns when the broker does so: it takes a change over a moment after it has accepted it.
+        """
+        old, ours = self._kafka.authority.sign("tls-user", into="old"), self._next.sign("tls-user", into="next")
         both = self._folder / "both.pem"
         both.write_bytes(self._kafka.authority.path.read_bytes() + self._next.path.read_bytes())
         self._client_ca.write_bytes(both.read_bytes())
         self._alter(truststore=both)
+        self._await(both, ours, is_let_in=True)
         self._client_pair(self._next)
         self._alter(keystore=self._next.sign("broker").together)
+        self._await(self._next.path, ours, is_let_in=True)
         self._alter(truststore=self._next.path)
+        self._await(self._next.path, old, is_let_in=False)
         self._client_ca.write_bytes(self._next.path.read_bytes())
 
     def undo(self) -> None:
@@ -67,6 +78,14 @@ class Rotation:
             if source != target:
                 shutil.copy(source, target)
         return pair
+
+    def _await(self, ca: Path, pair: Pair, *, is_let_in: bool) -> None:
+        """Wait until a client with these files is let in, or is not."""
+        security = KafkaSecurity(security_protocol="SSL", ssl_ca=ca, ssl_certificate=pair.certificate, ssl_key=pair.key)
+        arguments = Connection(self._kafka.address("SSL"), security).aiokafka()
+        eventually_blocking(
+            lambda: (asyncio.run(fault_of(arguments)) is None) is is_let_in, every=0.1, what="the change of the broker"
+        )
 
     def _alter(self, **stores: Path | None) -> None:
         """Set the files of the listener; None: as in the broker's properties."""

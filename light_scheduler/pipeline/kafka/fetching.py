@@ -6,13 +6,13 @@ away are offsets without a record. A range ends with the first record past it, o
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from .idle import IdleClients
 from .options import ReadOptions
 from .ranges import OffsetRange
 from .silence import SILENT
@@ -26,9 +26,7 @@ _TIMEOUT_S = 30.0
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 
-# Spark uses a worker process for many tasks: connecting anew for each would cost as much as a small range.
-_idle: dict[tuple[int, str], Consumer] = {}
-
+_idle = IdleClients(lambda configuration: Consumer(dict(configuration), logger=SILENT), Consumer.close)
 
 WHAT_TO_DO = (
     "To go on with what is left: run a batch job again; for a stream, set the option failOnDataLoss to false "
@@ -49,8 +47,8 @@ def read_range(options: ReadOptions, wanted: OffsetRange) -> Generator[list[Mess
     """
     if len(wanted) <= 0:
         return
-    place = os.getpid(), repr(sorted(options.client.items()))
-    consumer = _idle.pop(place, None) or Consumer(options.client, logger=SILENT)
+    held = _idle.take(options.client)
+    consumer = held.client
     try:
         consumer.assign([TopicPartition(wanted.topic, wanted.partition, wanted.start)])
         yield from _chunks(consumer, options, wanted)
@@ -58,7 +56,7 @@ def read_range(options: ReadOptions, wanted: OffsetRange) -> Generator[list[Mess
         consumer.close()
         raise
     consumer.unassign()
-    _idle[place] = consumer
+    _idle.leave(held)
 
 
 def _chunks(consumer: Consumer, options: ReadOptions, wanted: OffsetRange) -> Generator[list[Message], None, None]:

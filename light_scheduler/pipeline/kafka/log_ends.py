@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from .idle import files_of
 from .options import EARLIEST, LATEST, Bound, ReadOptions, TopicPart
 from .silence import SILENT
 
@@ -31,8 +32,14 @@ class LogEnds:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self._files = files_of(options.client)
         self._consumer = Consumer(options.client, logger=SILENT)
         self._admin: AdminClient | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the certificates that it was made with are still those in the files."""
+        return self._files == files_of(self._options.client)
 
     def earliest(self) -> Offsets:
         """Return the first offset of each log."""

@@ -143,6 +143,9 @@ class KafkaStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailabl
         return max(start, end)
 
     def _connected(self) -> LogEnds:
+        if self._logs is not None and not self._logs.is_current:
+            self._logs.close()
+            self._logs = None
         if self._logs is None:
             self._logs = LogEnds(self._options)
         return self._logs

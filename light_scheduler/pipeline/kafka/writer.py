@@ -7,7 +7,6 @@ is there already writes nothing. A job is not atomic over its tasks: readers see
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from .idle import IdleClients
 from .marks import Mark, MarkedProducer
 from .options import WriteOptions
 from .producing import Sender, check_columns, send_batches
@@ -70,16 +70,15 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
         return _write_once(self._options, task, iterator, Mark(batch, ""), lambda there: there.position >= batch)
 
 
-# A worker process of Spark takes many tasks of a stream: connecting for each would cost as much as a small batch.
-_idle: dict[tuple[int, str], Producer] = {}
+_idle = IdleClients(lambda configuration: Producer(dict(configuration), logger=SILENT), Producer.flush)
 
 
 def _write(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> int:
-    place = os.getpid(), repr(sorted(options.client.items()))
-    delivery = Sender(_idle.pop(place) if place in _idle else Producer(options.client, logger=SILENT))
+    held = _idle.take(options.client)
+    delivery = Sender(held.client)
     send_batches(delivery, batches, options.topic)
     delivery.finish()
-    _idle[place] = delivery.producer
+    _idle.leave(held)
     return delivery.count
 
 

@@ -6,18 +6,20 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import eventually_blocking
 
-from light_scheduler.client import BlockingSchedulerClient, NotDelivered, Receipt, Unanswered
+from light_scheduler.client import BlockingSchedulerClient, NotDelivered, Receipt, Unanswered, blocking_producer
 from light_scheduler.client.blocking_producer import BlockingProducer
 from light_scheduler.client.commands import CommandToSend, schedule_command
 from light_scheduler.client.deadline import Deadline
+from light_scheduler.connection.renewed import Renewed
 from light_scheduler.errors import BrokerError, ClientError, InvalidCommand
 from light_scheduler.model import ReplyTo, Result
 
@@ -26,6 +28,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def command(id: str, payload: bytes = b"") -> CommandToSend:
     return schedule_command("default", {"id": id, "topic": "t", "payload": payload, "after": "1h"})
+
+
+def unchanging(options: dict[str, Any]) -> Renewed[Mapping[str, Any]]:
+    return Renewed(lambda: options, (), "options")
 
 
 def test_it_has_the_calls_of_the_asyncio_client() -> None:
@@ -40,7 +46,7 @@ def test_it_has_the_calls_of_the_asyncio_client() -> None:
 
 def test_a_full_queue_waits_for_room_until_the_time_is_up(unused_tcp_port: int) -> None:
     options: dict[str, Any] = {"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}", "queue.buffering.max.messages": 10}
-    producer = BlockingProducer(options, 1_000_000)
+    producer = BlockingProducer(unchanging(options), 1_000_000)
     sent = [producer.send("t", command(f"id-{n}"), Deadline(5)) for n in range(10)]
     began = time.monotonic()
     with pytest.raises(BrokerError, match=r"default/one-more: .* wait for the broker already"):
@@ -54,14 +60,14 @@ def test_a_full_queue_waits_for_room_until_the_time_is_up(unused_tcp_port: int) 
 
 
 def test_a_command_that_no_record_can_hold_is_refused_and_not_kept(unused_tcp_port: int) -> None:
-    producer = BlockingProducer({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}, 100_000)
+    producer = BlockingProducer(unchanging({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}), 100_000)
     with pytest.raises(InvalidCommand, match="payload: is too large"):
         producer.send("t", command("a", bytes(200_000)), Deadline(5))
     assert producer.close(0) == []
 
 
 def test_nothing_is_sent_after_close(unused_tcp_port: int) -> None:
-    producer = BlockingProducer({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}, 100_000)
+    producer = BlockingProducer(unchanging({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}), 100_000)
     producer.close(0)
     with pytest.raises(ClientError, match="the client was closed"):
         producer.send("t", command("a"), Deadline(5))
@@ -70,7 +76,7 @@ def test_nothing_is_sent_after_close(unused_tcp_port: int) -> None:
 def test_closing_names_what_was_not_delivered(unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     server = f"127.0.0.1:{unused_tcp_port}"
     client = BlockingSchedulerClient(server)
-    producer = client._channel._open_producer = BlockingProducer({"bootstrap.servers": server}, 100_000)
+    producer = client._channel._open_producer = BlockingProducer(unchanging({"bootstrap.servers": server}), 100_000)
     client._channel._known_topics["light-scheduler-commands"] = 1
     with pytest.raises(BrokerError, match="the broker did not answer in time"):
         client.schedule("order-1", topic="t", wait=False, timeout=0.1)
@@ -111,7 +117,7 @@ def test_a_failure_in_the_block_is_not_hidden_by_what_was_not_delivered(
     monkeypatch.setattr("light_scheduler.client.blocking_channel.BlockingChannel.close.__defaults__", (0,))
     server = f"127.0.0.1:{unused_tcp_port}"
     client = BlockingSchedulerClient(server)
-    producer = client._channel._open_producer = BlockingProducer({"bootstrap.servers": server}, 100_000)
+    producer = client._channel._open_producer = BlockingProducer(unchanging({"bootstrap.servers": server}), 100_000)
     producer.send("t", command("order-1"), Deadline(1))
     with pytest.raises(ZeroDivisionError), client:
         _ = 1 / 0
@@ -123,7 +129,7 @@ def test_in_a_forked_process_it_refuses_calls_and_closing_waits_for_nothing(
 ) -> None:
     server = f"127.0.0.1:{unused_tcp_port}"
     client = BlockingSchedulerClient(server)
-    producer = client._channel._open_producer = BlockingProducer({"bootstrap.servers": server}, 100_000)
+    producer = client._channel._open_producer = BlockingProducer(unchanging({"bootstrap.servers": server}), 100_000)
     client._channel._opened_by = os.getpid()
     producer.send("t", command("order-1"), Deadline(1))
     with monkeypatch.context() as forked:
@@ -149,3 +155,38 @@ def test_a_broker_that_is_not_there_is_an_error_in_bounded_time(unused_tcp_port:
     with pytest.raises(BrokerError, match=f"cannot reach Kafka at 127.0.0.1:{unused_tcp_port}"):
         BlockingSchedulerClient(f"kafka://127.0.0.1:{unused_tcp_port}", connect_timeout=1).start()
     assert time.monotonic() - began < 10
+
+
+def test_another_client_takes_over_when_files_change_and_what_is_not_acknowledged_in_time_fails(
+    unused_tcp_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(blocking_producer, "RENEWAL_S", 0.2)
+    password = tmp_path / "password"
+    password.write_text("before")
+    options = {"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}
+    producer = BlockingProducer(Renewed(lambda: dict(options), (password,), "logins"), 100_000)
+    before, sent = producer.client, producer.send("t", command("a"), Deadline(5))
+    password.write_text("renewed")
+    with pytest.raises(BrokerError, match="cannot send the command for default/a"):
+        sent.result(10)
+    eventually_blocking(lambda: producer.client is not before, within=10)
+    assert "1 commands were not acknowledged before the client's certificates were renewed" in caplog.text
+    later = producer.send("t", command("b"), Deadline(5))
+    assert [each.id for each in producer.close(0)] == ["b"]
+    assert later.exception(5) is not None
+
+
+def test_options_that_librdkafka_refuses_leave_the_client_as_it_is(
+    unused_tcp_port: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "certificate"
+    file.write_text("right")
+    options: dict[str, Any] = {"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}
+    producer = BlockingProducer(Renewed(lambda: dict(options), (file,), "certificates"), 100_000)
+    before = producer.client
+    options["ssl.certificate.location"] = str(file)
+    options["security.protocol"] = "SSL"
+    file.write_text("wrong now")
+    eventually_blocking(lambda: "goes on with its old certificates" in caplog.text, within=10)
+    assert producer.client is before
+    assert producer.close(0) == []

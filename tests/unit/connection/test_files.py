@@ -15,7 +15,8 @@ from light_scheduler.connection import KafkaSecurity
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.files import SecretFile
 from light_scheduler.connection.redaction import WithoutLogins
-from light_scheduler.connection.tls import RETRY_S, RenewedContext, kafka_context, tls_context
+from light_scheduler.connection.renewed import RETRY_S, Renewed
+from light_scheduler.connection.tls import RenewedContext, kafka_context, tls_context
 from light_scheduler.errors import ConfigurationError
 
 
@@ -145,7 +146,7 @@ def test_files_that_become_right_without_a_change_are_used_within_seconds(
             raise ConfigurationError("ssl_certificate", fault)
         return ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
-    context = RenewedContext(make, (file,), "HTTP", lambda: now)
+    context = RenewedContext(Renewed(make, (file,), "certificates for HTTP", lambda: now))
 
     def used() -> ssl.SSLContext:
         return context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_side=True).context

@@ -75,7 +75,7 @@ async def answer(worker: WorkerProcess, path: str) -> Any:
 
 
 async def each_knows_all(workers: Sequence[WorkerProcess]) -> None:
-    """Wait until each worker lists the schedules of all, which it asks the others for, and finds each by its id."""
+    """Wait until each worker lists the schedules of all, which it asks the others for; it finds each by its id."""
     for worker in workers:
 
         async def lists_all(worker: WorkerProcess = worker) -> bool:
@@ -86,6 +86,8 @@ async def each_knows_all(workers: Sequence[WorkerProcess]) -> None:
         for number in range(0, LISTED, 7):
             detail = await answer(worker, f"/api/v1/tenants/default/schedules/listed-{number}")
             assert detail is not None
+        overview = await answer(worker, "/api/v1/overview")
+        assert overview is not None, "it may lack partitions of the other version, and names them"
 
 
 async def counts_agree(workers: Sequence[WorkerProcess]) -> None:

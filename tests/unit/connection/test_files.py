@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.authority import Authority
 
-from light_scheduler.connection import KafkaSecurity
+from light_scheduler.connection import Connection, KafkaSecurity
 from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.files import SecretFile
 from light_scheduler.connection.redaction import WithoutLogins
@@ -129,6 +129,25 @@ def test_new_connections_use_renewed_files_and_wrong_ones_leave_the_old_in_use(
     authority.sign("user")
     assert made() is not second
     assert "new connections use them" in caplog.text
+
+
+def test_the_configuration_of_librdkafka_becomes_another_one_with_a_renewed_password(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("before")
+    security = KafkaSecurity(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_username="scheduler",
+        sasl_password_file=file,
+    )
+    options = Connection("kafka:9092", security).renewed_librdkafka({"client.id": "mine"})
+    before = options.current()
+    assert options.current() is before
+    assert (before["sasl.password"], before["client.id"]) == ("before", "mine")
+    file.write_text("renewed")
+    after = options.current()
+    assert after is not before
+    assert (after["sasl.password"], after["client.id"]) == ("renewed", "mine")
 
 
 def test_files_that_become_right_without_a_change_are_used_within_seconds(

@@ -32,15 +32,13 @@ class BlockingReader:
     When the options become others, another consumer goes on where the one so far is.
     """
 
-    def __init__(
-        self, consumer: Consumer, places: list[TopicPartition], topic: str, options: Renewed[Mapping[str, Any]]
-    ) -> None:
-        """`consumer` was assigned the places, and made with the options as they are."""
-        self._consumer = consumer
-        self._places = places
-        self._topic = topic
+    def __init__(self, options: Renewed[Mapping[str, Any]], topic: str) -> None:
+        """It reads nothing yet: see `open`."""
         self._options = options
         self._used = options.current()
+        self._consumer = _new_consumer(self._used)
+        self._places: list[TopicPartition] = []
+        self._topic = topic
         self._is_stopped = False
 
     @classmethod
@@ -57,18 +55,14 @@ class BlockingReader:
 
         `timeout` is in seconds, for each partition. Raises BrokerError.
         """
-        consumer = _new_consumer(options.current())
+        reader = cls(options, topic)
         try:
             with librdkafka_errors(f"cannot read {topic}"):
-                places = []
-                for partition in sorted(partitions):
-                    first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout)
-                    places.append(TopicPartition(topic, partition, first if from_beginning else end))
-                consumer.assign(places)
+                reader._begin(partitions, timeout, from_beginning=from_beginning)
         except BaseException:
-            consumer.close()
+            reader.close()
             raise
-        return cls(consumer, places, topic, options)
+        return reader
 
     def __iter__(self) -> Iterator[ReadRecord]:
         """Yield records until `stop`. Raises BrokerError."""
@@ -89,6 +83,13 @@ class BlockingReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _begin(self, partitions: Iterable[int], timeout: float, *, from_beginning: bool) -> None:
+        for partition in sorted(partitions):
+            place = TopicPartition(self._topic, partition)
+            first, end = self._consumer.get_watermark_offsets(place, timeout=timeout)
+            self._places.append(TopicPartition(self._topic, partition, first if from_beginning else end))
+        self._consumer.assign(self._places)
 
     def _renew(self) -> None:
         """Put another consumer in the place of the one so far."""

@@ -30,7 +30,7 @@ from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_result
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
-pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(900)]
 
 WORKERS, PARTITIONS = 3, 6
 LISTED, BULK = 60, 600
@@ -182,6 +182,7 @@ async def dead_letters(application: Application) -> Counter[str | None]:
     return Counter(header(record, "dead-letter-tenant") for record in letters)
 
 
+@pytest.mark.soak
 async def test_workers_are_upgraded_one_by_one_under_load_one_killed_and_one_back_for_a_while(
     application: Application, tmp_path: Path
 ) -> None:

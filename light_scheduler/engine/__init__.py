@@ -12,16 +12,17 @@ from .limits import Limits
 from .plain import plain_id, task_due
 from .preview import due_times, first_due_times, preview
 from .progress import why_finished
+from .rate_lending import RateDemand
 from .tenants import CommandRates, check_tenant, distributed, refusal_of, share_of, shares_under, with_default_target
-from .throttle import ALL, Throttle
+from .throttle import Throttle
 
 __all__ = [
-    "ALL",
     "CommandRates",
     "Decision",
     "FairQueue",
     "FiringRules",
     "Limits",
+    "RateDemand",
     "Skipped",
     "Throttle",
     "Turn",

@@ -10,7 +10,7 @@ from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import BulkCommand, Command, ScheduleCommand, Shares
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantState, parse_distribution
 
-from .throttle import TokenBucket
+from .token_bucket import TokenBucket
 
 COMMANDS_SAVED_S = 1.0
 """Commands that a tenant may send at once after a pause, in seconds of its rate."""
@@ -116,6 +116,24 @@ class CommandRates:
         """Return when commands of a tenant may be taken, of which one was just not allowed."""
         return self._begun[tenant][0].ready_at()
 
+    def left(self, tenant: str) -> int:
+        """Return how many more may be taken of a tenant of which one was just taken."""
+        bucket, at = self._begun[tenant]
+        return bucket.available(at)
+
+    def lend(self, tenant: str, rate: float, most: float, kept: float, now: int) -> float:
+        """Take at most so many tokens of a tenant for another lane; see `TokenBucket.lend`."""
+        bucket, at = self._begun[tenant] = self._bucket(tenant, rate, now)
+        return bucket.lend(most, kept, at)
+
+    def borrow(self, tenant: str, tokens: float, until: int) -> None:
+        """Add tokens of another lane for a tenant, if any command of it was taken or denied here."""
+        known = self._begun.get(tenant) or self._committed.get(tenant)
+        if known is not None:
+            bucket = copy(known[0])
+            bucket.borrow(tokens, until)
+            self._begun[tenant] = bucket, known[1]
+
     def commit(self) -> None:
         """Count what the transaction has taken."""
         self._committed |= self._begun
@@ -127,5 +145,5 @@ class CommandRates:
             bucket, reached = self._committed[tenant]
             known = copy(bucket), reached
         if known is None or known[0].rate != rate:
-            return TokenBucket(rate, at, COMMANDS_SAVED_S), at
+            return TokenBucket(rate, at, COMMANDS_SAVED_S, spare_s=0.0), at
         return known[0], max(known[1], at)

@@ -5,62 +5,26 @@ A firing that finds no token waits; it is late then, and never lost. Instants ar
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 
 from light_scheduler.model import Entry, Shares
+from light_scheduler.model.rate_lending import ALL, RateKind, RateName
 
-SAVED_S = 0.25
-"""Capacity of a bucket, in seconds of its rate: the burst that can go out after a pause."""
-
-MIN_REFILL_S = 0.1
-"""Tokens to wait for before throttled firings go on, in seconds of the rate. Avoids a transaction for each firing."""
-
-
-ALL = ""
-"""In place of a tenant: all together."""
-
-
-class TokenBucket:
-    """Gives out `rate` tokens a second, and at most `saved_s` seconds' worth, or one, at once. It begins full."""
-
-    def __init__(self, rate: float, now: int, saved_s: float = SAVED_S) -> None:
-        self.rate = rate
-        self._capacity = max(1.0, rate * saved_s)
-        self._tokens = self._capacity
-        self._at = now
-
-    def available(self, now: int) -> int:
-        """Return how many tokens there are. A clock that is set back fills nothing, and costs nothing."""
-        earned = max(0, now - self._at) * self.rate / 1_000
-        self._tokens = min(self._capacity, self._tokens + earned)
-        self._at = now
-        return int(self._tokens)
-
-    def spend(self, tokens: int) -> None:
-        """Take tokens out."""
-        self._tokens -= tokens
-
-    def ready_at(self) -> int:
-        """Return when there will be enough to go on with."""
-        enough = min(self._capacity, max(1.0, self.rate * MIN_REFILL_S))
-        return self._at + max(0, math.ceil((enough - self._tokens) * 1_000 / self.rate))
-
-    def is_full(self, now: int) -> bool:
-        """Tell whether it is as good as a new one."""
-        self.available(now)
-        return self._tokens >= self._capacity
+from .rate_lending import RateDemand
+from .token_bucket import TokenBucket
 
 
 class Throttle:
     """Applies the rate caps to a lane's firings.
 
-    A cap counts for all used partitions of a commands topic together; each lane has an equal part of it.
+    A cap counts for all used partitions of a commands topic together; each lane earns an equal part of it, and lanes
+    lend tokens to each other. What is delivered counts as `demand`.
     """
 
-    def __init__(self, shares: Shares) -> None:
+    def __init__(self, shares: Shares, demand: RateDemand | None = None) -> None:
         self._shares = shares
+        self._demand = demand or RateDemand()
         self._lanes = 1
         self._total: TokenBucket | None = None
         self._buckets: dict[str, TokenBucket] = {}
@@ -84,13 +48,14 @@ class Throttle:
         if lanes != self._lanes:
             self._lanes, self._total, self._buckets = lanes, None, {}
 
+    def cap_of(self, tenant: str) -> float | None:
+        """Return the cap of a tenant, or of ALL, for all lanes together."""
+        return self._shares.rate if tenant == ALL else self._shares.rate_of(tenant)
+
     def total(self, now: int) -> int | None:
         """Return how many firings may be delivered now; None: any number."""
-        if self._shares.rate is None:
-            return None
-        if self._total is None:
-            self._total = TokenBucket(self._shares.rate / self._lanes, now)
-        return self._total.available(now)
+        bucket = self._bucket(ALL, now)
+        return None if bucket is None else bucket.available(now)
 
     def allowed(self, tenant: str, now: int) -> int | None:
         """Return how many firings of a tenant may be delivered now; None: any number."""
@@ -107,13 +72,23 @@ class Throttle:
             tenant = entry.schedule.tenant
             counts[tenant] += 1
             waited += entry.progress.due <= max(self._held_at.get(ALL, 0), self._held_at.get(tenant, 0))
-        if self._total is not None:
-            self._total.spend(counts.total())
-        for tenant, count in counts.items():
+        for tenant, count in (*counts.items(), (ALL, counts.total())):
             bucket = self._bucket(tenant, now)
             if bucket is not None:
                 bucket.spend(count)
+                self._demand.of(RateName(RateKind.FIRINGS, tenant), now).use(count, now)
         return waited
+
+    def lend(self, tenant: str, most: float, kept: float, now: int) -> float:
+        """Take at most so many tokens of a tenant, or of ALL, for another lane; see `TokenBucket.lend`."""
+        bucket = self._bucket(tenant, now)
+        return 0.0 if bucket is None else bucket.lend(most, kept, now)
+
+    def borrow(self, tenant: str, tokens: float, until: int) -> None:
+        """Add tokens of another lane for a tenant, or for ALL, as long as there is a cap."""
+        bucket = self._total if tenant == ALL else self._buckets.get(tenant)
+        if bucket is not None:
+            bucket.borrow(tokens, until)
 
     def hold(self, tenants: Iterable[str], now: int) -> int | None:
         """Note which tenants, or ALL, have more due than they may; return when the first of them goes on.
@@ -123,12 +98,16 @@ class Throttle:
         resumes = []
         for tenant in tenants:
             self._held_at[tenant] = now
-            bucket = self._total if tenant == ALL else self._bucket(tenant, now)
+            bucket = self._bucket(tenant, now)
             if bucket is not None:
                 resumes.append(bucket.ready_at())
         return min(resumes, default=None)
 
     def _bucket(self, tenant: str, now: int) -> TokenBucket | None:
+        if tenant == ALL:
+            if self._total is None and self._shares.rate is not None:
+                self._total = TokenBucket(self._shares.rate / self._lanes, now)
+            return self._total
         bucket = self._buckets.get(tenant)
         if bucket is None and (rate := self._shares.rate_of(tenant)) is not None:
             if len(self._buckets) >= self._crowd:

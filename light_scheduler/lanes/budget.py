@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from light_scheduler.engine import ALL, FairQueue, Throttle, shares_under
+from light_scheduler.engine import FairQueue, shares_under
 from light_scheduler.model import Entry
+from light_scheduler.model.rate_lending import ALL
 from light_scheduler.model.tenant_rules import NO_TENANTS
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
@@ -46,12 +47,13 @@ class Budget:
         self._isolation = isolation
         self._waits = waits
         self._fair = FairQueue(context.shares.weights)
-        self._throttle = Throttle(context.shares)
+        self._throttle = context.throttle
         self._pace = Pace()
         self._tenants = NO_TENANTS
 
     def follow_tenants(self) -> None:
-        """Have the weights, caps and stops hold that tenants' rules have now."""
+        """Have the weights, caps and stops hold that tenants' rules have now, and the number of partitions."""
+        self._throttle.share_among(self._context.placement.partitions)
         book = self._context.tenants.book
         if book is not self._tenants:
             self._tenants = book
@@ -72,7 +74,6 @@ class Budget:
 
     def turns(self, now: int, most: int, max_bytes: int) -> TurnBudget:
         """Return what the cap of all together leaves of a cycle."""
-        self._throttle.share_among(self._context.placement.partitions)
         total = self._throttle.total(now)
         if total is None or total > most:
             return TurnBudget(most, max_bytes)
@@ -109,6 +110,11 @@ class Budget:
             lambda tenant: 0 if tenant in stopped else None,
             self._waits(),
         )
+
+    def held(self, due: DueScan) -> dict[str, float]:
+        """Return who has to wait for a cap, and for which."""
+        caps = {tenant: self._throttle.cap_of(tenant) for tenant in due.held.keys() - self._tenants.stopped}
+        return {tenant: cap for tenant, cap in caps.items() if cap is not None}
 
     def next_turn(self, due: DueScan, now: int) -> int | None:
         """Note who has to wait for a cap; return when (ms) there is something to fire, None: not before a command."""

@@ -11,10 +11,9 @@ from light_scheduler.engine import FairQueue, check_bulk, check_tenant, decide, 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import BulkCommand, Command, Entry, ScheduleCommand
 from light_scheduler.model.adoption import Adoption, Emptied
-from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.build import TargetMissing
-from light_scheduler.wire.lane_marks import Count, Origin, as_sent, mark_of
+from light_scheduler.wire.lane_marks import Count, Loan, Origin, as_sent, mark_of
 from light_scheduler.wire.requester import requester_of
 from light_scheduler.wire.state import identity
 
@@ -56,7 +55,7 @@ class Commands:
         self._routing = routing
         self._forwarding, self._moving = routing.forwarding, routing.moving
         self._admission = admission
-        self._quotas, self._lending, self._delaying = admission
+        self._quotas, self._lending, self._delaying = admission.quotas, admission.lending, admission.delaying
         self._answers = answers
         self._bulk = bulk
         self._condemned = condemned
@@ -149,7 +148,7 @@ class Commands:
             if isinstance(mark, Emptied):
                 self._moving.note_emptied(record, mark)
                 return
-            if isinstance(mark, RoomAsk | RoomGrant):
+            if isinstance(mark, Loan):
                 self._admission.lend(record, mark)
                 return
             if mark is not None:

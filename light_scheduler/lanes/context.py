@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from light_scheduler.engine import CommandRates, FiringRules, Limits
+from light_scheduler.engine import CommandRates, FiringRules, Limits, RateDemand, Throttle
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.kafka.batches import RecordBatches, UserRecord
 from light_scheduler.kafka.targets import Targets
@@ -58,6 +58,8 @@ class LaneContext:
     """Key with which workers sign who sent a command over HTTP."""
     rates: CommandRates = field(default_factory=CommandRates)
     """Rates of the rate-limited commands that this lane has carried out."""
+    demand: RateDemand = field(default_factory=RateDemand)
+    """How much of rates this lane needs, and whom it asks for it."""
     tenants: Tenancy = field(default_factory=FixedTenancy)
 
     short_ways: bool = True
@@ -84,6 +86,11 @@ class LaneContext:
         if self.placements is not None and (known := self.placements.of(self.commands_topic)) is not None:
             return known
         return _settled(self.targets[self.commands_topic].partitions)
+
+    @cached_property
+    def throttle(self) -> Throttle:
+        """The caps of this lane's firings."""
+        return Throttle(self.shares, self.demand)
 
     @cached_property
     def changelog(self) -> tuple[str, int]:

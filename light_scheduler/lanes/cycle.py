@@ -51,7 +51,7 @@ class Cycle:
         forwarding = Forwarding(transaction)
         self._bulk = BulkCommands(transaction, forwarding, self._answers)
         admission = Admission.to(transaction, restrictions)
-        self.lending, self.delaying = admission.lending, admission.delaying
+        self.lending, self.delaying, self.rates = admission.lending, admission.delaying, admission.rates
         self.moving = Moving(transaction, forwarding, self._bulk, self.delaying)
         routing = Routing(transaction, forwarding, self.moving)
         self._commands = Commands(transaction, routing, admission, self._answers, self._bulk, self._condemned)

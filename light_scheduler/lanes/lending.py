@@ -30,7 +30,7 @@ from light_scheduler.errors import LaneError
 from light_scheduler.model.lending import Lending, QuotaVersion, RoomAsk, RoomGrant
 from light_scheduler.model.tenant_rules import Tenant
 from light_scheduler.wire import CommandRecord
-from light_scheduler.wire.lending import require_genuine_room, room_headers
+from light_scheduler.wire.lending import require_ours, room_headers
 from light_scheduler.wire.lending_state import decode_room, encode_room, room_key
 
 from .transaction import Transaction
@@ -151,7 +151,7 @@ class RoomLending:
         self._transaction.batches.add((self._topic, to), None, None, room_headers(said, self._topic, to, secret))
 
     def _require_genuine(self, record: CommandRecord) -> None:
-        require_genuine_room(record, self._topic, self._transaction.context.placement.secret)
+        require_ours(record, self._topic, self._transaction.context.placement.secret)
 
     def _spare(self, name: str) -> int:
         lending = self._of(name)

@@ -1,25 +1,28 @@
 """Holding the commands of a cycle to the quotas of their tenants.
 
-Each partition that keys belong to has an equal part of a quota. Of rates it has no more, so lanes need not talk to each
-other; room for pending schedules they lend to each other (`lending`).
+Each partition that keys belong to has an equal part of a quota. What one does not need it lends to others: tokens of
+rates (`rate_lending`), and room for pending schedules (`lending`).
 """
 
 from __future__ import annotations
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Command, CompleteCommand, ExtendCommand
+from light_scheduler.model.rate_lending import RateKind, RateName
 from light_scheduler.model.tenant_rules import QUOTA, OverRate, Tenant
 
 from .lending import RoomLending
+from .rate_lending import RateLending
 from .transaction import Transaction
 
 
 class Quotas:
     """Of one cycle. Rejections are counted in its transaction."""
 
-    def __init__(self, transaction: Transaction, lending: RoomLending) -> None:
+    def __init__(self, transaction: Transaction, lending: RoomLending, rate_lending: RateLending) -> None:
         self._transaction = transaction
         self._lending = lending
+        self._rate_lending = rate_lending
         self._rates = transaction.context.rates
 
     @property
@@ -31,12 +34,14 @@ class Quotas:
         rate = tenant.rules.commands_per_second
         if rate is None or isinstance(command, CompleteCommand | ExtendCommand):
             return
-        share, now = rate / self._partitions, self._transaction.now
+        name, share, now = RateName(RateKind.COMMANDS, tenant.name), rate / self._partitions, self._transaction.now
         if not self._rates.take(tenant.name, share, command.recorded_at, now):
+            self._rate_lending.hold(name, rate)
             raise self.over_rate(
-                f"tenant {tenant.name} sends more than {rate:g} commands a second, of which each partition takes an "
-                "equal part: send it again later",
+                f"tenant {tenant.name} sends more than {rate:g} commands a second: send it again later"
             )
+        can_wait = tenant.rules.over_rate is OverRate.DELAY
+        self._rate_lending.took(name, rate, self._rates.left(tenant.name), can_wait=can_wait)
 
     def over_rate(self, reason: str) -> InvalidCommand:
         """Return the rejection of a command over its tenant's rate; it is counted."""
@@ -60,7 +65,10 @@ class Quotas:
         rate = tenant.rules.commands_per_second
         if rate is None:
             return False
-        return not self._rates.allows(tenant.name, rate / self._partitions, recorded_at, self._transaction.now)
+        if self._rates.allows(tenant.name, rate / self._partitions, recorded_at, self._transaction.now):
+            return False
+        self._rate_lending.hold(RateName(RateKind.COMMANDS, tenant.name), rate)
+        return True
 
     def check_room(self, tenant: Tenant) -> None:
         """Raise InvalidCommand if a tenant has as many pending schedules as it may have."""

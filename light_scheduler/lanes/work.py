@@ -198,7 +198,8 @@ class LaneWork:
             if made.kinds and self._caution.is_active and self._caution.rested(is_caught_up=self._intake.backlog_taken):
                 return
             if made.kinds and made.now - table.checkpoint.complete_at < CHECKPOINT_MS and not self._input.has_jumped:
-                turns = self._budget.next_turn(made.due, made.now), made.cycle.delaying.goes_on_at
+                cycle = made.cycle
+                turns = self._budget.next_turn(made.due, made.now), cycle.delaying.goes_on_at, cycle.rates.ask_at
                 await self._rest(made.now, min(filter(None, turns), default=None), table, producer)
                 return
         await self._commit(made, table, producer)
@@ -232,6 +233,8 @@ class LaneWork:
             self._removal.advance(cycle.transaction, min(most, MAX_BULK), max_bytes)  # 2.
         turns = budget.turns(now, most, max_bytes)
         due = budget.take_due(overlay, now, turns) if Kind.FIRING in kinds else NOTHING_DUE  # 1.
+        cycle.rates.hold_firings(budget.held(due))
+        cycle.rates.ask()
         topics = {entry.schedule.target.topic for entry in due.entries} | cycle.reply_topics
         await self._context.targets.resolve(topics)
         is_traced = isolation.is_under_way or self._caution.is_active
@@ -282,11 +285,11 @@ class LaneWork:
     async def _commit(self, made: _Made, table: ScheduleTable, producer: LaneProducer) -> None:
         """3. and 4. Send what was made, and apply it."""
         cycle, attempt = made.cycle, self._attempt
-        if made.is_empty:
-            cycle.moved_to(table.checkpoint.position)
         cycle.keep_bulk()
         if made.position is not None:
             cycle.moved_to(made.position)
+        elif self._context.changelog not in made.batches.places:
+            cycle.moved_to(table.checkpoint.position)
         if self._caution.is_active:
             attempt.works += [Work(Kind.FIRING, key) for key in cycle.tried]
             if made.is_bulk_at_work:
@@ -319,6 +322,7 @@ class LaneWork:
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
         self._context.rates.commit()
+        cycle.rates.commit()
         self._budget.next_turn(due, now)
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
         if self._isolation.is_under_way:

@@ -32,9 +32,11 @@ import msgspec
 from light_scheduler.model import Headers
 from light_scheduler.model.adoption import Adoption, Emptied
 from light_scheduler.model.lending import RoomAsk, RoomGrant
+from light_scheduler.model.rate_lending import RateAsk, RateGrant
 
 from .handover import ADOPTED_FROM, EMPTIED, handed_over, is_signed, not_ours, signed
 from .lending import ROOM_ASKED, ROOM_GIVEN, room_in
+from .rate_lending import RATE_ASKED, RATE_LENT, rate_in
 from .record import CommandRecord, Copy
 
 FORWARDED_FROM = "schedule-forwarded-from"
@@ -44,6 +46,9 @@ _ORIGIN = re.compile(
     r"(\d{1,10}):(\d{1,19}):(-?\d{1,19})(?::(?:([0-9a-f]{32})|([?=.])(\d{1,10}):[0-9a-f]{64}))?", re.ASCII
 )
 _COUNT = re.compile(r"(\d{1,19}):(\d{1,10}):(\d{1,19}):([0-9a-f]{32})", re.ASCII)
+
+Loan = RoomAsk | RoomGrant | RateAsk | RateGrant
+"""What partitions ask each other for, and lend, of tenants' quotas."""
 
 
 class Origin(NamedTuple):
@@ -115,7 +120,7 @@ def count_headers(count: Count) -> Headers:
     return [(BULK_COUNT, f"{count.offset}:{count.partition}:{count.changed}:{count.token}".encode())]
 
 
-def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | RoomAsk | RoomGrant | None:
+def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Loan | None:
     """Return what a lane's header says; None for a record that was sent. Raises InvalidCommand for one of no lane's."""
     for name, value in record.headers:
         if name == FORWARDED_FROM:
@@ -126,6 +131,8 @@ def mark_of(record: CommandRecord) -> Origin | Count | Adoption | Emptied | Room
             return handed_over(name, value)
         if name in (ROOM_ASKED, ROOM_GIVEN):
             return room_in(name, value)
+        if name in (RATE_ASKED, RATE_LENT):
+            return rate_in(name, value)
         if name == BULK_COUNT:
             offset, partition, changed, token = _parts(_COUNT, name, value)
             return Count(int(offset), int(partition), int(changed), token)

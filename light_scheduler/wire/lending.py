@@ -35,7 +35,7 @@ def room_headers(said: RoomAsk | RoomGrant, topic: str, to: int, secret: bytes) 
     tenant, partition, number, version, *rest = said
     name = ROOM_ASKED if isinstance(said, RoomAsk) else ROOM_GIVEN
     text = ":".join(map(str, (tenant, partition, number, *version, *map(int, rest))))
-    return [signed(name, text, _content(topic, to), secret)]
+    return [signed(name, text, bound_to(topic, to), secret)]
 
 
 def room_in(name: str, value: bytes | None) -> RoomAsk | RoomGrant:
@@ -50,12 +50,13 @@ def room_in(name: str, value: bytes | None) -> RoomAsk | RoomGrant:
     return RoomGrant(tenant, int(partition), int(number), version, int(first), second == "1")
 
 
-def require_genuine_room(record: CommandRecord, topic: str, secret: bytes) -> None:
-    """Raise InvalidCommand unless a worker has written a record for this partition of its topic."""
+def require_ours(record: CommandRecord, topic: str, secret: bytes) -> None:
+    """Raise InvalidCommand unless all headers of a record are those of a worker, for this partition of its topic."""
     for name, value in record.headers:
-        if name not in _FORMS or not is_signed(name, value, _content(topic, record.partition), secret):
+        if not is_signed(name, value, bound_to(topic, record.partition), secret):
             raise not_ours(name)
 
 
-def _content(topic: str, to: int) -> bytes:
+def bound_to(topic: str, to: int) -> bytes:
+    """Return what a signature is of, so that a record counts in one partition only."""
     return f"{topic}:{to}".encode()

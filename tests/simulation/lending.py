@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from light_scheduler.engine.lending import CLOSED_MS, SEARCH_MS
 from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN
+from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT
 
 from .kafka import Record
 from .ruled import Change
@@ -55,5 +56,5 @@ class Quota:
 
 
 def is_lending(record: Record) -> bool:
-    """Tell whether a partition asks another one for room, or answers."""
-    return any(name in (ROOM_ASKED, ROOM_GIVEN) for name, _ in record.headers)
+    """Tell whether a partition asks another one for room or for tokens of a rate, or answers."""
+    return any(name in (ROOM_ASKED, ROOM_GIVEN, RATE_ASKED, RATE_LENT) for name, _ in record.headers)

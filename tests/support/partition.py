@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
-from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits
+from light_scheduler.engine import CommandRates, FairQueue, FiringRules, Limits, RateDemand
 from light_scheduler.kafka.targets import TargetTopic
 from light_scheduler.lanes.budget import TurnBudget
 from light_scheduler.lanes.caution import Work
@@ -101,6 +101,7 @@ class Partition:
         self.limits = Limits(1_000_000, 512, frozenset({NAMES.commands, CHANGELOG, NAMES.history}))
         self.tenants = FixedTenancy()
         self.rates = CommandRates()
+        self.demand = RateDemand()
         self.lost_results = 0
         self.most_bulk = 1_000
         self.most_bulk_bytes = 1 << 30
@@ -128,6 +129,7 @@ class Partition:
             self.topics,  # type: ignore[arg-type]  # all that a cycle asks of targets is to be told of one
             secret=lambda: SECRET,
             rates=self.rates,
+            demand=self.demand,
             tenants=self.tenants,
             short_ways=self.short_ways,
             placements=self.placements,
@@ -167,6 +169,7 @@ class Partition:
         if removal is not None:
             removal.advance(cycle.transaction, self.most_bulk, self.most_bulk_bytes)
         due = overlay.due(now, limit, 1 << 30, allowed=allowed.get)
+        cycle.rates.ask()
         cycle.fire_due(due, refusals or {}, TurnBudget(limit, 1 << 30), waits=waits)
         self.lost_results = cycle.answer({}, holding)
         slice = None
@@ -176,6 +179,7 @@ class Partition:
         await batches.send(self.producer)
         self._keep()
         self.rates.commit()
+        cycle.rates.commit()
         if applies:
             overlay.apply(changelog_offset=self._end, complete_at=now)
         if self.sweep is not None and slice is not None:

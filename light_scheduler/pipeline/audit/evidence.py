@@ -40,12 +40,11 @@ from light_scheduler.model import (
     ScheduleCommand,
 )
 from light_scheduler.model.adoption import Adoption, Emptied
-from light_scheduler.model.lending import RoomAsk, RoomGrant
 from light_scheduler.pipeline.schemas import HEADERS_TYPE
 from light_scheduler.wire import CommandRecord, Dialect, decode_dead_letter, decode_history, parse_firing
 from light_scheduler.wire.build import TargetMissing
 from light_scheduler.wire.fields import CONTROL_PREFIX
-from light_scheduler.wire.lane_marks import BULK_COUNT, Count, as_sent, mark_of
+from light_scheduler.wire.lane_marks import BULK_COUNT, Count, Loan, as_sent, mark_of
 from light_scheduler.wire.probe import PROBE, is_of_probe
 from light_scheduler.wire.state import decode_entry, encode_entry
 
@@ -126,7 +125,7 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
         mark = mark_of(record)
         if isinstance(mark, Adoption):
             return _adopted(record)
-        if isinstance(mark, Count | Emptied | RoomAsk | RoomGrant):
+        if isinstance(mark, Count | Emptied | Loan):
             is_report = True
             raise InvalidCommand(BULK_COUNT, "is no command")
         if mark is not None:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.engine.throttle import ALL, SAVED_S, Throttle, TokenBucket
+from light_scheduler.engine.throttle import Throttle
+from light_scheduler.engine.token_bucket import SAVED_S, TokenBucket
 from light_scheduler.model import Entry, Once, Progress, Schedule, Shares, Target
+from light_scheduler.model.rate_lending import ALL
 
 AT = 1_767_225_600_000
 

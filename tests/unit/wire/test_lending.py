@@ -8,7 +8,7 @@ from support.partition import command
 from light_scheduler.errors import FormatError, FormatTooNew, InvalidCommand
 from light_scheduler.model.lending import Asked, Lending, QuotaVersion, RoomAsk, RoomGrant
 from light_scheduler.wire.lane_marks import mark_of
-from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN, require_genuine_room, room_headers, room_in
+from light_scheduler.wire.lending import ROOM_ASKED, ROOM_GIVEN, require_ours, room_headers, room_in
 from light_scheduler.wire.lending_state import decode_room, encode_room, room_key, room_of
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
@@ -37,7 +37,7 @@ def test_what_is_said_is_read_back_from_golden_headers(said: RoomAsk | RoomGrant
     assert (header, value[:-64]) == (name, text)
     record = command(*headers, key=None, value=None, partition=9)
     assert mark_of(record) == said
-    require_genuine_room(record, TOPIC, SECRET)
+    require_ours(record, TOPIC, SECRET)
 
 
 def test_a_record_is_worth_nothing_elsewhere_or_with_another_secret_or_header() -> None:
@@ -55,7 +55,7 @@ def test_a_record_is_worth_nothing_elsewhere_or_with_another_secret_or_header() 
         (more, TOPIC, SECRET),
     ):
         with pytest.raises(InvalidCommand):
-            require_genuine_room(record, topic, secret)
+            require_ours(record, topic, secret)
 
 
 @pytest.mark.parametrize("name", [ROOM_ASKED, ROOM_GIVEN])

@@ -1,0 +1,190 @@
+"""Lending tokens of rates between the partitions of a topic: what a lane needs, whom it asks, and what it lends. Pure.
+
+Each lane earns an equal part of a rate. One that has to hold back asks others for tokens, again and again while it has
+to; one that is asked lends what it does not need soon. Tokens only move, so all lanes together never carry out more
+than their buckets allow. Nothing is stored: a lane that begins learns what it needs, and tokens under way when it ends
+are lost.
+
+A lane asks for little at first, and for twice as much in each further round, so a moment over its part takes next to
+nothing from others. It asks those first that it has not asked for longest, and as many as it takes to have enough: what
+the others earn is fetched before their buckets run over. Instants are UTC epoch ms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import NamedTuple
+
+from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateName
+
+MEMORY_MS = 1_000
+"""What was carried out counts for less and less: after so long for a 1/e."""
+
+ROUND_MS = 200
+"""Between two rounds in which a lane asks for tokens of one rate."""
+
+HELD_MS = 500
+"""A need that was not felt for so long is over."""
+
+MOST_WANTED_S = 0.4
+"""What a lane asks for in a round at most, in seconds of the whole rate: two rounds' worth, more if they are slow."""
+
+FIRST_WANTED_S = 0.1
+"""What it asks for at first, in seconds of its part of the rate; and one token more."""
+
+EARNED_S = 1.0
+"""What buckets hold that are not asked, in seconds of their rate: more runs over."""
+
+LOW_S = 0.25
+"""When tokens for less than so many seconds of what it uses are left, a lane asks ahead, where nothing can wait."""
+
+KEPT_S = 0.5
+"""What a lane keeps for itself when it lends, in seconds of what it uses; all of its own if it had to hold back."""
+
+MARGIN = 1.25
+"""It asks each for so many times as much as it is to give on average: some have less."""
+
+FIRST_PAUSE_MS, LAST_PAUSE_MS = 500, 4_000
+"""One that has nothing to lend is left alone for so long, longer each time; one that does not answer, for longest."""
+
+CROWD = 1_000
+"""Rates that there may be before those at rest are forgotten."""
+
+REST_MS = 10_000
+
+THOUSANDTHS = 1_000
+
+
+class Place(NamedTuple):
+    """A partition of a topic with so many."""
+
+    partition: int
+    partitions: int
+
+    @property
+    def others(self) -> list[int]:
+        """All other partitions."""
+        return [each for each in range(self.partitions) if each != self.partition]
+
+
+class Other:
+    """What a lane knows of another partition: when it asked that last, and may again; the ask that is not answered."""
+
+    def __init__(self) -> None:
+        self.asked_at = 0
+        self.ask_at = 0
+        self.pause_ms = FIRST_PAUSE_MS
+        self.open: int | None = None
+
+
+class Demand:
+    """What a lane knows of one rate."""
+
+    def __init__(self) -> None:
+        self._used = 0.0  # tokens a second, as they were `_used_at`
+        self._used_at = 0
+        self._held_at = self._needed_since = self._needed_at = -HELD_MS
+        self._needed_in = -HELD_MS
+        self._others: defaultdict[int, Other] = defaultdict(Other)
+        self._number = 0
+        self.asked_at = 0
+
+    def use(self, tokens: int, now: int) -> None:
+        """Count what was carried out."""
+        self._used = self._use_at(now) + tokens * 1_000 / MEMORY_MS
+        self._used_at = max(self._used_at, now)
+
+    def hold(self, now: int) -> None:
+        """Note that something has to wait, or is rejected, since no token is left."""
+        self._held_at = now
+
+    def need(self, now: int, cycle: int) -> None:
+        """Note that tokens are needed in a cycle. A need goes on that is felt in each, however long cycles take."""
+        if cycle > self._needed_in + 1 and not 0 <= now - self._needed_at < HELD_MS:
+            self._needed_since = now
+        self._needed_at, self._needed_in = now, cycle
+
+    def is_low(self, tokens: int, now: int) -> bool:
+        """Tell whether the tokens of a lane may not last until others have answered."""
+        return tokens < self._use_at(now) * LOW_S
+
+    def kept(self, now: int) -> float:
+        """Return how many of its tokens a lane keeps when it lends."""
+        return math.inf if 0 <= now - self._held_at < HELD_MS else self._use_at(now) * KEPT_S
+
+    def ask(self, name: RateName, rate: float, place: Place, now: int) -> dict[int, RateAsk]:
+        """Begin a round, if it is time for one: return what to ask which other partitions of a topic, of a whole rate.
+
+        Their buckets have about what they earned since they were asked last.
+        """
+        if 0 <= now - self.asked_at < ROUND_MS:
+            return {}
+        wanted = self._wanted(rate, place.partitions, now)
+        to, expected = [], 0.0
+        for partition in self._ready(place, now):
+            to.append(partition)
+            expected += rate / place.partitions * min(EARNED_S, (now - self._others[partition].asked_at) / 1_000)
+            if expected >= wanted:
+                break
+        if not to:
+            return {}
+        self.asked_at = now
+        self._number = number = max(now, self._number + 1)
+        each = math.ceil(THOUSANDTHS * wanted * MARGIN / len(to))
+        for partition in to:
+            other = self._others[partition]
+            other.asked_at, other.open = now, number
+            other.ask_at = now + LAST_PAUSE_MS
+        return {partition: RateAsk(name, place.partition, number, each) for partition in to}
+
+    def answered(self, grant: RateGrant, now: int) -> float:
+        """Return how many tokens an answer brings: none if it is not the one to the last ask, or was taken already."""
+        other = self._others[grant.partition]
+        if other.open != grant.number:
+            return 0.0
+        other.open = None
+        other.pause_ms = FIRST_PAUSE_MS if grant.amount else min(LAST_PAUSE_MS, 2 * other.pause_ms)
+        other.ask_at = now if grant.amount else now + other.pause_ms
+        return grant.amount / THOUSANDTHS
+
+    def ask_at(self, place: Place) -> int:
+        """Return when there is somebody to ask next."""
+        return max(self.asked_at + ROUND_MS, min(self._others[each].ask_at for each in place.others))
+
+    def is_at_rest(self, now: int) -> bool:
+        """Tell whether nothing would be lost with it."""
+        return max(self._held_at, self._used_at, self.asked_at) < now - REST_MS
+
+    def _wanted(self, rate: float, partitions: int, now: int) -> float:
+        doublings = min(30, max(0, now - self._needed_since) // ROUND_MS)
+        most = min(EARNED_S, max(MOST_WANTED_S, 2 * (now - self.asked_at) / 1_000))
+        return min(max(1.0, rate * most), (1 + rate / partitions * FIRST_WANTED_S) * (1 << doublings))
+
+    def _ready(self, place: Place, now: int) -> list[int]:
+        ready = [each for each in place.others if self._others[each].ask_at <= now]
+        return sorted(
+            ready, key=lambda each: (self._others[each].asked_at, (each - place.partition) % place.partitions)
+        )
+
+    def _use_at(self, now: int) -> float:
+        return self._used * math.exp(-max(0, now - self._used_at) / MEMORY_MS)
+
+
+class RateDemand:
+    """All rates of a lane, and the number of its `cycle`."""
+
+    def __init__(self) -> None:
+        self.cycle = 0
+        self._all: dict[RateName, Demand] = {}
+        self._crowd = CROWD
+
+    def of(self, name: RateName, now: int) -> Demand:
+        """Return what is known of a rate."""
+        demand = self._all.get(name)
+        if demand is None:
+            if len(self._all) >= self._crowd:
+                self._all = {name: each for name, each in self._all.items() if not each.is_at_rest(now)}
+                self._crowd = max(CROWD, 2 * len(self._all))
+            demand = self._all[name] = Demand()
+        return demand

@@ -1,0 +1,87 @@
+"""A token bucket that lends what it does not need, and borrows. Instants are UTC epoch ms."""
+
+from __future__ import annotations
+
+import math
+
+SAVED_S = 0.25
+"""Capacity of a bucket, in seconds of its rate: the burst that can go out after a pause."""
+
+SPARE_S = 0.75
+"""What it keeps beyond that for other lanes only, in seconds of its rate."""
+
+BORROWED_MS = 500
+"""After so long borrowed tokens only fill the bucket up: they are for what waits now, not for a burst later."""
+
+MIN_REFILL_S = 0.1
+"""Tokens to wait for before throttled firings go on, in seconds of the rate. Avoids a transaction for each firing."""
+
+
+class TokenBucket:
+    """Gives out `rate` tokens a second, and at most `saved_s` seconds' worth, or one, at once. It begins full.
+
+    What it earns beyond that is spare, up to `spare_s` seconds' worth: only others get it.
+    """
+
+    def __init__(self, rate: float, now: int, saved_s: float = SAVED_S, spare_s: float = SPARE_S) -> None:
+        self.rate = rate
+        self._capacity = max(1.0, rate * saved_s)
+        self._most_spare = rate * spare_s
+        self._tokens = self._capacity
+        self._spare = 0.0
+        self._borrowed: tuple[tuple[int, float], ...] = ()  # until when, and how many
+        self._at = now
+
+    def available(self, now: int) -> int:
+        """Return how many tokens there are. A clock that is set back fills nothing, and costs nothing."""
+        earned = self._tokens + max(0, now - self._at) * self.rate / 1_000
+        if self._borrowed:
+            earned += self._expire(now)
+        self._tokens = min(self._capacity, earned)
+        self._spare = min(self._most_spare, self._spare + earned - self._tokens)
+        self._at = now
+        return int(self._all)
+
+    def spend(self, tokens: float) -> None:
+        """Take tokens out: borrowed ones first."""
+        left = []
+        for until, amount in self._borrowed:
+            spent = min(tokens, amount)
+            tokens -= spent
+            if amount > spent:
+                left.append((until, amount - spent))
+        self._borrowed = tuple(left)
+        self._tokens -= tokens
+
+    def lend(self, most: float, kept: float, now: int) -> float:
+        """Take out at most so many tokens for another lane: those that are spare, and own ones above what is `kept`."""
+        self.available(now)
+        spare = min(most, self._spare)
+        own = max(0.0, min(most - spare, self._tokens - kept))
+        self._spare -= spare
+        self._tokens -= own
+        return spare + own
+
+    def borrow(self, tokens: float, until: int) -> None:
+        """Add tokens of another lane, which can be spent before an instant."""
+        self._borrowed = (*self._borrowed, (until, tokens))
+
+    def ready_at(self) -> int:
+        """Return when there will be enough to go on with."""
+        enough = min(self._capacity, max(1.0, self.rate * MIN_REFILL_S))
+        return self._at + max(0, math.ceil((enough - self._all) * 1_000 / self.rate))
+
+    def is_full(self, now: int) -> bool:
+        """Tell whether it is as good as a new one."""
+        self.available(now)
+        return self._tokens >= self._capacity
+
+    def _expire(self, now: int) -> float:
+        """Return how many borrowed tokens become own ones, as far as the bucket is not full."""
+        old = sum(amount for until, amount in self._borrowed if until <= now)
+        self._borrowed = tuple(each for each in self._borrowed if each[0] > now)
+        return min(old, self._capacity - self._tokens)
+
+    @property
+    def _all(self) -> float:
+        return self._tokens + sum(amount for _, amount in self._borrowed)

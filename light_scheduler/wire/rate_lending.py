@@ -1,0 +1,41 @@
+"""Tokens of rates that partitions ask each other for, as records of their commands topic.
+
+    schedule-rate-asked    kind:tenant:partition:number:wanted:signature
+    schedule-rate-lent     kind:tenant:partition:number:amount:signature
+
+`kind` is `commands` or `firings`; the tenant is empty for the cap of all together; `partition` is the one that says so,
+and `number` that of the ask (see `model.rate_lending`). Key and value are null. The signature is as in `lending`. Each
+answer counts once: the one that asked knows which asks are open.
+"""
+
+from __future__ import annotations
+
+import re
+
+from light_scheduler.model import Headers
+from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
+
+from .handover import not_ours, signed
+from .lending import bound_to
+
+RATE_ASKED = "schedule-rate-asked"
+RATE_LENT = "schedule-rate-lent"
+
+_FORM = re.compile(r"(commands|firings):([A-Za-z0-9._-]{0,64}):(\d{1,10}):(\d{1,19}):(\d{1,19}):[0-9a-f]{64}", re.ASCII)
+
+
+def rate_headers(said: RateAsk | RateGrant, topic: str, to: int, secret: bytes) -> Headers:
+    """Return the headers of an ask or its answer, which is for one partition of a topic; key and value are null."""
+    name, *numbers = said
+    header = RATE_ASKED if isinstance(said, RateAsk) else RATE_LENT
+    return [signed(header, ":".join(map(str, (*name, *numbers))), bound_to(topic, to), secret)]
+
+
+def rate_in(header: str, value: bytes | None) -> RateAsk | RateGrant:
+    """Read what a header says; it may be forged. Raises InvalidCommand."""
+    match = _FORM.fullmatch((value or b"").decode(errors="replace"))
+    if match is None:
+        raise not_ours(header)
+    kind, tenant, partition, number, amount = match.groups()
+    said = RateName(RateKind(kind), tenant), int(partition), int(number), int(amount)
+    return RateAsk(*said) if header == RATE_ASKED else RateGrant(*said)

@@ -22,7 +22,7 @@ ARGS ?= --numprocesses 3
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint audit format docs setup browser prometheus lock clean distclean
+.PHONY: help demo up test lint audit format docs setup browser prometheus etf1 lock clean distclean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -73,6 +73,9 @@ browser: $(STAMP) ## Install Chromium for tests/browser, unless there is one.
 
 prometheus: $(STAMP) ## Put Prometheus into build/ for the tests of metrics and alerts, unless there is one.
 	@$(BIN)/python scripts/prometheus.py
+
+etf1: $(STAMP) ## Build etf1's own scheduler into build/ for the test that runs it too, unless there is one.
+	@$(BIN)/python scripts/etf1.py $(SOURCE)
 
 # Makes .venv unless there is one with a Python that works and is new enough.
 define make-venv

@@ -1,0 +1,55 @@
+"""Build etf1's own scheduler into build/etf1 for the test that runs it beside this one, unless there is one.
+
+Its source is cloned from where it is published, or from another clone: `python scripts/etf1.py /path/to/clone`. Go gets
+what it needs from its module proxy. Where it cannot be built, this says so and succeeds: the test is skipped then.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.etf1 import BUILT, PROGRAM, find
+
+SOURCE = "https://github.com/etf1/kafka-message-scheduler"
+COMMIT = "7e86af40c3f84b371e6e18afa2139c65aaba7319"
+"""The version that the test knows."""
+
+TIMEOUT_S = 1_200
+"""The first build compiles all that it needs."""
+
+
+def run(*command: str, folder: Path | None = None) -> bool:
+    """Run a command; return whether it went well."""
+    try:
+        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)  # nosec B603
+    except (OSError, subprocess.SubprocessError) as error:
+        print(error, file=sys.stderr)
+        return False
+    return True
+
+
+def build(source: str) -> None:
+    """Build the program from a repository, as any user. It brings librdkafka, which needs a C compiler."""
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent, "source")
+        _ = (
+            run("git", "clone", "--quiet", source, str(folder))
+            and run("git", "checkout", "--quiet", COMMIT, folder=folder)
+            and run("go", "build", "-o", str(BUILT / PROGRAM), "./cmd/kafka", folder=folder)
+        )
+
+
+def main() -> None:
+    if find() is None:
+        build(sys.argv[1] if len(sys.argv) > 1 else SOURCE)
+    path = find()
+    print(f"etf1's scheduler: {path}" if path else "etf1's scheduler cannot be built: its test will be skipped.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""etf1's own scheduler, a Go program: where it is, and a process of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.devkit.leash import Leash
+from light_scheduler.host.ports import free_port
+
+from .waiting import eventually
+
+HOUR_MS = 3_600_000
+
+PROGRAM = "kafka-message-scheduler"
+BUILT = Path(__file__).parents[2] / "build" / "etf1"
+"""Where `make etf1` puts it, if there is none on the path."""
+
+
+def find() -> str | None:
+    """Return the path of the program, if it is there."""
+    return shutil.which(PROGRAM) or shutil.which(PROGRAM, path=BUILT)
+
+
+def required() -> str:
+    """Return the path of the program; skip the test where there is none."""
+    path = find()
+    if path is None:
+        pytest.skip("etf1's scheduler is not built: `make etf1` does, where there are Go, a C compiler and its source")
+    return path
+
+
+class Etf1Scheduler:
+    """It runs: `url` is the address of its HTTP server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    async def schedules(self) -> list[dict[str, Any]]:
+        """Return what it has in memory."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self.url}/schedules") as response:
+            assert response.status == 200
+            found: list[dict[str, Any]] = await response.json()
+            return found
+
+
+@asynccontextmanager
+async def etf1_scheduler(bootstrap_servers: str, topic: str, history: str, log: Path) -> AsyncIterator[Etf1Scheduler]:
+    """Run it on a topic until the context ends; it has connected by then, and may not have read the topic yet."""
+    port = free_port()
+    environment = os.environ | {
+        "BOOTSTRAP_SERVERS": bootstrap_servers,
+        "GROUP_ID": f"{topic}-group",
+        "SCHEDULES_TOPICS": topic,
+        "HISTORY_TOPIC": history,
+        "SERVER_ADDR": f"127.0.0.1:{port}",
+        "METRICS_ADDR": f"127.0.0.1:{free_port()}",
+        "TZ": zone_of_noon(SystemClock().now()),
+    }
+    with log.open("wb") as output:
+        process = Leash((required(),), environment=environment, output=output)
+    scheduler = Etf1Scheduler(f"http://127.0.0.1:{port}")
+
+    async def is_up() -> bool:
+        assert process.poll() is None, f"it has ended, see {log}"
+        try:
+            await scheduler.schedules()
+        except aiohttp.ClientError:
+            return False
+        return True
+
+    try:
+        await eventually(is_up, every=0.05, what="etf1's scheduler")
+        yield scheduler
+    finally:
+        process.kill()
+
+
+def zone_of_noon(instant: int) -> str:
+    """Return the time zone in which an instant is about noon: the program knows only what is due on the same day."""
+    east = 12 - instant // HOUR_MS % 24
+    return f"Etc/GMT{-east:+d}" if east else "Etc/GMT"

@@ -315,6 +315,14 @@ class Settings:
         "these projects publish.",
         "http[s]://HOST:PORT",
     )
+    schema_registry_subjects: str = _setting(
+        "topic",
+        read.choice("topic", "record", "topic-record"),
+        "How subjects of the schema registry are named that tasks of `POST /schedulers` are written with: after the "
+        "topic, after the record's full name, or after both. It must be what your producers do. What is read needs "
+        "none.",
+        "topic|record|topic-record",
+    )
     schema_registry_username: str | None = _setting(
         None, read.optional(read.text), "User of the schema registry.", "TEXT"
     )

@@ -108,7 +108,8 @@ def _refusals(operation: Operation, right: Right) -> set[HTTPStatus]:
 
 
 def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
-    if status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+    is_empty = status is HTTPStatus.CREATED and operation.answer is None
+    if is_empty or status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         return {"description": status.phrase}
     answer = Receipt if status is HTTPStatus.ACCEPTED else operation.answer
     content = {} if answer is None else {"schema": _answer(answer, is_list=operation.is_list)}

@@ -60,6 +60,7 @@ RIGHTS: Mapping[str, Right] = {
     "events": _READ,
     # The tasks of the tenants of the token.
     "light4j_tasks": _READ,
+    "light4j_send": _WRITE,
     # Reckoning that reads no schedule; the tenants that a body names have to be visible.
     "preview": _READ,
     "preview_command": _READ,

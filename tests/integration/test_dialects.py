@@ -26,7 +26,7 @@ from support.foreign import (
     task,
     task_key,
 )
-from support.reading import Record, read_all, read_until
+from support.reading import READ_TIMEOUT_S, Record, read_all, read_until
 from support.registry import FakeRegistry
 from support.waiting import eventually
 
@@ -260,6 +260,38 @@ async def test_the_states_topic_of_karafka_tells_how_far_a_partition_is(
 def _state(record: Record) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(zlib.decompress(record.value))
     return document
+
+
+async def test_a_task_that_is_sent_over_http_is_delivered_as_light_4j_does(application: Application) -> None:
+    worker = await application.start_worker()
+    task = {
+        "host": "networknt.com",
+        "name": "ticks",
+        "action": "INSERT",
+        "frequency": {"timeUnit": "SECONDS", "time": 1},
+        "topic": application.target,
+        "data": {"key1": "value1"},
+    }
+    async with aiohttp.ClientSession() as session:
+
+        async def send(action: str) -> int:
+            async with session.post(f"{worker.url}/schedulers", json={**task, "action": action}) as response:
+                return response.status
+
+        assert await send("INSERT") == 201
+        records = await delivered(application, 2)
+        assert await send("DELETE") == 201
+
+        async def is_gone() -> bool:
+            return await worker.get("/schedulers?host=networknt.com") == []
+
+        await eventually(is_gone, every=0.05, what="no task")
+        assert await send("UPDATE") == 404
+    for record in records:
+        told: Any = fastavro.schemaless_reader(BytesIO(record.value), LIGHT4J_VALUE, None)
+        assert {**told, "start": None} == {**task, "start": None}
+        assert 0 <= record.timestamp - (told["start"] - 1_000) < READ_TIMEOUT_S * 1_000, "at the beginning of the unit"
+        assert (record.key, list(record.headers)) == (task_key("ticks"), [])
 
 
 async def test_tasks_of_light_4j_are_listed_as_its_scheduler_lists_them(

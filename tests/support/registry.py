@@ -22,10 +22,29 @@ class FakeRegistry:
         self.more: dict[int, dict[str, Any]] = {}
         """Further members of the answers, by id."""
         self.asked: list[int] = []
+        self.subjects: dict[str, int] = {}
+        """Subjects that schemas were registered under, and their ids."""
 
     async def answer(self, request: web.Request) -> web.Response:
         id = int(request.match_info["id"])
         self.asked.append(id)
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        if id not in self.schemas:
+            return web.json_response({"error_code": 40403, "message": "Schema not found"}, status=404)
+        return web.json_response({"schema": json.dumps(self.schemas[id]), **self.more.get(id, {})})
+
+    async def register(self, request: web.Request) -> web.Response:
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        subject, schema = request.match_info["subject"], json.loads((await request.json())["schema"])
+        assert subject not in self.subjects, "it is asked for again"
+        id = next((id for id, known in self.schemas.items() if known == schema), len(self.schemas) + 1)
+        self.schemas[id] = schema
+        self.subjects[subject] = id
+        return web.json_response({"id": id})
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
         if self.login is not None:
             user, password = self.login
             expected = b64encode(f"{user}:{password}".encode()).decode()
@@ -33,15 +52,14 @@ class FakeRegistry:
                 return web.json_response({"error_code": 401, "message": "Unauthorized"}, status=401)
         if self.failing is not None:
             return web.json_response({"error_code": 50001, "message": "Error in the backend"}, status=self.failing)
-        if id not in self.schemas:
-            return web.json_response({"error_code": 40403, "message": "Schema not found"}, status=404)
-        return web.json_response({"schema": json.dumps(self.schemas[id]), **self.more.get(id, {})})
+        return None
 
     @asynccontextmanager
     async def serve(self, port: int) -> AsyncIterator[str]:
         """Serve at a port; yield the address."""
         app = web.Application()
         app.router.add_get("/schemas/ids/{id}", self.answer)
+        app.router.add_post("/subjects/{subject}/versions", self.register)
         runner = web.AppRunner(app)
         await runner.setup()
         try:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Annotated
 
 import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from light_scheduler.client.commands import CommandToSend
+from light_scheduler.kafka.schema_ids import RegistryError, SchemaIds
+from light_scheduler.tables.views import Lane
 from light_scheduler.web.bounded import MOST_BYTES
 from light_scheduler.web.caught_up import caught_up
-from light_scheduler.web.guard import IDENTITY, refuse_hidden
+from light_scheduler.web.command_responses import failures_as_problems
+from light_scheduler.web.guard import IDENTITY, refuse_hidden, refuse_reserved
 from light_scheduler.web.parameters import optional, read_parameters
 from light_scheduler.web.peer_client import PEER_CLIENT
+from light_scheduler.web.problems import RETRY_AFTER_S, ProblemError
+from light_scheduler.web.requesters import naming
 from light_scheduler.web.scatter import Scatter, Whole, is_local, share_response
 from light_scheduler.web.tenants_asked import TenantParameters, Tenants, questions
 from light_scheduler.web.turns import Turns
@@ -20,9 +29,14 @@ from light_scheduler.web.worker import Worker
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
 from .documents import ReadTask, TimeUnit
-from .own import OwnTasks, Row, Wanted, own_tasks, too_much
+from .own import LaneTasks, OwnTasks, Row, Wanted, own_tasks, too_much
+from .sending import Ids, TaskBody, read_body, record_of
 
 DIALECT = "light4j"
+SEND_TIMEOUT_S = 10.0
+"""How long Kafka has to acknowledge a task."""
+
+log = logging.getLogger(__name__)
 
 
 class TaskParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +75,8 @@ class Light4jHandlers:
         self._work = work
         self.topics = frozenset(source.name for source in worker.settings.inputs if source.dialect == DIALECT)
         """The commands topics of the dialect."""
+        registry = worker.settings.registry
+        self._ids = None if registry is None else SchemaIds(registry, worker.settings.schema_registry_subjects)
 
     async def light4j_tasks(self, request: web.Request) -> web.Response:
         if is_local(request):
@@ -77,6 +93,52 @@ class Light4jHandlers:
         _refuse_too_large(rows)
         body = msgspec.json.encode([msgspec.Raw(row.encoded) for row in rows])
         return web.Response(body=body, content_type="application/json")
+
+    async def light4j_send(self, request: web.Request) -> web.Response:
+        """Write a task to where it is, or to the partition of its key; 404 for a change of what is not there."""
+        with failures_as_problems():
+            body = read_body(await request.read())
+            refuse_hidden(request, body.host)
+            refuse_reserved(request, body.topic, self._worker.settings.reserved_topics)
+            now = self._worker.clock.now()
+            record_of(body, Ids(), now)  # what cannot be is refused before anybody is asked
+            lane = await self._lane_of(request, body)
+            if lane is None and body.action != "INSERT":
+                raise ProblemError(HTTPStatus.NOT_FOUND, f"Host {body.host} has no task {body.name!r}.")
+            topic, partition = lane or (self._first_topic, None)
+            key, value, *_ = record_of(body, await self._schemas_of(topic), now)
+            headers = naming(request, self._worker.access)(value or b"")
+            sent = CommandToSend(body.host, body.name, key or b"", value, headers, topic, partition)
+            await self._worker.kafka.commands.send(lambda _: sent, SEND_TIMEOUT_S)
+        log.info("task %s of %s: %s by %s", body.name, body.host, body.action, request[IDENTITY].name)
+        return web.Response(status=HTTPStatus.CREATED)
+
+    @property
+    def _first_topic(self) -> str:
+        return next(source.name for source in self._worker.settings.inputs if source.name in self.topics)
+
+    async def _schemas_of(self, topic: str) -> Ids:
+        from light_scheduler.wire.dialects.light4j import KEY_SCHEMA, VALUE_SCHEMA
+
+        if self._ids is None:
+            return Ids()
+        try:
+            key = await self._ids.id_of(topic, "key", KEY_SCHEMA)
+            return Ids(key, await self._ids.id_of(topic, "value", VALUE_SCHEMA))
+        except RegistryError as error:
+            detail = f"The task was not sent: {error}."
+            raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail, retry_after_s=RETRY_AFTER_S) from None
+
+    async def _lane_of(self, request: web.Request, body: TaskBody) -> Lane | None:
+        """Return where a task is pending. Raises ProblemError if a partition did not answer."""
+        wanted = Wanted(frozenset((body.host,)), body.name, None)
+        scatter = Scatter(self._worker.peers, self.topics, request.app[PEER_CLIENT])
+        lanes: list[Lane] = []
+        async with self._lists.turn():
+            for _, path in questions(request.rel_url.raw_path, wanted.hosts, **wanted.parameters()):
+                whole = await scatter.whole(self._own(wanted), path, OwnTasks)
+                lanes += [tasks.lane for tasks in claimed(whole) if tasks.rows]
+        return min(lanes, default=None)
 
     async def _rows(self, request: web.Request, wanted: Wanted) -> list[Row]:
         """Return the tasks that all workers have, by host and name."""
@@ -106,15 +168,15 @@ def _refuse_too_large(rows: list[Row]) -> None:
 
 def merged(whole: Whole[OwnTasks]) -> list[Row]:
     """Return the tasks of all lanes, by host and name. Raises QueryError if a worker could not read them all."""
+    return sorted(row for tasks in claimed(whole) for row in tasks.rows)
+
+
+def claimed(whole: Whole[OwnTasks]) -> Iterator[LaneTasks]:
+    """Yield the tasks of each lane, from the one worker that counts for it. Raises QueryError as `merged` does."""
     if any(share.is_refused for share in whole.shares.values()):
         raise too_much()
-    return sorted(
-        row
-        for url, share in whole.shares.items()
-        for tasks in share.tasks
-        if whole.claims.get(tasks.lane) == url
-        for row in tasks.rows
-    )
+    for url, share in whole.shares.items():
+        yield from (tasks for tasks in share.tasks if whole.claims.get(tasks.lane) == url)
 
 
 def _reading() -> ReadTask:

@@ -8,6 +8,7 @@ from light_scheduler.web.operations import Operation
 
 from .documents import TaskDefinition
 from .handlers import TaskParameters
+from .sending import TaskBody
 
 LIGHT4J_OPERATIONS = (
     Operation(
@@ -23,5 +24,20 @@ LIGHT4J_OPERATIONS = (
         ),
         parameters=TaskParameters,
         is_list=True,
+    ),
+    Operation(
+        "/schedulers",
+        "light4j_send",
+        "Store or delete a task of light-4j.",
+        None,
+        problems=(
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.NOT_FOUND,
+            HTTPStatus.TOO_MANY_REQUESTS,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ),
+        method="post",
+        body=TaskBody,
+        statuses=(HTTPStatus.CREATED,),
     ),
 )

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from light_scheduler.errors import ConfigurationError, InvalidCommand
-from light_scheduler.wire.schemas import FRAME, Schemas, keep, schema_id
+from light_scheduler.wire.schemas import FRAME, MAGIC, Schemas, keep, schema_id
 
 try:
     import fastavro
@@ -96,6 +96,16 @@ class AvroForm:
             return frame + _written({**record, name: value}, schema)
         except Exception:  # noqa: BLE001 - as above; then its sender's own bytes are what can be delivered
             return data
+
+    def written(self, record: Mapping[str, Any], id: int | None) -> bytes:
+        """Return a record in the newest published schema, framed with the id of that, unless it is None. Raises
+        InvalidCommand for what the schema does not allow.
+        """
+        try:
+            body = _written(record, self._published[0])
+        except Exception as error:  # noqa: BLE001 - an encoder's errors are as many as there are ways to be no record
+            raise InvalidCommand(self._field, f"is no record of {_name(self._published[0])} ({error})") from None
+        return body if id is None else FRAME.pack(MAGIC, id) + body
 
     def _known(self, data: bytes, record: dict[str, Any]) -> dict[str, Any]:
         """Return the record that data is in the schema of its sender, or, while that is not known, as given."""
@@ -185,7 +195,7 @@ def _read_or_none(body: bytes, schema: Any) -> dict[str, Any] | None:
         return None
 
 
-def _written(record: dict[str, Any], schema: Any) -> bytes:
+def _written(record: Mapping[str, Any], schema: Any) -> bytes:
     stream = BytesIO()
     fastavro.schemaless_writer(stream, schema, record)
     return stream.getvalue()

@@ -11,7 +11,7 @@ end of that unit, as there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,6 +30,7 @@ from light_scheduler.model import (
 from light_scheduler.wire.dialect import PlainTask
 from light_scheduler.wire.fields import parse_id, parse_tenant, parse_topic
 from light_scheduler.wire.record import CommandRecord
+from light_scheduler.wire.requester import REQUESTED_BY
 from light_scheduler.wire.schemas import Schemas
 from light_scheduler.wire.spans import LONGEST_DURATION
 
@@ -105,7 +106,8 @@ class Light4jDialect(CompatibleDialect):
 
     def task(self, record: CommandRecord) -> PlainTask | None:
         key, value = record.key, record.value
-        if key is None or value is None or not has_plain_headers(record):
+        headers = _sent(record)
+        if key is None or value is None or not has_plain_headers(record) or len(headers) < len(record.headers):
             return None
         task = task_bytes(value)
         if task is None:
@@ -125,7 +127,7 @@ class Light4jDialect(CompatibleDialect):
         except (ValueError, InvalidCommand):
             return None
         trigger, target = FixedRate(interval, anchor), Target(topic, key)
-        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(record.headers))
+        return PlainTask(tenant, id, trigger, anchor + interval, target, value, headers)
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
         given = None if record.value is None else self._values.read(record.value)
@@ -148,7 +150,7 @@ class Light4jDialect(CompatibleDialect):
             FixedRate(frequency.interval, anchor),
             Target(topic_named(topic, "topic"), record.key),
             record.value,
-            list(record.headers),
+            _sent(record),
             record.partition,
             record.offset,
             record.timestamp,
@@ -199,6 +201,14 @@ class Light4jDialect(CompatibleDialect):
             raise InvalidCommand("name", f"is the id of the schedule: {error}") from None
 
 
+def task_record(task: Mapping[str, Any], key_id: int | None, value_id: int | None) -> tuple[bytes, bytes]:
+    """Return key and value of a task by the published schemas, with the ids of those in a schema registry, if there is
+    one. Raises InvalidCommand for what no Avro can say, such as a number of units of more than 31 bits.
+    """
+    key = {"host": task["host"], "name": task["name"]}
+    return _KEYS.written(key, key_id), _PUBLISHED.written(task, value_id)
+
+
 def published_task(value: bytes | None) -> dict[str, Any]:
     """Return what a record's value says, by the schemas that light-4j publishes; nothing if it is of another one."""
     try:
@@ -207,7 +217,14 @@ def published_task(value: bytes | None) -> dict[str, Any]:
         return {}
 
 
+_KEYS = AvroForm(RECORD_KEY, [KEY_SCHEMA], None)
 _PUBLISHED = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], None, _VARIANTS)
+
+
+def _sent(record: CommandRecord) -> Headers:
+    """Return a record's headers without the one that is a worker's own."""
+    headers = record.headers
+    return [header for header in headers if header[0] != REQUESTED_BY] if headers else []
 
 
 def _is_key_of(key: bytes, task: dict[str, Any]) -> bool:

@@ -59,9 +59,15 @@ from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tenants import TenantStore
 from light_scheduler.web import KafkaTopics, Worker, install, slices
 from light_scheduler.web.command_channel import Followed
-from light_scheduler.wire import CommandRecord, UnsentRecord, encode_result, partition_for, result_headers
+from light_scheduler.wire import (
+    CommandRecord,
+    UnsentRecord,
+    dialect_named,
+    encode_result,
+    partition_for,
+    result_headers,
+)
 from light_scheduler.wire.build import TargetMissing
-from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.state import encode_entry, identity_of
 
 NOW = 1_800_000_000_000
@@ -323,6 +329,8 @@ class MemoryCommands:
         self.records: list[CommandRecord] = []
         self.changed = 0
         """What bulk commands are answered."""
+        self.dialects: dict[str, str] = {}
+        """Those of topics that are not native."""
 
     async def close(self) -> None:
         """There is nothing to disconnect."""
@@ -339,7 +347,7 @@ class MemoryCommands:
         record = UnsentRecord(sent.key, sent.value, sent.headers, NOW, partition, 7)
         self.records.append(record)
         try:
-            command: Command = NATIVE.decode(record)
+            command: Command = dialect_named(self.dialects.get(topic, "native")).decode(record)
         except TargetMissing as error:  # a lane knows the tenant's own
             command = error.command
         assert command.reply_to == reply_to or reply_to is None
@@ -529,6 +537,7 @@ class MemoryCluster:
             process = Process(number, urls, restarts=number) if as_node else None
             lanes, delays, peers = MemoryLanes(partitions), MemoryDelays(), KnownPeers(self.distribution)
             commands = MemoryCommands(self.tables, self.idempotency)
+            commands.dialects = {source.name: source.dialect for source in self.settings.inputs}
             application = web.Application()
             access = MemoryAccess(self.tenants, self.clock)
             await access.store.follow(lambda: None)

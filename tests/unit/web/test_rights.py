@@ -93,6 +93,13 @@ class Asked(NamedTuple):
         if ":" in self.path:
             return {"id": "*", **({"trigger": {"after": "1h"}} if self.path.endswith("reschedule") else {})}
         return {
+            "/schedulers": {
+                "host": self.tenant,
+                "name": "a",
+                "action": "INSERT",
+                "frequency": {"timeUnit": "DAYS", "time": 1},
+                "topic": "out",
+            },
             "/api/v1/tokens": {"name": "more", "role": "admin", "tenants": None},
             "/api/v1/tenants/{tenant}": {"weight": 2},
             "/api/v1/delays/{name}": {"source": "x", "delay": "1s", "target": "y"},

@@ -1,0 +1,81 @@
+"""Asking a schema registry for the ids of schemas that a worker writes Avro with.
+
+A subject is the registry's name for the versions of a schema. Serializers name it by a strategy:
+
+    topic           {topic}-key, {topic}-value        TopicNameStrategy, their default
+    record          {full name of the record}         RecordNameStrategy
+    topic-record    {topic}-{full name}               TopicRecordNameStrategy
+
+What is read needs none: a frame names its schema by an id, which is the same for all subjects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from light_scheduler.connection.registry import RegistryAccess
+
+TIMEOUT_S = 5.0
+MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+_SHOWN = 200
+
+Part = Literal["key", "value"]
+"""The part of a record that a schema is of."""
+
+
+class RegistryError(Exception):
+    """The registry gives no id; the text says why."""
+
+
+class _Registered(msgspec.Struct):
+    """The body of the answer to `POST /subjects/{subject}/versions`."""
+
+    id: int
+
+
+def subject_of(strategy: str, topic: str, part: Part, schema: Mapping[str, Any]) -> str:
+    """Return the subject that a strategy names a record's schema by."""
+    if strategy == "topic":
+        return f"{topic}-{part}"
+    name = f"{schema['namespace']}.{schema['name']}"
+    return name if strategy == "record" else f"{topic}-{name}"
+
+
+class SchemaIds:
+    """Ids of schemas in a registry, which takes those that it does not have yet. Each is asked for once."""
+
+    def __init__(self, access: RegistryAccess, strategy: str) -> None:
+        self._access = access
+        self._strategy = strategy
+        self._known: dict[str, int] = {}
+
+    async def id_of(self, topic: str, part: Part, schema: Mapping[str, Any]) -> int:
+        """Return the id of a record's schema for a topic. Raises RegistryError."""
+        subject = subject_of(self._strategy, topic, part, schema)
+        if subject not in self._known:
+            self._known[subject] = await self._registered(subject, schema)
+        return self._known[subject]
+
+    async def _registered(self, subject: str, schema: Mapping[str, Any]) -> int:
+        body = msgspec.json.encode({"schema": msgspec.json.encode(schema).decode()})
+        headers = {**self._access.headers(), "Content-Type": MEDIA_TYPE}
+        place = URL(self._access.address) / "subjects" / subject / "versions"
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
+                session.post(place, data=body, headers=headers) as response,
+            ):
+                status, answer = response.status, await response.read()
+            if status == 200:
+                return msgspec.json.decode(answer, type=_Registered).id
+            reason = f"it answers {status}: {answer[:_SHOWN].decode(errors='replace')}"
+        except (aiohttp.ClientError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+        except msgspec.MsgspecError as error:
+            reason = f"it does not answer like a schema registry: {error}"
+        raise RegistryError(f"the schema registry at {self._access.address} has no id for {subject}: {reason}")

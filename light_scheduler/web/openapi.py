@@ -18,6 +18,7 @@ from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
 
 from .documents import ScheduleDetail
+from .links import links_of
 from .operations import JSON_MEDIA_TYPE, LINES_MEDIA_TYPE, OPERATIONS, CommandBody, CommandLines, Operation
 from .problems import PROBLEM_MEDIA_TYPE, Problem
 from .rights import RIGHTS
@@ -119,7 +120,9 @@ def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
         headers["ETag"] = _header("Version of the schedule, if there is one: for `If-Match`.")
     if status is HTTPStatus.CREATED and answer is Result:
         headers["Location"] = _header("Path of the schedule.")
-    told = {"headers": headers} if headers else {}
+    told: dict[str, Any] = {"headers": headers} if headers else {}
+    if links := links_of(operation.name, status):
+        told["links"] = links
     return {"description": description, **told, "content": {operation.media_type.partition(";")[0]: content}}
 
 

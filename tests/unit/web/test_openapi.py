@@ -18,6 +18,20 @@ def test_the_document_is_valid(operations: Any) -> None:
     validate(openapi_document("1", operations))
 
 
+def test_every_link_leads_to_an_operation_and_gives_all_parameters_of_its_path() -> None:
+    paths = openapi_document("1")["paths"]
+    described = {each["operationId"]: (path, each) for path, methods in paths.items() for each in methods.values()}
+    followed: set[str] = set()
+    for name, (_, operation) in described.items():
+        for status, response in operation["responses"].items():
+            for link in response.get("links", {}).values():
+                assert status in ("200", "201")
+                path, _ = described[link["operationId"]]
+                assert set(re.findall(r"{(\w+)}", path)) == link["parameters"].keys()
+                followed.add(name)
+    assert followed == {"submit_schedule", "put_schedule", "delete_schedule", "put_tenant", "put_delay", "create_token"}
+
+
 def test_names_in_paths_have_the_pattern_that_workers_hold_them_to() -> None:
     described = openapi_document("1")["paths"]["/api/v1/tenants/{tenant}/schedules"]["get"]["parameters"]
     (tenant,) = [each["schema"]["pattern"] for each in described if each["in"] == "path"]

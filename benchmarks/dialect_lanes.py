@@ -3,8 +3,9 @@
     valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \\
       python benchmarks/dialect_lanes.py karafka 5
 
-The cycles are a lane's, from fetched bytes to batches and RocksDB, of 500 commands each; the last argument is how many
-there are, at most 5. The difference between two numbers of cycles is what these cost.
+The cycles are a lane's, from fetched bytes to batches and RocksDB, of 500 commands each; the second argument is how
+many there are, at most 5. The difference between two numbers of cycles is what these cost. With `framed` as the third
+one, Avro is framed as with a schema registry, whose schemas are known.
 """
 
 from __future__ import annotations
@@ -21,46 +22,68 @@ from aiokafka.record.memory_records import MemoryRecords
 from counting import NAMES, NOW, TARGET, run_cycle
 
 from light_scheduler.bench.dialects import WRITERS
+from light_scheduler.connection.registry import RegistryAccess
 from light_scheduler.engine import FiringRules, Limits
 from light_scheduler.kafka.fetching import CommandReader
+from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.kafka.targets import Targets, TargetTopic
 from light_scheduler.lanes.context import LaneContext
+from light_scheduler.lanes.readable import Readable
 from light_scheduler.tables import ScheduleTable
 from light_scheduler.tables.rocks import RocksStore
+from light_scheduler.wire.dialects import light4j, skyuk
 from light_scheduler.wire.dialects.named import dialect_named
+from light_scheduler.wire.schemas import FRAME, MAGIC, Schemas
 
 SIZE = 500
+KEY_ID, VALUE_ID = 1, 2
 DAY = 86_400_000
 
 
-def fetched(dialect: str, first: int) -> bytes:
+def fetched(dialect: str, first: int, *, is_framed: bool) -> bytes:
     """Return the batch of commands of one cycle, as Kafka would send it."""
+    frames = [FRAME.pack(MAGIC, id) if is_framed else b"" for id in (KEY_ID, VALUE_ID)]
+    if dialect == "skyuk":
+        frames[0] = b""
     builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
     for number in range(SIZE):
         user: list[tuple[str, bytes | None]] = [("trace", b"0123456789abcdef")]
         due = NOW + DAY + number * 977
         key, value, headers = WRITERS[dialect](b"order-%012d" % (first + number), b"x" * 200, user, TARGET, due)
-        builder.append(number, NOW, key, value, list(headers))
+        builder.append(number, NOW, frames[0] + key, frames[1] + value, list(headers))
     batch = builder.build()
     batch[0:8] = first.to_bytes(8)
     return bytes(batch)
 
 
+def known_schemas(dialect: str) -> Schemas:
+    """Return what a registry has of a dialect."""
+    schemas = Schemas()
+    schemas.note(KEY_ID, light4j.KEY_SCHEMA)
+    schemas.note(VALUE_ID, light4j.VALUE_SCHEMA if dialect == "light4j" else skyuk.PUBLISHED[0])
+    return schemas
+
+
 def main() -> None:
-    dialect, cycles = sys.argv[1], int(sys.argv[2])
+    name, cycles, is_framed = sys.argv[1], int(sys.argv[2]), sys.argv[3:] == ["framed"]
+    registry = SchemaRegistry(RegistryAccess("http://127.0.0.1:1"), known_schemas(name)) if is_framed else None
+    dialect = dialect_named(name, None if registry is None else registry.schemas)
+    readable = Readable(dialect, registry, lambda: None)
     topics = Targets("127.0.0.1:1")
     own = (NAMES.commands, NAMES.history, NAMES.dead_letters, NAMES.changelog(NAMES.commands), TARGET)
     topics._known = {topic: TargetTopic(1, 1_048_588, None, 0.0) for topic in own}
     limits = Limits(1_000_000, 512)
-    context = LaneContext(NAMES.commands, 0, dialect_named(dialect), NAMES, limits, FiringRules(), topics)
-    batches = [fetched(dialect, number * SIZE) for number in range(5)][:cycles]
+    context = LaneContext(NAMES.commands, 0, dialect, NAMES, limits, FiringRules(), topics)
+    batches = [fetched(name, number * SIZE, is_framed=is_framed) for number in range(5)][:cycles]
     folder = tempfile.mkdtemp(prefix="dialect-lanes-")
     table = ScheduleTable(RocksStore(Path(folder)))
     for number, batch in enumerate(batches):
         memory = MemoryRecords(batch)
         partition = TopicPartition(NAMES.commands, 0)
         records = PartitionRecords(partition, memory, (), number * SIZE, None, None, True, 0)
-        run_cycle(table, context, NOW + number, list(CommandReader(records))[::-1], position=(number + 1) * SIZE)
+        commands = list(CommandReader(records))
+        assert readable.count(iter(commands), SIZE) == SIZE
+        run_cycle(table, context, NOW + number, commands[::-1], position=(number + 1) * SIZE)
     print(table.pending)
     table.close()
     shutil.rmtree(folder, ignore_errors=True)

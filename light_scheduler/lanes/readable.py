@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.wire import CommandRecord, Dialect
@@ -53,18 +53,18 @@ class Readable:
         for number, record in enumerate(waiting):
             if number == most:
                 return most
-            if unknown := self._ask(record, self._registry):
+            if (needed := self._schema_ids(record)) and (unknown := self._ask(needed, self._registry)):
                 self._awaited = unknown[0] if number == 0 else None
                 return number
         return most
 
     def can_read(self, record: CommandRecord) -> bool:
         """Tell whether a command that was taken before can be read; what it needs is asked for."""
-        return self._registry is None or not self._ask(record, self._registry)
+        return self._registry is None or not self._ask(self._schema_ids(record), self._registry)
 
-    def _ask(self, record: CommandRecord, registry: SchemaRegistry) -> list[int]:
-        """Ask for the schemas that a command needs and that are not known; return them."""
-        unknown = [id for id in self._schema_ids(record) if id not in registry.schemas]
+    def _ask(self, needed: Sequence[int], registry: SchemaRegistry) -> list[int]:
+        """Ask for those schemas that are not known; return them."""
+        unknown = [id for id in needed if id not in registry.schemas]
         for id in unknown:
             registry.ask_for(id, self._wake)
         return unknown

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from light_scheduler.errors import ConfigurationError, InvalidCommand
-from light_scheduler.wire.schemas import FRAME, MAGIC, Schemas, keep, schema_id
+from light_scheduler.wire.schemas import FRAME, MAGIC, MOST_KEPT, Schemas, keep, schema_id
 
 try:
     import fastavro
@@ -20,6 +20,14 @@ except ImportError as error:
 
 _FIRST_OF_THREE_BYTES = 0xFFFFFF
 """The last id whose frame begins with two zeros. A plain record may begin with one, such as one whose time is 0."""
+
+
+_FRAME_SIZE = FRAME.size
+_FRAMED = b"\0"
+"""What all frames begin with."""
+
+_SMALL_ID = b"\0\0"
+"""What a frame of such an id begins with, and no plain record that is right."""
 
 
 class AvroForm:
@@ -38,11 +46,18 @@ class AvroForm:
         self._variants = [fastavro.parse_schema(schema) for schema in variants]
         self._schemas = schemas
         self._parsed: dict[int, Any] = {}
+        self._layout = _layout(self._published[0])
+        self._has_layout: dict[bytes, bool] = {}
+        """Of frames with a small id, whose schemas are all among the parsed ones."""
 
-    def schema_ids(self, data: bytes | None) -> list[int]:
-        """Return the id of the schema without which data cannot be read, if it needs one of the registry's."""
-        id = None if self._schemas is None else self._schema_id(data)
-        return [] if id is None else [id]
+    def schema_ids(self, data: bytes | None) -> tuple[int, ...]:
+        """Return the id of the schema without which data cannot be read, if it needs one of the registry's that has not
+        been read with yet.
+        """
+        if self._schemas is None or data is None or data[:1] != _FRAMED or data[:_FRAME_SIZE] in self._has_layout:
+            return ()
+        id = self._schema_id(data)
+        return () if id is None else (id,)
 
     def read(self, data: bytes) -> dict[str, Any]:
         """Return a record by its fields' names. Raises InvalidCommand."""
@@ -61,6 +76,29 @@ class AvroForm:
         if found:
             reason = "it can be read in several ways: frame it, and name a schema registry"
         raise InvalidCommand(self._field, f"is no Avro of the schema {_name(candidates[0])} ({reason})")
+
+    def unframed(self, data: bytes) -> bytes | None:
+        """Return data, without its frame if it has one, to be read byte by byte by the newest published schema.
+
+        None: it names a schema that has another layout, or is not known. What does not begin like a frame is returned
+        as it is, and may be anything.
+        """
+        if data[:1] != _FRAMED:
+            return data
+        has_layout = self._has_layout.get(data[:_FRAME_SIZE])
+        if has_layout is None:
+            if data[:2] != _SMALL_ID or len(data) < _FRAME_SIZE:
+                return data
+            has_layout = self._schemas is None or self._finds_layout(data[:_FRAME_SIZE])
+        return data[_FRAME_SIZE:] if has_layout else None
+
+    def _finds_layout(self, frame: bytes) -> bool:
+        try:
+            has_layout: bool = _layout(self._writers(int.from_bytes(frame[1:]))) == self._layout
+        except InvalidCommand:  # it may be known later
+            return False
+        self._has_layout[frame] = has_layout
+        return has_layout
 
     def _schema_id(self, data: bytes | None) -> int | None:
         """Return the id that a frame names; None for what is plain, whatever it begins with."""
@@ -126,6 +164,8 @@ class AvroForm:
             if not isinstance(schema, dict) or schema.get("type") != "record":
                 raise InvalidCommand(self._field, f"has the schema of id {id}, which is of no Avro record")
             keep(self._parsed, id, schema)
+            if len(self._parsed) == MOST_KEPT:  # one may have been dropped
+                self._has_layout.clear()
         return schema
 
 
@@ -173,6 +213,24 @@ def _require_bounded(schema: Any, sizes: dict[str, bool], inside: tuple[str, ...
     elif kind != "enum":
         return _require_bounded(kind, sizes, inside)
     return sizes.setdefault(name, True)
+
+
+def _layout(schema: Any) -> Any:
+    """Return what decides how data of a parsed schema is read: neither names of types nor notes, but fields' names."""
+    if isinstance(schema, list):
+        return tuple(_layout(branch) for branch in schema)
+    if not isinstance(schema, dict):
+        return schema
+    kind = schema["type"]
+    if kind == "record":
+        return kind, tuple((field["name"], _layout(field["type"])) for field in schema["fields"])
+    if kind == "enum":
+        return kind, tuple(schema["symbols"])
+    if kind in ("map", "array"):
+        return kind, _layout(schema["values" if kind == "map" else "items"])
+    if kind == "fixed" or "logicalType" in schema:
+        return kind, schema.get("size"), schema.get("logicalType")
+    return _layout(kind)
 
 
 def _name(schema: Any) -> str:

@@ -109,12 +109,13 @@ class Light4jDialect(CompatibleDialect):
         headers = _sent(record)
         if key is None or value is None or not has_plain_headers(record) or len(headers) < len(record.headers):
             return None
-        task = task_bytes(value)
-        if task is None:
+        whose, body = self._keys.unframed(key), self._values.unframed(value)
+        task = None if whose is None or body is None else task_bytes(body)
+        if whose is None or body is None or task is None:
             return None
         host, name, name_end, kind, start, _, _ = task
         stored = _stored(kind)
-        if stored is None or len(key) != name_end or not value.startswith(key):
+        if stored is None or len(whose) != name_end or not body.startswith(whose):
             return None
         topic, unit, interval = stored
         try:
@@ -172,10 +173,12 @@ class Light4jDialect(CompatibleDialect):
         if payload is None:
             return payload, headers
         due = entry.progress.due
-        task = task_bytes(payload)
+        body = self._values.unframed(payload)
+        task = None if body is None else task_bytes(body)
         frequency = None if task is None else _known_frequency(task[3])
-        if task is not None and frequency is not None and due >= 0:
-            payload = with_start(payload, task, _end_of_unit(frequency, due))
+        if body is not None and task is not None and frequency is not None and due >= 0:
+            frame = payload[: len(payload) - len(body)]
+            payload = frame + with_start(body, task, _end_of_unit(frequency, due))
         else:
             payload = self._values.with_field(payload, "start", lambda task: _end_of_unit(task.get("frequency"), due))
         return payload, headers

@@ -90,7 +90,8 @@ class SkyUkDialect(CompatibleDialect):
     def plain(self, record: CommandRecord) -> Plain | None:
         if record.value is None or not is_plain_key(record.key) or not has_plain_headers(record):
             return None
-        plain = plain_schedule(record.value) or self._scheduled(record.value)
+        body = self._avro.unframed(record.value)
+        plain = (None if body is None else plain_schedule(body)) or self._scheduled(record.value)
         return plain if 0 < record.timestamp <= plain[0] else None
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value

@@ -7,7 +7,7 @@
     headers    map of bytes
 
 Numbers, texts and maps are those of `avro_bytes`. What is unusual is left to the decoder, and so is what is JSON, or
-framed: a time that takes several bytes begins like neither.
+has its frame: a time that takes several bytes begins like neither.
 """
 
 from __future__ import annotations

@@ -6,14 +6,14 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from support.foreign import LIGHT4J_VALUE, SKYUK_SCHEMA, avro, record, skyuk_avro, task, task_key
+from support.foreign import LIGHT4J_KEY, LIGHT4J_VALUE, SKYUK_SCHEMA, avro, record, skyuk_avro, task, task_key
 from support.partition import AT, HOUR
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Entry, FixedRate, Once, Progress, Schedule, ScheduleCommand, Target
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.dialects.avro import AvroForm
-from light_scheduler.wire.schemas import Schemas
+from light_scheduler.wire.schemas import MOST_KEPT, Schemas
 
 DUE = AT + HOUR
 DOCUMENT = {"time": DUE, "topic": "reminders", "key": b"k", "value": b"v", "headers": {}}
@@ -44,13 +44,13 @@ def test_a_frame_is_read_with_the_schema_that_it_names() -> None:
     framed = avro(EVOLVED, {"version": 2, **DOCUMENT}, id=7)
     command = _read(framed, schemas)
     assert (command.timing, command.payload, command.target) == (Once(DUE), b"v", Target("reminders", b"k"))
-    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == [7]
+    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == (7,)
 
 
 def test_without_a_registry_a_frame_is_read_with_the_published_schema() -> None:
     framed = skyuk_avro(DUE, id=7)
     assert _read(framed, None).payload == b"payload"
-    assert dialect_named("skyuk").schema_ids(record(b"a", framed, [])) == []
+    assert dialect_named("skyuk").schema_ids(record(b"a", framed, [])) == ()
 
 
 def test_plain_avro_is_read_with_a_registry_too() -> None:
@@ -75,7 +75,7 @@ def test_a_plain_record_whose_time_is_0_is_no_frame(topic: str, schemas: Schemas
     value = skyuk_avro(0, topic=topic)
     assert value[0] == 0
     assert _read(value, schemas).timing == Once(0)
-    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", value, [])) == []
+    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", value, [])) == ()
 
 
 def test_a_frame_of_a_large_id_is_a_frame() -> None:
@@ -83,7 +83,7 @@ def test_a_frame_of_a_large_id_is_a_frame() -> None:
     schemas.note(id, EVOLVED)
     framed = avro(EVOLVED, {"version": 2, **DOCUMENT}, id=id)
     assert _read(framed, schemas).timing == Once(DUE)
-    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == [id]
+    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == (id,)
 
 
 @pytest.mark.parametrize("types", [{"value": "bytes"}, {"key": ["null", "bytes"]}, {"value": "bytes", "key": "bytes"}])
@@ -149,7 +149,7 @@ def test_a_task_of_another_schema_is_delivered_as_it_was_sent() -> None:
 
 def test_the_ids_of_key_and_value_are_both_needed() -> None:
     both = record(task_key(id=1), task(DUE, id=2), [])
-    assert dialect_named("light4j", Schemas()).schema_ids(both) == [1, 2]
+    assert dialect_named("light4j", Schemas()).schema_ids(both) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -175,3 +175,108 @@ def test_an_id_that_no_registry_can_have_is_refused_without_asking() -> None:
     assert 2**31 - 1 not in schemas
     with pytest.raises(InvalidCommand, match="no schema registry has the id 2147483648"):
         _read(b"\x00\x80\x00\x00\x00x", schemas)
+
+
+# -- frames that are read byte by byte --------------------------------------------------------------------------------
+
+
+def java(schema: Any) -> Any:
+    """Return a schema as Java's classes have it: with notes, other names of types, and texts that are Java's."""
+    if isinstance(schema, list):
+        return [java(branch) for branch in schema]
+    if isinstance(schema, dict):
+        changed = {key: java(value) if key in ("type", "items") else value for key, value in schema.items()}
+        if "fields" in schema:
+            changed |= {"fields": [java(field) | {"doc": "a note"} for field in schema["fields"]]}
+            changed["name"] = "Java" + schema["name"]
+        return changed
+    return {"type": "string", "avro.java.string": "String"} if schema == "string" else schema
+
+
+def registered(*schemas: Any) -> Schemas:
+    """Return a registry's schemas with ids from 1 on."""
+    known = Schemas()
+    for number, schema in enumerate(schemas, start=1):
+        known.note(number, schema)
+    return known
+
+
+ALIKE = [LIGHT4J_KEY, LIGHT4J_VALUE, java(LIGHT4J_KEY), java(LIGHT4J_VALUE)]
+IDS = [(1, 2), (3, 4), (1, None), (None, 2), (None, None)]
+
+
+@pytest.mark.parametrize("schemas", [None, registered(*ALIKE)], ids=["published", "registry"])
+@pytest.mark.parametrize(("key_id", "value_id"), IDS)
+def test_a_framed_task_takes_the_short_way(schemas: Schemas | None, key_id: int | None, value_id: int | None) -> None:
+    dialect = dialect_named("light4j", schemas)
+    sent = record(task_key(id=key_id), task(DUE, id=value_id), [])
+    short, read = dialect.task(sent), dialect.decode(sent)
+    assert short is not None
+    assert isinstance(read, ScheduleCommand)
+    assert (short.tenant, short.id, short.trigger, short.target) == (read.tenant, read.id, read.timing, read.target)
+    assert (short.payload, short.headers) == (read.payload, read.headers)
+
+
+@pytest.mark.parametrize("id", [1, 2, 9, None])
+def test_a_framed_schedule_takes_the_short_way(monkeypatch: pytest.MonkeyPatch, id: int | None) -> None:
+    for schemas in (None, registered(SKYUK_SCHEMA, java(SKYUK_SCHEMA), *[SKYUK_SCHEMA] * 7)):
+        dialect = dialect_named("skyuk", schemas)
+        sent = record(b"a", skyuk_avro(DUE, id=id), [])
+        read = dialect.decode(sent)
+        with monkeypatch.context() as patched:
+            patched.delattr(type(dialect), "_scheduled")
+            short = dialect.plain(sent)
+        assert short is not None
+        assert isinstance(read, ScheduleCommand)
+        assert (Once(short[0]), *short[1:]) == (read.timing, read.target, read.payload, read.headers)
+
+
+def test_a_frame_of_another_layout_or_none_that_is_known_is_left_to_the_decoder() -> None:
+    nullable = deepcopy(SKYUK_SCHEMA)
+    nullable["fields"][2]["type"] = ["null", "bytes"]
+    moment = deepcopy(SKYUK_SCHEMA)
+    moment["fields"][0]["type"] = {"type": "long", "logicalType": "timestamp-millis"}
+    form = AvroForm("value", [SKYUK_SCHEMA], registered(nullable, moment, EVOLVED, SKYUK_SCHEMA))
+    bodies = [form.unframed(skyuk_avro(DUE, id=id)) for id in (1, 2, 3, 4, 5, 2**24 - 1)]
+    assert bodies == [None, None, None, skyuk_avro(DUE), None, None]
+    for data in (b"", b"\0", b"\0\0\0\0", skyuk_avro(DUE), skyuk_avro(DUE, id=2**24)):
+        assert form.unframed(data) == data
+
+
+def test_a_schema_that_becomes_known_later_is_read_byte_by_byte_then() -> None:
+    schemas = Schemas()
+    form = AvroForm("value", [SKYUK_SCHEMA], schemas)
+    assert form.unframed(skyuk_avro(DUE, id=1)) is None
+    schemas.note(1, SKYUK_SCHEMA)
+    assert form.schema_ids(skyuk_avro(DUE, id=1)) == (1,)
+    assert form.unframed(skyuk_avro(DUE, id=1)) == skyuk_avro(DUE)
+    assert form.schema_ids(skyuk_avro(DUE, id=1)) == ()
+
+
+def test_a_schema_that_may_have_been_dropped_is_needed_again() -> None:
+    schemas = Schemas()
+    form = AvroForm("value", [SKYUK_SCHEMA], schemas)
+    for id in range(1, MOST_KEPT + 1):
+        schemas.note(id, SKYUK_SCHEMA)
+        form.unframed(skyuk_avro(DUE, id=id))
+    assert form.schema_ids(skyuk_avro(DUE, id=1)) == (1,)
+    assert form.unframed(skyuk_avro(DUE, id=1)) == skyuk_avro(DUE)
+
+
+@pytest.mark.parametrize("schemas", [None, registered(*ALIKE)], ids=["published", "registry"])
+@pytest.mark.parametrize("given", [{}, {"start": None}, {"topic": "other"}, {"action": "UPDATE"}, {"name": "n" * 100}])
+@pytest.mark.parametrize("id", [2, 4])
+def test_the_message_of_a_framed_task_is_the_same_either_way(
+    monkeypatch: pytest.MonkeyPatch, schemas: Schemas | None, given: dict[str, Any], id: int
+) -> None:
+    dialect = dialect_named("light4j", schemas)
+    key, value = task_key(given.get("name", "a"), id=1), task(DUE, id=id, **given)
+    command = dialect.decode(record(key, value, []))
+    assert isinstance(command, ScheduleCommand)
+    assert isinstance(command.timing, FixedRate)
+    schedule = Schedule(command.tenant, command.id, 1, command.timing, command.target, value, [], AT, 0, 0)
+    entry = Entry(schedule, Progress(due=DUE, arrival=0))
+    short = dialect.delivered(entry, DUE, b"commands")
+    monkeypatch.setattr(AvroForm, "unframed", lambda self, data: None)
+    assert short == dialect.delivered(entry, DUE, b"commands")
+    assert short[0] == task(DUE, id=id, **{**given, "start": DUE + HOUR})

@@ -19,14 +19,15 @@ SOURCE = "https://github.com/etf1/kafka-message-scheduler"
 COMMIT = "7e86af40c3f84b371e6e18afa2139c65aaba7319"
 """The version that the test knows."""
 
-TIMEOUT_S = 1_200
+CLONE_S = 60
+BUILD_S = 1_200
 """The first build compiles all that it needs."""
 
 
-def run(*command: str, folder: Path | None = None) -> bool:
+def run(*command: str, folder: Path | None = None, timeout_s: float = BUILD_S) -> bool:
     """Run a command; return whether it went well."""
     try:
-        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)  # nosec B603
+        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=timeout_s)  # nosec B603
     except (OSError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
         return False
@@ -38,7 +39,7 @@ def build(source: str) -> None:
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, "source")
         _ = (
-            run("git", "clone", "--quiet", source, str(folder))
+            run("git", "clone", "--quiet", source, str(folder), timeout_s=CLONE_S)
             and run("git", "checkout", "--quiet", COMMIT, folder=folder)
             and run("go", "build", "-o", str(BUILT / PROGRAM), "./cmd/kafka", folder=folder)
         )

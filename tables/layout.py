@@ -59,6 +59,9 @@ MINUTE_BYTES = 4
 CELL_BYTES = 8
 """Where a primary row begins with the cell in which its schedule is counted."""
 
+GROUP_BYTES = 4
+"""Where a cell begins with its group."""
+
 _ARRIVAL_ZERO = 1 << 63
 
 
@@ -85,6 +88,17 @@ def index_keys(tenant: str, priority: int) -> Callable[[int, int, bytes], bytes]
 
     def key(wakes_at: int, arrival: int, id: bytes) -> bytes:
         return prefix + pack(wakes_at // MINUTE_MS, wakes_at % MINUTE_MS, priority, arrival + _ARRIVAL_ZERO) + id
+
+    return key
+
+
+def moved_keys(tenant: str) -> Callable[[bytes, int], bytes]:
+    """Return what makes of a time-index key of a tenant that of the same schedule at another time (ms)."""
+    prefix, pack = tenant_from(tenant), _DUE.pack
+    rest = len(prefix) + _DUE.size
+
+    def key(index_key: bytes, wakes_at: int) -> bytes:
+        return prefix + pack(wakes_at // MINUTE_MS, wakes_at % MINUTE_MS) + index_key[rest:]
 
     return key
 

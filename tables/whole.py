@@ -1,7 +1,7 @@
-"""Storing and removing many schedules of one tenant in an overlay, at the least cost for each.
+"""Storing, moving and removing many schedules of one tenant in an overlay, at the least cost for each.
 
 This is `Overlay.put` and `Overlay.remove` where little has to be asked: new schedules of ordinary priority are put, and
-whole ones removed, which have one record (a split one has two, see `layout`).
+whole ones moved or removed, which have one record (a split one has two, see `layout`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class WholeSchedules:
         self._tenant = tenant
         self._primary = layout.primary_key(tenant, "")
         self._index_key = layout.index_keys(tenant, DEFAULT_PRIORITY)
+        self._moved = layout.moved_keys(tenant)
 
     def is_new(self, id: bytes) -> bool:
         """Tell whether nothing of this id is pending."""
@@ -61,6 +62,22 @@ class WholeSchedules:
         """Tell whether a schedule is known to be pending, by a scan or by `put`, and has one record."""
         row = self._primaries.get(self._primary + id)
         return row is not None and not row.endswith(layout.SPLIT)
+
+    def move(self, id: bytes, due: int, record: bytes) -> None:
+        """Have a schedule that `is_whole` and pending wake at another time (ms) only, as its new state record says."""
+        primary = self._primary + id
+        row = self._primaries[primary] or b""
+        cell, index_key = row[: layout.CELL_BYTES], row[layout.CELL_BYTES :]
+        self._removed.append(cell)
+        self._changes[index_key] = None
+        if self._fresh:
+            self._fresh.discard(index_key)
+        index_key = self._moved(index_key, due)
+        self._changes[index_key] = record
+        self._fresh.add(index_key)
+        cell = cell[: layout.GROUP_BYTES] + index_key[self._minute]
+        self._added.append(cell)
+        self._changes[primary] = self._primaries[primary] = cell + index_key
 
     def remove(self, id: bytes) -> None:
         """Forget a schedule that `is_whole`."""

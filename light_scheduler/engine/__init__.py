@@ -10,6 +10,7 @@ from .fairness import FairQueue
 from .firing import FiringRules, Skipped, Turn, is_plain_turn, next_try, take_turn
 from .limits import Limits
 from .plain import plain_id, task_due
+from .plain_series import plain_step
 from .preview import due_times, first_due_times, preview
 from .progress import why_finished
 from .rate_lending import RateDemand
@@ -38,6 +39,7 @@ __all__ = [
     "is_plain_turn",
     "next_try",
     "plain_id",
+    "plain_step",
     "preview",
     "refusal_of",
     "result_of",

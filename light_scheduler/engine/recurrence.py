@@ -5,12 +5,15 @@ These are the times as planned: jitter, misfires and completions are other modul
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from light_scheduler.model import (
     LATEST_INSTANT,
     NEVER,
     Backoff,
     Bounds,
     Cron,
+    CronDialect,
     FixedDelay,
     FixedRate,
     Once,
@@ -118,4 +121,10 @@ def _at_rate(trigger: FixedRate, after: int) -> int:
 
 
 def _matching(trigger: Cron, after: int) -> int | None:
-    return compile_cron(trigger.expression, trigger.dialect, trigger.timezone).next_after(after)
+    return _cron_after(trigger.expression, trigger.dialect, trigger.timezone, after)
+
+
+@lru_cache(maxsize=10_000)
+def _cron_after(expression: str, dialect: CronDialect, timezone: str, after: int) -> int | None:
+    """Return the first time of an expression after an instant: many schedules share both."""
+    return compile_cron(expression, dialect, timezone).next_after(after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from light_scheduler.engine import Turn, refusal_of, take_turn, why_finished
 from light_scheduler.kafka.batches import RecordTooLargeError
@@ -16,6 +17,8 @@ from .condemned import NO_FAULT_OF_WORK, Condemned
 from .context import OriginKey, Refusals, origin_key
 from .log_subject import about
 from .plain_firings import PlainFirings
+from .plain_messages import PlainMessages
+from .plain_series import PlainSeries
 from .probing import Probing
 from .short_ways import may_be_short
 from .transaction import Transaction
@@ -23,9 +26,8 @@ from .transaction import Transaction
 log = logging.getLogger(__name__)
 
 
-def _leave(_: Entry) -> bool:
+def _leave(_: Entry) -> None:
     """Have every firing go the general way."""
-    return False
 
 
 class Firings:
@@ -59,8 +61,13 @@ class Firings:
         self._record = transaction.history.record
         self._add = transaction.batches.add
         self._delivered = context.dialect.delivered
-        is_short = not (traced or refusals or condemned or bulk.any_at_work) and may_be_short(transaction)
-        self._fire_plain = PlainFirings(transaction).fire if is_short else _leave
+        self._fire_one_shot: Callable[[Entry], bool | None] = _leave
+        self._fire_series: Callable[[Entry], Entry | None] = _leave
+        if context.short_ways and not (traced or refusals or condemned or bulk.any_at_work):
+            messages = PlainMessages(transaction)
+            self._fire_series = PlainSeries(transaction, messages).fire
+            if may_be_short(transaction):
+                self._fire_one_shot = PlainFirings(transaction, messages).fire
         self._probing = Probing(transaction)
         self.current: Entry | None = None
         """The schedule whose turn is being carried out, or was last."""
@@ -70,8 +77,10 @@ class Firings:
     def fire(self, entry: Entry) -> Entry | None:
         """Carry out one turn of a schedule that wakes; return how it stands afterwards."""
         self.current = entry
-        if self._fire_plain(entry):
+        if self._fire_one_shot(entry):
             return None
+        if (following := self._fire_series(entry)) is not None:
+            return following
         if entry.schedule.tenant == PROBE_TENANT:
             self._probing.fire(entry)
             return None

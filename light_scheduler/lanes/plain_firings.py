@@ -1,4 +1,4 @@
-"""Carrying out plain firings, without the values that the general way makes in between.
+"""Carrying out plain firings of one-shots, without the values that the general way makes in between.
 
 Nearly all firings of most applications are plain: a message of the default tenant is delivered, and its schedule is
 gone. Of anything else nothing is decided here: it is left for the general way (`firings`), which comes to the same for
@@ -11,13 +11,12 @@ from collections.abc import Callable
 from functools import cached_property
 
 from light_scheduler.engine import is_plain_turn
-from light_scheduler.kafka.batches import RecordTooLargeError
 from light_scheduler.model import DEFAULT_TENANT, Entry, EventType
 from light_scheduler.tables.whole import WholeSchedules
-from light_scheduler.wire import partition_for
 from light_scheduler.wire.plain import HISTORY_KEY, IDENTITY, fired_lines
 from light_scheduler.wire.state import SCHEDULE_KIND
 
+from .plain_messages import PlainMessages
 from .transaction import Transaction
 
 _STATE_KEY = SCHEDULE_KIND + IDENTITY
@@ -26,18 +25,14 @@ _STATE_KEY = SCHEDULE_KIND + IDENTITY
 class PlainFirings:
     """Carries plain firings out, as part of a transaction in which nothing special holds for the default tenant."""
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction, messages: PlainMessages) -> None:
         context = transaction.context
         self._transaction = transaction
         self._events = transaction.history.events
-        self._delivered = transaction.delivered
         self._add = transaction.batches.add
+        self._add_message = messages.add
         self._now = transaction.now
         self._rules = context.rules
-        self._targets = context.targets
-        self._partitions: dict[str, int] = {}  # target topic -> its partitions, 0 if it is for the general way
-        self._message_of = context.dialect.delivered
-        self._source_topic = context.commands_topic.encode()
         self._changelog = context.changelog
 
     @cached_property
@@ -58,31 +53,13 @@ class PlainFirings:
         schedule, progress = entry.schedule, entry.progress
         if schedule.tenant != DEFAULT_TENANT or not is_plain_turn(schedule, progress, self._now, self._rules):
             return False
-        target = schedule.target
-        topic = target.topic
-        partitions = self._partitions.get(topic)
-        if partitions is None:
-            partitions = self._partitions[topic] = self._partitions_of(topic)
-        if not partitions or target.partition is not None:
-            return False
         id = schedule.id.encode()
-        if not self._schedules.is_whole(id):
+        if not self._schedules.is_whole(id) or not self._add_message(entry, id):
             return False
-        payload, headers = self._message_of(entry, self._now, self._source_topic)
-        key = target.key if target.partition_key is None else target.partition_key
-        place = topic, partition_for(id if key is None else key, partitions)
-        try:
-            self._add(place, target.key, payload, headers, origin=entry)
-        except RecordTooLargeError:
-            return False
-        self._delivered.append(entry)
         self._schedules.remove(id)
         self._add(self._changelog, _STATE_KEY + id, None)
+        topic = schedule.target.topic
         line = self._line(schedule.id, schedule.version, progress.due, progress.sequence, progress.attempt, topic)
         self._add(self._history, HISTORY_KEY + id, line)
         self._events[EventType.FIRED] += 1
         return True
-
-    def _partitions_of(self, topic: str) -> int:
-        known = self._targets[topic]
-        return 0 if known.refusal is not None or known.is_compacted else known.partitions

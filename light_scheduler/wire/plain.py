@@ -94,16 +94,20 @@ def scheduled_lines(now: int, partition: int, tenant: str = DEFAULT_TENANT) -> C
     return line
 
 
-def fired_lines(now: int, partition: int) -> Callable[[str, int, int, int, int, str], bytes]:
-    """Return what writes history of firings, by id, version, due time (UTC epoch ms), sequence, attempt and topic."""
+def fired_lines(
+    now: int, partition: int, tenant: str = DEFAULT_TENANT
+) -> Callable[[str, int, int, int, int, str], bytes]:
+    """Return what writes history of a tenant's firings, by id, version, due time (UTC epoch ms), sequence, attempt and
+    topic."""
     ends: dict[str, bytes] = {}
+    begin = _begin(EventType.FIRED, tenant)
 
     def line(id: str, version: int, due: int, sequence: int, attempt: int, topic: str) -> bytes:
         end = ends.get(topic)
         if end is None:
             end = ends[topic] = _end(topic, partition)
         return b'%b%b,"version":%d,"due":%d,"at":%d,"sequence":%d,"attempt":%d%b' % (
-            _FIRED,
+            begin,
             _text(id),
             version,
             due,
@@ -122,6 +126,3 @@ def _begin(event: EventType, tenant: str) -> bytes:
 
 def _end(topic: str, partition: int) -> bytes:
     return b',"target_topic":%b,"reason":null,"partition":%d}' % (_text(topic), partition)
-
-
-_FIRED = _begin(EventType.FIRED, DEFAULT_TENANT)

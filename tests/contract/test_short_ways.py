@@ -17,6 +17,7 @@ from support.producing import FakeProducer
 from light_scheduler.engine import FiringRules
 from light_scheduler.lanes.plain_commands import PlainCommands
 from light_scheduler.lanes.plain_firings import PlainFirings
+from light_scheduler.lanes.plain_series import PlainSeries
 from light_scheduler.lanes.tenancy import FixedTenancy
 from light_scheduler.model import Entry, Headers
 from light_scheduler.model.tenant_rules import Tenant, TenantBook, TenantRules
@@ -76,6 +77,53 @@ def steps(draw: st.DrawFn) -> list[Step]:
     return [*drawn, Step([], now + HOUR)]
 
 
+timings = st.sampled_from(
+    [
+        [("schedule-every", b"2s")],
+        [("schedule-every", b"300ms")],
+        [("schedule-cron", b"* * * * * *"), ("schedule-cron-dialect", b"spring")],
+        [("schedule-cron", b"* * * * *")],
+        [("schedule-cron", b"30 2 * * *"), ("schedule-timezone", b"Europe/Berlin")],
+        [("schedule-cron", b"0 0 1 1 *")],
+    ]
+)
+bounds = st.lists(
+    st.sampled_from(
+        [
+            ("schedule-start", b"%d" % (AT + 1_500)),
+            ("schedule-end", b"%d" % (AT + 9_000)),
+            ("schedule-max-firings", b"2"),
+            ("schedule-jitter", b"500ms"),
+            ("schedule-window", b"500ms"),
+            ("schedule-misfire", b"all"),
+            ("schedule-misfire", b"skip"),
+            ("schedule-misfire-grace", b"1s"),
+        ]
+    ),
+    max_size=1,
+)
+
+
+@st.composite
+def steps_of_series(draw: st.DrawFn) -> list[Step]:
+    """Draw cycles in which series begin, fire, are changed and end; most are plain."""
+    offset, now, drawn = 0, AT, []
+    for _ in range(draw(st.integers(1, 8))):
+        commands = []
+        for _ in range(draw(st.integers(0, 4))):
+            headers: Headers = [
+                *draw(timings),
+                ("schedule-target-topic", draw(targets).encode()),
+                *draw(st.one_of(st.just([]), bounds)),
+                *draw(st.one_of(st.just([]), extras)),
+            ]
+            commands.append(command(*headers, key=draw(keys), value=draw(payloads), offset=offset, timestamp=now))
+            offset += 1
+        drawn.append(Step(commands, now))
+        now += draw(st.sampled_from([1, 700, 2_000, 4_000, 60_000, HOUR]))
+    return [*drawn, Step([], now + 2_000)]
+
+
 def played(steps: list[Step], short_ways: bool, prepare: Callable[[Partition], None] = lambda _: None) -> Any:
     """Run cycles over an empty table; return all that they sent, counted and stored."""
 
@@ -119,8 +167,16 @@ def of_three(partition: Partition) -> None:
     partition.topics[NAMES.commands] = topic(3)
 
 
+@given(steps_of_series())
+@settings(max_examples=300)
+def test_whatever_series_do_the_short_way_leaves_what_the_general_one_does(steps: list[Step]) -> None:
+    short, general = played(steps, True), played(steps, False)
+    assert short == general
+    event(f"delivers: {any(delivered for _, _, delivered, _, _ in general[1])}")
+
+
 @pytest.mark.parametrize("prepare", [with_rules, with_lookback, with_little_room, of_three])
-@given(steps())
+@given(st.one_of(steps(), steps_of_series()))
 @settings(max_examples=60)
 def test_it_does_under_other_circumstances_too(prepare: Callable[[Partition], None], steps: list[Step]) -> None:
     assert played(steps, True, prepare) == played(steps, False, prepare)
@@ -156,6 +212,29 @@ def test_plain_work_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None
     records = [command(due_at(AT + 1), *TO_REMINDERS, key=b"%d" % number, offset=number) for number in range(3)]
     played([Step(records, AT), Step([], AT + 1)], True)
     assert taken == [3, True, True, True]
+
+
+@pytest.mark.parametrize("tenant", [[], [("schedule-tenant", b"acme")]], ids=["default", "another"])
+@pytest.mark.parametrize(
+    "timing",
+    [[("schedule-every", b"2s")], [("schedule-cron", b"* * * * *")]],
+    ids=["every", "cron"],
+)
+def test_plain_series_take_the_short_way(monkeypatch: pytest.MonkeyPatch, timing: Headers, tenant: Headers) -> None:
+    fired: list[bool] = []
+    fire = PlainSeries.fire
+
+    def fire_noted(self: PlainSeries, entry: Entry) -> Entry | None:
+        following = fire(self, entry)
+        fired.append(following is not None)
+        return following
+
+    monkeypatch.setattr(PlainSeries, "fire", fire_noted)
+    records = [command(*timing, *TO_REMINDERS, *tenant, key=b"a", timestamp=AT)]
+    steps = [Step(records, AT), *(Step([], AT + turn * 20_000) for turn in range(1, 7))]
+    assert played(steps, True) == played(steps, False)
+    assert fired == [True] * len(fired)
+    assert len(fired) >= 2
 
 
 @pytest.mark.parametrize("room", range(21_000, 34_001, 1_000))

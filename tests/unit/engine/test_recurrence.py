@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Life
 
 from light_scheduler.engine import FiringRules, take_turn
-from light_scheduler.engine.recurrence import backoff_interval, first_planned, is_last_attempt, next_planned
+from light_scheduler.engine.cron import CompiledCron
+from light_scheduler.engine.recurrence import (
+    backoff_interval,
+    first_planned,
+    is_last_attempt,
+    next_of,
+    next_planned,
+)
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import (
     LATEST_INSTANT,
@@ -145,6 +152,22 @@ def test_a_series_begins(trigger: Series, start: int | None, expected: int) -> N
 
 def test_a_single_firing_has_no_next_one() -> None:
     assert next_planned(schedule(Once(MIDNIGHT)), MIDNIGHT, attempt=1) is None
+
+
+def test_schedules_that_share_a_cron_expression_share_the_search_for_its_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched: list[int] = []
+    search = CompiledCron.next_after
+
+    def counted(self: CompiledCron, after: int) -> int | None:
+        searched.append(after)
+        return search(self, after)
+
+    monkeypatch.setattr(CompiledCron, "next_after", counted)
+    found = {next_of(Cron("7 3 29 2 *"), MIDNIGHT + day * 24 * HOUR) for day in (0, 0, 1, 0, 1)}
+    assert searched == [MIDNIGHT, MIDNIGHT + 24 * HOUR]
+    assert len(found) == 1
 
 
 def test_a_fixed_delay_has_a_next_one_only_when_it_was_completed() -> None:

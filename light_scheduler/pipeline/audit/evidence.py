@@ -110,6 +110,11 @@ def headers_digest(headers: Headers) -> bytes:
     return sha256(_encode(headers)).digest()
 
 
+def digest_as_headers(digest: bytes) -> Headers:
+    """Return the headers of a command whose own have this digest."""
+    return [(_DIGEST, digest)]
+
+
 def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[str, str, Asked, bytes | None]:
     """Return whose a command is, and the command with digests in the place of its payload and headers.
 
@@ -139,7 +144,7 @@ def asked_of(record: CommandRecord, dialect: Dialect, limits: Limits) -> tuple[s
         refused = Refused(record.partition, record.offset, record.timestamp, is_report)
         return envelope.tenant, id if len(id) <= LONGEST_ID else "", refused, origin
     if isinstance(command, ScheduleCommand):
-        headers: Headers = [(_DIGEST, headers_digest(command.headers))]
+        headers = digest_as_headers(headers_digest(command.headers))
         command = _replace(command, payload=payload_digest(command.payload), headers=headers)
     if isinstance(command, BulkCommand) and command.selection is not None:
         origin = None  # every partition carries it out
@@ -178,7 +183,7 @@ def decode_asked(value: bytes) -> Asked:
 def imported_row(entry: Entry, commands_topic: str, partition: int) -> Row:
     """Return the evidence of a schedule that was pending when the application began."""
     schedule = entry.schedule
-    headers: Headers = [(_DIGEST, headers_digest(schedule.headers))]
+    headers = digest_as_headers(headers_digest(schedule.headers))
     schedule = _replace(schedule, payload=payload_digest(schedule.payload), headers=headers)
     value = encode_entry(Entry(schedule, entry.progress))
     place = commands_topic, partition, schedule.source_offset, schedule.accepted_at

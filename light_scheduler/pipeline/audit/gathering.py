@@ -16,11 +16,13 @@ from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_t
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.redrive import REDRIVEN, REDRIVEN_FROM
 from light_scheduler.wire.state import decode_entry
 
 from .evidence import DEAD_LETTER, SEEN, TOLD, asked_of, encode_asked, imported_row, kafka_rows
 from .evidence import SCHEMA as EVIDENCE
+from .plain_commands import read_plain
 from .promises import Refused
 from .standing import rate_of
 
@@ -150,7 +152,10 @@ def _decoding(
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         named = {topic: dialect_named(dialect) for topic, dialect in dialects.items()}
-        for batch in batches:
+        native = [topic for topic, dialect in named.items() if dialect.name == NATIVE.name]
+        for records in batches:
+            plain, batch = read_plain(records, native, limits, schema)
+            yield plain
             rows: list[tuple[Any, ...]] = []
             for record in kafka_rows(batch):
                 tenant, id, asked, origin = asked_of(record, named[record.topic], limits)

@@ -25,12 +25,13 @@ from . import rates
 from .continuing import ContinuedTopics
 from .evidence import COMMAND, IMPORTED
 from .gathering import CARRIED, COLUMNS
-from .judging import HANDLED, OPEN, STANDS, UNJUDGED, Terms, findings
+from .judging import HANDLED, OPEN, STANDS, UNJUDGED, findings
 from .options import AuditOptions
 from .reading import Evidence, kept
 from .reporting import reported, without_waiting
 from .state import AuditState
 from .summary import AuditSummary
+from .terms import Terms
 from .verdict import Bounds
 from .watermark import Watermark
 

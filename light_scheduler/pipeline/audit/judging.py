@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from light_scheduler.engine import FiringRules
 from light_scheduler.pipeline.schemas import arrow_schema
 
+from .clearing import Cleared, without_cleared
 from .evidence import Row, cases, evidence_rows, standing_row
-from .verdict import Bounds, Case, Horizon, Verdict, judge
+from .header_lists import Numbers
+from .terms import Terms
+from .verdict import Bounds, Case, Verdict, judge
 
 FAULT, COUNT, LATENESS, MINUTE, HANDLED = "fault", "count", "lateness", "minute", "handled"
 STANDS, OPEN, UNJUDGED = "stands", "open", "unjudged"
@@ -35,23 +37,11 @@ _MINUTE_MS = 60_000
 _ROWS = 2_000
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Terms for judging every schedule. If it `continues`, findings include the rest of each for the next audit."""
-
-    rules: FiringRules
-    bounds: Bounds
-    horizon: Horizon
-    commands_topic: str
-    whole_since: int
-    continues: bool = False
-
-
 def findings(evidence: DataFrame, terms: Terms) -> DataFrame:
     """Return what is found in evidence, a row for each finding."""
     order = ("tenant", "id", "lane", "kind", "topic", "partition", "offset")
     sorted_rows = evidence.select(*Row._fields).repartition("tenant", "id").sortWithinPartitions(*order)
-    return sorted_rows.mapInArrow(_judging(terms), FINDINGS)
+    return sorted_rows.mapInArrow(judge_rows(terms), FINDINGS)
 
 
 def lateness_step(ms: int) -> int:
@@ -60,17 +50,19 @@ def lateness_step(ms: int) -> int:
     return ms // scale * scale
 
 
-def _judging(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def judge_rows(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what makes findings of sorted rows of evidence."""
     schema = arrow_schema(FINDINGS)
 
     def batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
         arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def judge_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = _Tally()
         rows: list[tuple[Any, ...]] = []
-        everything = chain.from_iterable(map(evidence_rows, batches))
+        left_over = batches if terms.replays_all else _replayed(batches, terms, tally)
+        everything = chain.from_iterable(map(evidence_rows, left_over))
         for (tenant, id), of_one in groupby(everything, key=lambda row: (row.tenant, row.id)):
             left = _Left(tenant, id)
             for lane, case in cases(of_one, terms.commands_topic, terms.whole_since):
@@ -96,7 +88,14 @@ def _judging(terms: Terms) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
         if rows:
             yield batch_of(rows)
 
-    return judge_rows
+    return judged
+
+
+def _replayed(batches: Iterator[pa.RecordBatch], terms: Terms, tally: _Tally) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of schedules that have to be replayed, and count the others."""
+    for rest, cleared in without_cleared(batches, terms):
+        tally.add_cleared(cleared, terms.bounds)
+        yield rest
 
 
 class _Left:
@@ -145,6 +144,16 @@ class _Tally:
         if verdict.handled is not None:
             self._handled[topic, lane] = max(verdict.handled, self._handled.get((topic, lane), -1))
 
+    def add_cleared(self, cleared: Cleared, bounds: Bounds) -> None:
+        self.counts["schedules"] += len(cleared.fired_at)
+        counted = [bounds.count(at) for at in cleared.fired_at.tolist()]
+        self.counts["delivered"] += sum(counted)
+        self._minutes.update(_frequencies(cleared.fired_at[counted] // _MINUTE_MS * _MINUTE_MS))
+        for late, number in _frequencies(cleared.late[counted]).items():
+            self._lateness[lateness_step(late)] += number
+        for place, offset in cleared.handled.items():
+            self._handled[place] = max(offset, self._handled.get(place, -1))
+
     def rows(self) -> Iterator[tuple[Any, ...]]:
         for name, number in self.counts.items():
             yield COUNT, name, None, None, None, None, None, None, None, None, number, None, None, None
@@ -153,3 +162,8 @@ class _Tally:
                 yield what, None, None, None, None, None, at, None, None, None, number, None, None, None
         for (topic, lane), offset in self._handled.items():
             yield HANDLED, None, None, None, lane, None, None, topic, lane, offset, 1, None, None, None
+
+
+def _frequencies(numbers: Numbers) -> dict[int, int]:
+    values, counts = np.unique(numbers, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))

@@ -33,6 +33,9 @@ class AuditOptions:
 
     With `since_last`, the folder of a state (`state.AuditState`), the audit continues where the last one of that state
     ended, or begins with all records; then `start` and `archive` are not allowed.
+
+    With `replays_all`, those schedules too are replayed that could be cleared without: it takes longer, and the report
+    is the same.
     """
 
     cluster: Cluster
@@ -50,4 +53,5 @@ class AuditOptions:
     imported: Imported | None = None
     page: str | None = None
     faults: str | None = None
+    replays_all: bool = False
     clock: Clock = field(default_factory=SystemClock)

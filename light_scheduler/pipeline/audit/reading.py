@@ -14,9 +14,9 @@ from light_scheduler.pipeline.schedule_table import COLUMNS as TABLE_COLUMNS
 from light_scheduler.pipeline.tables import read_table
 
 from . import gathering
-from .judging import Terms
 from .options import AuditOptions, Imported
 from .sources import Log, Source
+from .terms import Terms
 from .verdict import Bounds, Horizon
 
 
@@ -70,7 +70,14 @@ class Evidence:
         targets = {topic: max(self.whole_since[topic], bounds.first_read) for topic in there}
         horizon = Horizon(targets, self.whole_since.get(self._dead_letters))
         whole_since = max(self.whole_since[topic] for topic in (*self._inputs, self._history))
-        return Terms(self._options.rules, bounds, horizon, self._inputs[0], whole_since)
+        return Terms(
+            self._options.rules,
+            bounds,
+            horizon,
+            self._inputs[0],
+            whole_since,
+            replays_all=self._options.replays_all,
+        )
 
     def delivered(self, bounds: Bounds) -> list[DataFrame]:
         """Return what is in the target topics and among the dead letters, as far as they are there."""

@@ -1,0 +1,25 @@
+"""Terms of an audit: what holds for every schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from light_scheduler.engine import FiringRules
+
+from .verdict import Bounds, Horizon
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms for judging every schedule. If it `continues`, findings include the rest of each for the next audit.
+
+    Unless `replays_all`, schedules that `clearing` clears are not replayed.
+    """
+
+    rules: FiringRules
+    bounds: Bounds
+    horizon: Horizon
+    commands_topic: str
+    whole_since: int
+    continues: bool = False
+    replays_all: bool = False

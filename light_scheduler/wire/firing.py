@@ -17,7 +17,7 @@ from light_scheduler.model import Entry, Firing, Headers
 from .fields import CONTROL_PREFIX
 from .record import CommandRecord
 
-_NAMES = (
+LAST_HEADERS = (
     "id",
     "tenant",
     "firing-id",
@@ -30,10 +30,10 @@ _NAMES = (
     "source-partition",
     "source-offset",
     "delivery-id",
-    "original-due",
-    "redriven-from",
 )
-_HEADERS = frozenset(CONTROL_PREFIX + name for name in _NAMES)
+"""The names of a firing's last headers, without their prefix, in this order, unless it has one of those that follow."""
+
+_HEADERS = frozenset(CONTROL_PREFIX + name for name in (*LAST_HEADERS, "original-due", "redriven-from"))
 
 
 class _NumberHeader(dict[int, tuple[str, bytes]]):

@@ -156,6 +156,12 @@ def test_each_kind_of_fault_is_found_among_very_many_firings_and_within_a_range(
     assert "://" not in page, "it needs no network"
     assert spark.read.parquet(str(tmp_path / "faults")).count() == len(planted.expected)
 
+    replayed = audit(ledger, faults=str(tmp_path / "faults of a replay"), replays_all=True)
+
+    assert replayed == summary
+    tables = [spark.read.parquet(str(tmp_path / name)) for name in ("faults", "faults of a replay")]
+    assert tables[0].exceptAll(tables[1]).isEmpty()
+
     of_range = audit(ledger, start=M + 2 * HOUR + 5 * MINUTE, end=M + 2 * HOUR + 11 * MINUTE)
 
     assert [(fault.id, fault.kind) for fault in of_range.faults] == [("late", "late"), ("forgotten", "ignored")]

@@ -1,7 +1,7 @@
 """The records of plain one-shots, built as columns: byte for byte what lanes and `encode_asked` make of them.
 
-A plain one-shot has an instant, a target topic, a payload and headers of its user's, and no other rule. So its command
-says everything about it, and its history differs from that of others in a few values only.
+A plain one-shot has an instant or a delay, a target topic, a payload and headers of its user's, and no other rule. So
+its command says everything about it, and its history differs from that of others in a few values only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from light_scheduler.model import EventType, HistoryEvent, Once, ScheduleCommand, Target
+from light_scheduler.model import After, EventType, HistoryEvent, Once, ScheduleCommand, Target
 from light_scheduler.wire import encode_history
 
 from .evidence import digest_as_headers, encode_asked
@@ -26,6 +26,7 @@ _NOTHING = ScheduleCommand("", "", None, Once(0), Target(""), None, [], 0, 0, 0)
 _FIELDS = ScheduleCommand.__struct_fields__
 _BEGIN = encode_asked(_NOTHING).partition(_encode(_FIELDS[0]))[0]
 _ONCE, _NOT_LATE = _encode(Once(0)).split(_encode(0))
+_AFTER = _encode(After(0)).removesuffix(_encode(0))
 _TARGET, _NO_PARTITION = _encode(Target("x", b"")).split(_encode("x") + _encode(b""))
 _PAIR = _encode((None, None))[:1]
 _DIGEST_SIZE = sha256().digest_size
@@ -35,19 +36,30 @@ _HEADERS = _encode(digest_as_headers(bytes(_DIGEST_SIZE)))[:-_DIGEST_SIZE]
 class PlainCommands(NamedTuple):
     """Commands for plain one-shots, a column for each value. Instants are UTC epoch ms.
 
-    Texts are binary, and so are the digests of `payload` and `headers` as rows of evidence have them.
+    Texts are binary, and so are the digests of `payload` and `headers` as rows of evidence have them. `timing` is what
+    `at_instants` or `after_delays` returns.
     """
 
     tenant: pa.Array
     id: pa.Array
     key: pa.Array
-    due: pa.Array
+    timing: pa.Array
     topic: pa.Array
     payload: pa.Array
     headers: pa.Array
     partition: pa.Array
     offset: pa.Array
     recorded_at: pa.Array
+
+
+def at_instants(due: pa.Array) -> pa.Array:
+    """Return the time rules of commands for instants (UTC epoch ms)."""
+    return joined(_ONCE, _numbers(due), _NOT_LATE)
+
+
+def after_delays(delays: pa.Array) -> pa.Array:
+    """Return the time rules of commands with delays (ms)."""
+    return joined(_AFTER, _numbers(delays))
 
 
 def packed(commands: PlainCommands) -> pa.Array:
@@ -57,7 +69,7 @@ def packed(commands: PlainCommands) -> pa.Array:
         "tenant": (_texts(commands.tenant),),
         "id": (_texts(commands.id),),
         "key": (key,),
-        "timing": (_ONCE, _numbers(commands.due), _NOT_LATE),
+        "timing": (commands.timing,),
         "target": (_TARGET, _texts(commands.topic), key, _NO_PARTITION),
         "payload": (_bytes(commands.payload),),
         "headers": (_HEADERS, commands.headers),
@@ -89,12 +101,12 @@ class HistoryLines:
         line = encode_history(HistoryEvent(event, "<tenant>", "<id>", 1, 101, 102, 1, 1, "<topic>", None, 103))
         self._pieces = re.split(rb"<tenant>|<id>|101|102|<topic>|103", line)
 
-    def of(self, commands: PlainCommands, at: pa.Array) -> pa.Array:
-        """Return the values of history records, of events at instants (UTC epoch ms).
+    def of(self, commands: PlainCommands, due: pa.Array, at: pa.Array) -> pa.Array:
+        """Return the values of history records, of events at instants; `due` and `at` are UTC epoch ms.
 
         Tenant and id stand as they are: where JSON has to escape one, the line is none of that schedule.
         """
-        values = (commands.tenant, commands.id, commands.due, at, commands.topic, commands.partition)
+        values = (commands.tenant, commands.id, due, at, commands.topic, commands.partition)
         pieces = [self._pieces[0]]
         for value, piece in zip(values, self._pieces[1:], strict=True):
             pieces += [value if pa.types.is_binary(value.type) else digits(value), piece]

@@ -18,8 +18,9 @@ from light_scheduler.engine.firing import MINUTE_MS
 from light_scheduler.model import EventType
 from light_scheduler.pipeline.lag import LAG_MS
 from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.firing import LAST_HEADERS
 
-from .canonical import HistoryLines, PlainCommands, digits, headers_digests, joined, packed
+from .canonical import HistoryLines, PlainCommands, after_delays, at_instants, digits, headers_digests, joined, packed
 from .evidence import COMMAND, SEEN, TOLD
 from .header_lists import HeaderLists, Mask, Numbers, each_value, mask_of
 from .terms import Terms
@@ -31,21 +32,6 @@ _WHOSE = ("tenant", "id")
 _INSTANT = "^[1-9][0-9]{12}$"
 _AT = '"at":(?P<at>[1-9][0-9]{12}),'
 _SCHEDULED, _FIRED = HistoryLines(EventType.SCHEDULED), HistoryLines(EventType.FIRED)
-_HEADERS = (
-    "id",
-    "tenant",
-    "firing-id",
-    "due",
-    "fired-at",
-    "sequence",
-    "attempt",
-    "version",
-    "source-topic",
-    "source-partition",
-    "source-offset",
-    "delivery-id",
-)
-"""Names of the last headers of a firing, in the order in which lanes write them."""
 
 
 class Cleared(NamedTuple):
@@ -99,20 +85,38 @@ class Candidates(NamedTuple):
     has_more: Mask
 
     @property
+    def begun(self) -> Numbers:
+        """Since when each was pending; delays count from then."""
+        begun: Numbers = np.minimum(self.commands.recorded_at.to_numpy(), self.accepted_at)
+        return begun
+
+    @property
     def late(self) -> Numbers:
         """How many ms later than possible each fired."""
-        since: Numbers = np.minimum(self.commands.recorded_at.to_numpy(), self.accepted_at)
-        return self.fired_at - np.maximum(self.due, since)
+        return self.fired_at - np.maximum(self.due, self.begun)
 
     def has(self, header: str, value: pa.Array | bytes) -> Mask:
         """Tell whose messages have a header of a value."""
-        _, values = self.headers[_HEADERS.index(header)]
+        _, values = self.headers[LAST_HEADERS.index(header)]
         return mask_of(pc.equal(values, value))
+
+
+def _has_command(of: Candidates) -> Mask:
+    command, commands = of.values[0], of.commands
+    is_same = mask_of(pc.equal(command, packed(commands)))
+    if not is_same.all():
+        delayed = commands._replace(timing=after_delays(pa.array(of.due - of.begun)))
+        is_same |= mask_of(pc.equal(command, packed(delayed)))
+    return is_same
+
+
+def _has_line(of: Candidates, value: pa.Array, lines: HistoryLines, at: Numbers) -> Mask:
+    return mask_of(pc.equal(value, lines.of(of.commands, pa.array(of.due), pa.array(at))))
 
 
 def _has_names(of: Candidates) -> Mask:
     has_names = np.ones(len(of.due), np.bool_)
-    for (names, _), name in zip(of.headers, _HEADERS, strict=True):
+    for (names, _), name in zip(of.headers, LAST_HEADERS, strict=True):
         has_names &= mask_of(pc.equal(names, CONTROL_PREFIX + name))
     return has_names
 
@@ -120,7 +124,7 @@ def _has_names(of: Candidates) -> Mask:
 def _delivery_ids(of: Candidates) -> pa.Array:
     commands = of.commands
     source = joined(of.commands_topic, b":", digits(commands.partition), b":", digits(commands.offset))
-    return joined(source, b":1:1:", digits(commands.due), b":1")
+    return joined(source, b":1:1:", digits(pa.array(of.due)), b":1")
 
 
 def _reach(of: Candidates, terms: Terms) -> Mask:
@@ -139,12 +143,12 @@ def _has_target(of: Candidates, terms: Terms) -> Mask:
 CHECKS: dict[str, Callable[[Candidates, Terms], Mask]] = {
     "no other record": lambda of, _: of.sizes == len(_KINDS),
     "not passed on": lambda of, _: mask_of(of.origin.is_null()),
-    "command": lambda of, _: mask_of(pc.equal(of.values[0], packed(of.commands))),
-    "scheduled": lambda of, _: mask_of(pc.equal(of.values[1], _SCHEDULED.of(of.commands, pa.array(of.accepted_at)))),
-    "fired": lambda of, _: mask_of(pc.equal(of.values[2], _FIRED.of(of.commands, pa.array(of.fired_at)))),
+    "command": lambda of, _: _has_command(of),
+    "scheduled": lambda of, _: _has_line(of, of.values[1], _SCHEDULED, of.accepted_at),
+    "fired": lambda of, _: _has_line(of, of.values[2], _FIRED, of.fired_at),
     "names": lambda of, _: _has_names(of),
     "no more": lambda of, _: ~of.has_more,
-    "firing-id": lambda of, _: of.has("firing-id", joined(of.commands.id, b"@", digits(of.commands.due))),
+    "firing-id": lambda of, _: of.has("firing-id", joined(of.commands.id, b"@", digits(pa.array(of.due)))),
     "sequence": lambda of, _: of.has("sequence", b"1"),
     "attempt": lambda of, _: of.has("attempt", b"1"),
     "version": lambda of, _: of.has("version", b"1"),
@@ -219,9 +223,9 @@ def _candidates(groups: Groups, chosen: Mask) -> tuple[Numbers, Candidates]:
     """Return where the chosen schedules begin whose values have the usual form, and these values."""
     batch, firsts, sizes = groups.batch, groups.firsts[chosen], groups.sizes[chosen]
     lists = HeaderLists.of(batch.column("headers").take(pa.array(firsts + _KINDS.index(SEEN))))
-    begins = lists.ends - len(_HEADERS)
-    is_usual = lists.lengths >= len(_HEADERS)
-    due, fired_at = (_taken(lists.values, begins + _HEADERS.index(name)) for name in ("due", "fired-at"))
+    begins = lists.ends - len(LAST_HEADERS)
+    is_usual = lists.lengths >= len(LAST_HEADERS)
+    due, fired_at = (_taken(lists.values, begins + LAST_HEADERS.index(name)) for name in ("due", "fired-at"))
     at = pc.struct_field(pc.extract_regex(batch.column("value").take(pa.array(firsts + 1)), _AT), "at")
     for instant in (due, fired_at):
         is_usual &= mask_of(pc.match_substring_regex(instant, _INSTANT))
@@ -232,13 +236,14 @@ def _candidates(groups: Groups, chosen: Mask) -> tuple[Numbers, Candidates]:
     digests = headers_digests(lists, users).filter(usual)
     firsts, begins = firsts[is_usual], begins[is_usual]
     due, fired_at, at = (_instants(column.filter(usual)) for column in (due, fired_at, at))
-    command, scheduled, fired, message = (batch.take(pa.array(firsts + place)) for place in range(len(_KINDS)))
+    values = batch.drop_columns(["headers"])
+    command, scheduled, fired, message = (values.take(pa.array(firsts + place)) for place in range(len(_KINDS)))
     tenant, id = (command.column(name).cast(pa.binary()) for name in _WHOSE)
     commands = PlainCommands(
         tenant,
         id,
         key=message.column("key"),
-        due=due,
+        timing=at_instants(due),
         topic=message.column("topic").cast(pa.binary()),
         payload=message.column("value"),
         headers=digests,
@@ -246,7 +251,7 @@ def _candidates(groups: Groups, chosen: Mask) -> tuple[Numbers, Candidates]:
         offset=command.column("offset"),
         recorded_at=command.column("timestamp"),
     )
-    places = [begins + place for place in range(len(_HEADERS))]
+    places = [begins + place for place in range(len(LAST_HEADERS))]
     return firsts, Candidates(
         sizes[is_usual],
         commands,

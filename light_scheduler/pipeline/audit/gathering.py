@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from light_scheduler.pipeline.schemas import HEADERS_TYPE, arrow_schema, spark_t
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.events import DEAD_LETTER_PREFIX
 from light_scheduler.wire.fields import CONTROL_PREFIX
+from light_scheduler.wire.firing import LAST_HEADERS as FIRING_HEADERS
 from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.redrive import REDRIVEN, REDRIVEN_FROM
 from light_scheduler.wire.state import decode_entry
@@ -98,8 +100,8 @@ def history(records: DataFrame) -> DataFrame:
 def firings(records: DataFrame) -> DataFrame:
     """Return the evidence of target topics. Records that do not come from the scheduler are left out, and dead
     letters that were sent again."""
-    tenant, id = _header(CONTROL_PREFIX + "tenant"), _header(CONTROL_PREFIX + "id")
-    lane = _header(CONTROL_PREFIX + "source-partition").try_cast("int")
+    tenant, id, lane = (_firing_header(name) for name in ("tenant", "id", "source-partition"))
+    lane = lane.try_cast("int")
     meant = tenant.isNotNull() & id.isNotNull() & lane.isNotNull() & _header(REDRIVEN_FROM).isNull()
     return records.where(meant).select(
         *_owner(tenant, id, lane, SEEN),
@@ -143,6 +145,15 @@ def _header(name: str) -> Column:
     """Return the last header of a name as text."""
     named = F.filter("headers", lambda header: (header["key"] == name) & header["value"].isNotNull())
     return F.try_element_at(named, F.lit(-1))["value"].cast("string")
+
+
+def _firing_header(name: str) -> Column:
+    """Return the last header of a name as text, of a firing: most have it where lanes write it."""
+    last = [F.try_element_at("headers", F.lit(place - len(FIRING_HEADERS))) for place in range(len(FIRING_HEADERS))]
+    named = zip(last, FIRING_HEADERS, strict=True)
+    is_usual = reduce(Column.__and__, (header["key"] == CONTROL_PREFIX + name for header, name in named))
+    value = last[FIRING_HEADERS.index(name)]["value"]
+    return F.when(is_usual & value.isNotNull(), value.cast("string")).otherwise(_header(CONTROL_PREFIX + name))
 
 
 def _decoding(

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from light_scheduler.engine import Limits
 from light_scheduler.model import DEFAULT_TENANT
 from light_scheduler.wire.build import ANY
-from light_scheduler.wire.fields import CONTROL_PREFIX, parse_tenant, parse_topic
+from light_scheduler.wire.fields import CONTROL_PREFIX, RULES, parse_tenant, parse_topic
 from light_scheduler.wire.json_form import CONTENT_TYPE, is_json_command
 from light_scheduler.wire.native import header_name
 
-from .canonical import PlainCommands, headers_digests, packed
+from .canonical import PlainCommands, after_delays, at_instants, headers_digests, packed
 from .evidence import COMMAND, payload_digest
 from .header_lists import HeaderLists, Mask, Numbers, each_value, mask_of
 
@@ -27,6 +27,7 @@ _INSTANT = "^[1-9][0-9]{12}$"
 _ID = "^[ -~]+$"
 """An id of printable ASCII."""
 
+_FIELDS = ("at", "after", "target-topic", "id", "tenant")
 _NOWHERE = -1
 
 
@@ -50,13 +51,13 @@ def read_plain(
     read = _read(batch, topics, limits)
     others = np.ones(batch.num_rows, np.bool_)
     others[read.rows] = False
-    records = batch.take(pa.array(read.rows))
+    records = batch.select(["topic", "partition", "offset", "timestamp"]).take(pa.array(read.rows))
     given = {
         "tenant": read.tenants.cast(pa.string()),
         "id": read.ids.cast(pa.string()),
         "lane": records.column("partition"),
         "kind": pa.repeat(COMMAND, len(read.rows)),
-        **{name: records.column(name) for name in ("topic", "partition", "offset", "timestamp")},
+        **{name: records.column(name) for name in records.schema.names},
         "value": read.values,
         "asks": pa.repeat("schedule", len(read.rows)),
     }
@@ -66,49 +67,63 @@ def read_plain(
 
 def _read(batch: pa.RecordBatch, topics: Collection[str], limits: Limits) -> _Read:
     lists = HeaderLists.of(batch.column("headers"))
-    owners, count = lists.owners, batch.num_rows
     ours = lists.beginning_with(CONTROL_PREFIX)
-    is_plain = mask_of(pc.is_in(batch.column("topic"), pa.array(sorted(topics), pa.string())))
-    is_plain &= ~_is_json(lists, count)
+    is_plain, places = _with_plain_headers(lists, ours)
+    is_plain &= mask_of(pc.is_in(batch.column("topic"), pa.array(sorted(topics), pa.string())))
     is_plain &= mask_of(pc.less_equal(pc.binary_length(batch.column("value")), limits.max_payload_bytes))
     is_plain &= mask_of(batch.column("key").is_valid())
-    known = np.zeros(count, np.int64)
-    places: dict[str, Numbers] = {}
-    for field, is_required in (("at", True), ("target-topic", True), ("id", False), ("tenant", False)):
-        (found,) = np.nonzero(lists.named(header_name(field)))
-        places[field] = np.full(count, _NOWHERE)
-        places[field][owners[found]] = found
-        times = np.bincount(owners[found], minlength=count)
-        is_plain &= (times == 1) if is_required else (times <= 1)
-        known += times
-    is_plain &= np.bincount(owners[ours], minlength=count) == known
     (rows,) = np.nonzero(is_plain)
-    at, topic, id, tenant = (_taken(lists.values, places[field][rows]) for field in places)
+    at, after, topic, id, tenant = (_taken(lists.values, places[field][rows]) for field in _FIELDS)
     id = _chosen(places["id"][rows] != _NOWHERE, id, batch.column("key").take(pa.array(rows)))
     default = pa.repeat(pa.scalar(DEFAULT_TENANT.encode(), pa.binary()), len(rows))
     tenant = _chosen(places["tenant"][rows] != _NOWHERE, tenant, default)
+    delay = each_value(after, _delay, pa.int64())
     is_good = (
-        mask_of(pc.match_substring_regex(at, _INSTANT))
+        (mask_of(pc.match_substring_regex(at, _INSTANT)) | mask_of(delay.is_valid()))
         & mask_of(each_value(topic, partial(_is_legal, _parse_target(limits)), pa.bool_()))
         & mask_of(each_value(tenant, partial(_is_legal, parse_tenant), pa.bool_()))
         & mask_of(pc.match_substring_regex(id, _ID))
         & ~mask_of(pc.ends_with(id, ANY))
         & mask_of(pc.less_equal(pc.binary_length(id), limits.max_id_bytes))
     )
-    good = pa.array(is_good)
+    at, delay, topic, id, tenant = (column.filter(pa.array(is_good)) for column in (at, delay, topic, id, tenant))
     rows = rows[is_good]
-    records = batch.take(pa.array(rows))
+    records = batch.drop_columns(["headers"]).take(pa.array(rows))
     commands = PlainCommands(
-        tenant.filter(good),
-        id.filter(good),
-        records.column("key"),
-        at.filter(good).cast(pa.string()).cast(pa.int64()),
-        topic.filter(good),
-        pa.array(map(payload_digest, records.column("value").to_pylist()), pa.binary()),
-        headers_digests(lists, ~ours).take(pa.array(rows)),
-        *(records.column(name) for name in ("partition", "offset", "timestamp")),
+        tenant,
+        id,
+        key=records.column("key"),
+        timing=pc.coalesce(at_instants(at.cast(pa.string()).cast(pa.int64())), after_delays(delay)),
+        topic=topic,
+        payload=pa.array(map(payload_digest, records.column("value").to_pylist()), pa.binary()),
+        headers=headers_digests(lists, ~ours).take(pa.array(rows)),
+        partition=records.column("partition"),
+        offset=records.column("offset"),
+        recorded_at=records.column("timestamp"),
     )
-    return _Read(rows, commands.tenant, commands.id, packed(commands))
+    return _Read(rows, tenant, id, packed(commands))
+
+
+def _with_plain_headers(lists: HeaderLists, ours: Mask) -> tuple[Mask, dict[str, Numbers]]:
+    """Tell which records have a target, and an instant or a delay, and no header of ours but these, an id and a tenant.
+
+    Also return, by field, the place of each record's header among all, or _NOWHERE.
+    """
+    owners, count = lists.owners, len(lists.ends)
+    is_plain = ~_is_json(lists, count)
+    known = np.zeros(count, np.int64)
+    places: dict[str, Numbers] = {}
+    for field in _FIELDS:
+        (found,) = np.nonzero(lists.named(header_name(field)))
+        places[field] = np.full(count, _NOWHERE)
+        places[field][owners[found]] = found
+        times = np.bincount(owners[found], minlength=count)
+        is_plain &= times <= 1
+        known += times
+    is_plain &= places["target-topic"] != _NOWHERE
+    is_plain &= (places["at"] != _NOWHERE) ^ (places["after"] != _NOWHERE)
+    is_plain &= np.bincount(owners[ours], minlength=count) == known
+    return is_plain, places
 
 
 def _is_json(lists: HeaderLists, count: int) -> Mask:
@@ -123,6 +138,14 @@ def _taken(values: pa.Array, places: Numbers) -> pa.Array:
 
 def _chosen(condition: Mask, values: pa.Array, others: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(condition), values, others)
+
+
+def _delay(text: bytes) -> int | None:
+    try:
+        delay: int = RULES["after"].parse(text.decode())
+    except ValueError:  # UnicodeDecodeError is one
+        return None
+    return delay
 
 
 def _parse_target(limits: Limits) -> Callable[[str], object]:

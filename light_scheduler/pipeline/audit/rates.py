@@ -34,8 +34,10 @@ def series(evidence: DataFrame) -> DataFrame:
     One that was carried over has no recorded_at, and `next` instead: its next time.
     """
     is_rate = F.col("interval").isNotNull()
+    rates = evidence.where(is_rate).select(*_WHO).distinct()
     found = (
         evidence.where("asks is not null")
+        .join(rates, _WHO, "left_semi")  # nearly all commands are for something else
         .groupBy(*_WHO)
         .agg(
             F.count_if(F.col("asks").isin("schedule", CARRIED)).alias("schedules"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import NamedTuple
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
@@ -37,41 +40,62 @@ def reported(
 ) -> AuditSummary:
     if options.faults is not None:
         write_table(_as_told(faults), options.faults, "parquet")
-    counted = found.where(F.col("what") == COUNT).groupBy("name").agg(F.sum("number").alias("number")).collect()
-    counts = {row.name: row.number for row in counted}
+    tallies = _tallies(found)
     by_kind = {row.name: row["count"] for row in faults.groupBy("name").count().collect()}
-    in_order = Window.partitionBy("name").orderBy("at", "tenant", "id", "due")
-    first = faults.withColumn("place", F.row_number().over(in_order)).where(F.col("place") <= MOST_LISTED)
-    listed = [FoundFault(**row.asDict()) for row in _as_told(first).collect()]
-    listed.sort(key=lambda fault: (_KINDS.index(fault.kind), fault.at, fault.tenant, fault.id))
-    lateness = _numbers(found, LATENESS)
+    listed = _listed(faults) if by_kind else []
     summary = AuditSummary(
         start=max(bounds.start, bounds.counted),
         end=bounds.end,
-        schedules=counts.get("schedules", 0),
-        firings=counts.get("delivered", 0),
-        unjudged=counts.get("unjudged", 0),
-        ambiguous=counts.get("ambiguous", 0),
-        moved=counts.get("moved", 0),
-        unreadable=counts.get("unreadable", 0),
+        schedules=tallies.counts["schedules"],
+        firings=tallies.counts["delivered"],
+        unjudged=tallies.counts["unjudged"],
+        ambiguous=tallies.counts["ambiguous"],
+        moved=tallies.counts["moved"],
+        unreadable=tallies.counts["unreadable"],
         waiting=waiting,
         expanded_by_spark=expanded,
-        lateness_ms=percentiles(lateness),
+        lateness_ms=percentiles(tallies.lateness),
         fault_counts={kind: by_kind[kind] for kind in _KINDS if kind in by_kind},
         faults=listed[:MOST_TOLD],
     )
     if options.page is not None:
-        minutes = (
-            found.where(F.col("what") == MINUTE).agg(F.min("at").alias("first"), F.max("at").alias("last")).first()
-        )
-        span = 0 if minutes is None or minutes["first"] is None else minutes["last"] - minutes["first"]
-        width = (span // _BARS // _MINUTE_MS + 1) * _MINUTE_MS
-        figures = Figures(lateness, _numbers(found, MINUTE, width), _numbers(faults, FAULT, width), width)
+        width = (tallies.span // _BARS // _MINUTE_MS + 1) * _MINUTE_MS
+        failed = _numbers(faults, FAULT, width) if by_kind else []
+        figures = Figures(tallies.lateness, _numbers(found, MINUTE, width), failed, width)
         write_page(options.page, audit_page(summary, figures, listed))
     return summary
 
 
-def _numbers(found: DataFrame, what: str, width: int = 1) -> list[tuple[int, int]]:
+class _Tallies(NamedTuple):
+    """Counts by name, firings by lateness (ms), and from the first minute with a firing to the last (ms)."""
+
+    counts: Counter[str]
+    lateness: list[tuple[int, int]]
+    span: int
+
+
+def _tallies(found: DataFrame) -> _Tallies:
+    """Add up the numbers of all partitions; minutes, of which there can be very many, to their span."""
+    is_minute = F.col("what") == MINUTE
+    keys = F.when(~is_minute, F.col("at")).alias("late")
+    table = found.where(F.col("what").isin(COUNT, LATENESS, MINUTE)).groupBy("what", "name", keys)
+    rows = table.agg(F.sum("number").alias("number"), (F.max("at") - F.min("at")).alias("span")).collect()
+    return _Tallies(
+        Counter({row["name"]: row["number"] for row in rows if row["what"] == COUNT}),
+        sorted((row["late"], row["number"]) for row in rows if row["what"] == LATENESS),
+        next((row["span"] for row in rows if row["what"] == MINUTE), 0),
+    )
+
+
+def _listed(faults: DataFrame) -> list[FoundFault]:
+    """Return the first faults of each kind."""
+    in_order = Window.partitionBy("name").orderBy("at", "tenant", "id", "due")
+    first = faults.withColumn("place", F.row_number().over(in_order)).where(F.col("place") <= MOST_LISTED)
+    listed = [FoundFault(**row.asDict()) for row in _as_told(first).collect()]
+    return sorted(listed, key=lambda fault: (_KINDS.index(fault.kind), fault.at, fault.tenant, fault.id))
+
+
+def _numbers(found: DataFrame, what: str, width: int) -> list[tuple[int, int]]:
     """Return how many there are of something by `at`, in steps of a width (ms)."""
     of_kind = found.where(F.col("what") == what).groupBy((F.floor(F.col("at") / width) * width).alias("at"))
     return sorted((int(row.at), int(row.number)) for row in of_kind.agg(F.sum("number").alias("number")).collect())

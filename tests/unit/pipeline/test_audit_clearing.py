@@ -90,6 +90,19 @@ def test_plain_schedules_are_cleared_wherever_batches_end(busy: Ledger) -> None:
         assert found(rows, terms, size) == expected
 
 
+def test_a_delay_is_cleared_whenever_its_command_was_read(ledger: Ledger) -> None:
+    ledger.send("at-once", M, ("after", 0))
+    ledger.send("later", M, ("after", "10m"))
+    ledger.run(M + MINUTE_MS // 2)
+    ledger.run_until(M + HOUR)
+    rows, terms = evidence(ledger), terms_of(ledger)
+    assert cleared(rows, terms) == 2
+    assert found(rows, terms) == found(rows, replace(terms, replays_all=True))
+    is_command = [row.id == "later" and row.kind == COMMAND for row in rows]
+    other = [row._replace(timestamp=M + 1) if here else row for row, here in zip(rows, is_command, strict=True)]
+    assert cleared(other, terms) == 1, "it would be due later"
+
+
 def test_only_firings_within_the_bounds_are_counted(busy: Ledger) -> None:
     rows = evidence(busy)
     terms = terms_of(busy, bounds=Bounds(M + HOUR + 3, M + 2 * HOUR, MINUTE_MS, M + HOUR + 6))

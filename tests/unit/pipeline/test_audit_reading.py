@@ -67,6 +67,8 @@ def check(records: list[Record], limits: Limits = LIMITS) -> int:
 
 USUAL = {
     "plain": record(PLAIN),
+    "with a delay": record([("schedule-after", b"90s"), PLAIN[1]]),
+    "with no delay": record([("schedule-after", b"0"), PLAIN[1]]),
     "with headers of its user": record([("a", b"1"), *PLAIN, ("b", None), ("a", b"")]),
     "with many headers": record([*PLAIN, *((f"h{number}", b"x" * number) for number in range(300))]),
     "with an id and a tenant": record(
@@ -84,6 +86,9 @@ OTHERS = {
     "with two times": record([*PLAIN, PLAIN[0]]),
     "with a time as text": record([("schedule-at", b"2026-01-01T00:00:00Z"), PLAIN[1]]),
     "with a null time": record([("schedule-at", None), PLAIN[1]]),
+    "with a time and a delay": record([*PLAIN, ("schedule-after", b"1s")]),
+    "with a delay that is none": record([("schedule-after", b"soon"), PLAIN[1]]),
+    "with a null delay": record([("schedule-after", None), PLAIN[1]]),
     "with another rule": record([*PLAIN, ("schedule-ttl", b"1s")]),
     "that a lane has passed on": record([*PLAIN, ("schedule-forwarded-from", b"1:2:3")]),
     "with a header that nobody knows": record([*PLAIN, ("schedule-wat", b"1")]),

@@ -33,14 +33,15 @@ Costs = Callable[[Workspace, int], Iterator[Cost]]
 @click.option("--rows", "sizes", type=int, multiple=True, default=SIZES, show_default=True)
 @click.option("--only", type=click.Choice(["loading", "pending", "fired"]), multiple=True, help="Default: all.")
 @click.option("--ingest", is_flag=True, help="Also let a worker take in what was loaded.")
+@click.option("--replay", is_flag=True, help="Also audit with a replay of every schedule.")
 @click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS, help="Folder to write to.")
-def main(sizes: tuple[int, ...], only: tuple[str, ...], ingest: bool, memory: str, results: Path) -> None:
+def main(sizes: tuple[int, ...], only: tuple[str, ...], ingest: bool, replay: bool, memory: str, results: Path) -> None:
     """Measure the jobs and write pipeline.json and pipeline.svg."""
     groups: dict[str, Costs] = {
         "loading": partial(loading.costs, ingest=ingest),
         "pending": pending.costs,
-        "fired": fired.costs,
+        "fired": partial(fired.costs, replay=replay),
     }
     document = results / "pipeline.json"
     with spark_session("bench", SessionOptions(memory=memory, delta=True)) as spark:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from light_scheduler.clock import SystemClock
 from light_scheduler.engine import FiringRules
@@ -16,10 +17,11 @@ from .cost import PARTITIONS, TARGET, Cost, Workspace, cost_of
 from .lanes import CHUNK, CHUNK_MS, LIMITS, SERIES, LaneTask
 
 
-def costs(place: Workspace, rows: int) -> Iterator[Cost]:
+def costs(place: Workspace, rows: int, *, replay: bool = False) -> Iterator[Cost]:
     """Yield what it costs to archive the commands of so many schedules, to audit them, and to report on them.
 
-    An audit reads four records for each: its command, two lines of history, and its firing; a report reads two.
+    An audit reads four records for each: its command, two lines of history, and its firing; a report reads two. With
+    `replay` there is a second audit, which replays every schedule.
     """
     settings = Settings(broker=f"kafka://{place.bootstrap_servers}", partitions=PARTITIONS)
     create_topics(settings)
@@ -37,6 +39,9 @@ def costs(place: Workspace, rows: int) -> Iterator[Cost]:
         page=str(place.folder / "audit.html"),
     )
     yield cost_of("audit", rows, lambda: _audited(place, auditing, rows))
+    if replay:
+        replaying = replace(auditing, replays_all=True)
+        yield cost_of("audit-replay", rows, lambda: _audited(place, replaying, rows))
     reporting = report.ReportOptions(place.cluster, names, page=str(place.folder / "report.html"))
     yield cost_of("report", rows, lambda: report.main(place.spark, reporting).firings - _series(rows))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from confluent_kafka import Producer
@@ -56,7 +56,7 @@ class LaneTask:
         task = TaskContext.get()
         assert task is not None, "Spark calls it"
         log = _Log(self._bootstrap_servers, {self._names.commands, self._names.history, TARGET})
-        lane = _Lane(self._names, task.partitionId(), self._start, log)
+        lane = Lane(self._names, task.partitionId(), self._start, log)
         for batch in batches:
             for first in range(0, batch.num_rows, CHUNK):
                 lane.live_through(batch.column("id")[first : first + CHUNK].to_pylist())
@@ -64,8 +64,28 @@ class LaneTask:
         yield pa.RecordBatch.from_pydict({"commands": pa.array([lane.offset], pa.int64())})
 
 
-class _Lane:
-    def __init__(self, names: TopicNames, number: int, start: int, log: _Log) -> None:
+class Log(Protocol):
+    """Where the records of a lane go; `now` (UTC epoch ms) is their time."""
+
+    now: int
+
+    def add(
+        self,
+        place: tuple[str, int],
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None = None,
+        **_limits: object,
+    ) -> None: ...
+
+    def served(self) -> None:
+        """Learn of what failed."""
+
+
+class Lane:
+    """A lane from an instant on (UTC epoch ms), whose records go to a log."""
+
+    def __init__(self, names: TopicNames, number: int, start: int, log: Log) -> None:
         self._number = number
         self._commands = names.commands
         self._now = start

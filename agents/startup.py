@@ -28,18 +28,18 @@ class Waiting:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._told: tuple[str, float] | None = None
+        self._reported: tuple[str, float] | None = None
 
-    def tell(self, what: str) -> None:
+    def report(self, what: str) -> None:
         """Log what is waited for, unless that was said just before."""
         now = self._monotonic()
-        if self._told is None or self._told[0] != what or now - self._told[1] >= REMIND_S:
-            self._told = what, now
+        if self._reported is None or self._reported[0] != what or now - self._reported[1] >= REMIND_S:
+            self._reported = what, now
             log.warning("waiting: %s", what)
 
     def end(self) -> None:
         """Log that there is nothing to wait for any more, if there was."""
-        if self._told is not None:
+        if self._reported is not None:
             log.info("the broker and the topics are available")
 
 
@@ -75,13 +75,15 @@ async def wait_for_topics(
                         _check_partitions(settings, inputs, targets)
                         waiting.end()
                         return
-                    waiting.tell(f"{', '.join(missing)}; run `light-scheduler topics create`")
+                    waiting.report(f"{', '.join(missing)}; run `light-scheduler topics create`")
                 except BrokerRefused:
                     raise  # waiting does not mend it, and many failed logins may lock the user out
                 except BrokerUnreachable as error:
-                    waiting.tell(f"{error}. Start it, or name your brokers with --broker or {ENVIRONMENT_PREFIX}BROKER")
+                    waiting.report(
+                        f"{error}. Start it, or name your brokers with --broker or {ENVIRONMENT_PREFIX}BROKER"
+                    )
                 except BrokerError as error:
-                    waiting.tell(str(error))
+                    waiting.report(str(error))
                 await sleep(RETRY_S)
     finally:
         await targets.close()
@@ -102,7 +104,7 @@ async def wait_for_access(
         except BrokerRefused:
             raise
         except BrokerError as error:
-            waiting.tell(f"cannot read from Kafka whether there are tokens: {error}")
+            waiting.report(f"cannot read from Kafka whether there are tokens: {error}")
             await sleep(RETRY_S)
         else:
             waiting.end()

@@ -127,8 +127,8 @@ class DryRun:
         except InvalidCommand as error:
             self._unsent[number] = Answer(number, None, None, None, Outcome.REJECTED, reason=error.reason)
             return
-        told = {"reply_topic": self._results, "correlation_id": str(number)}
-        answered = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in told.items()}
+        reply = {"reply_topic": self._results, "correlation_id": str(number)}
+        answered = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in reply.items()}
         self._scheduler.send(_key_of(members), msgspec.json.encode({**members, **answered}), [])
 
 

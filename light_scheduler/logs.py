@@ -96,16 +96,16 @@ class PlainErrors(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: set[str] = set()
+        self._seen: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, ConfigurationError | BrokerRefused | FormatTooNew | StateForeign):
             return True
         text = str(error)
-        if text in self._told:
+        if text in self._seen:
             return False
-        self._told.add(text)
+        self._seen.add(text)
         record.msg, record.args, record.exc_info = text, (), None
         return True
 

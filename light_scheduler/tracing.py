@@ -50,7 +50,7 @@ class OpenTelemetry:
         provider.add_span_processor(BatchSpanProcessor(exporter))
         return cls(provider, exporter.shutdown)
 
-    def tell(self, cycle: TracedCycle) -> None:
+    def record(self, cycle: TracedCycle) -> None:
         """Make a cycle's own span, and those of its first traced events. Raises nothing: all is committed."""
         try:
             self._make(cycle)

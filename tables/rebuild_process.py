@@ -51,7 +51,7 @@ def main() -> int:
     return 0
 
 
-class _Teller:
+class _Reporter:
     """Tells how far a restoration has come."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Teller:
     def watch(self, restoration: Restoration) -> None:
         self._restoration = restoration
 
-    def tell(self) -> None:
+    def report(self) -> None:
         if self._restoration is not None:
             status = self._restoration.status()
             line = msgspec.json.encode(Reached(status.done, status.total, status.records))
@@ -69,25 +69,25 @@ class _Teller:
 
     async def run(self) -> None:
         while True:
-            self.tell()
+            self.report()
             await asyncio.sleep(TELL_S)
 
 
 async def _rebuild(job: Job) -> None:
-    clock, teller = SystemClock(), _Teller()
+    clock, reporter = SystemClock(), _Reporter()
     table = open_table(RocksStore, Path(job.path), job.facts, clock.now())
     logs = PartitionLogs(
         commands=TopicPartition(job.commands, job.partition), changelog=TopicPartition(job.changelog, job.partition)
     )
-    telling = asyncio.create_task(teller.run())
+    reporting = asyncio.create_task(reporter.run())
     try:
         async with reading(job.clients) as reader:
-            following = Following(lambda: False, teller.watch)
+            following = Following(lambda: False, reporter.watch)
             await restore(table, PartitionState(job.facts, logs), reader, clock, following)
     finally:
-        telling.cancel()
+        reporting.cancel()
         table.close()
-    teller.tell()
+    reporter.report()
 
 
 if __name__ == "__main__":

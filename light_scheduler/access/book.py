@@ -88,16 +88,16 @@ def access_book(entries: Mapping[bytes, bytes]) -> AccessBook:
             continue
         if found is None:
             continue
-        id, told = found
-        if isinstance(told, Token):
-            tokens[id] = told
-        elif isinstance(told, Rotation):
-            if id in tokens and tokens[id].secrets[-1].sha256 == told.before:
-                tokens[id] = replace(tokens[id], secrets=tuple(told.secrets))
-        elif isinstance(told, Revocation):
-            revoked[id] = told
-        elif isinstance(told, Use):
-            used[id] = told.at
+        id, event = found
+        if isinstance(event, Token):
+            tokens[id] = event
+        elif isinstance(event, Rotation):
+            if id in tokens and tokens[id].secrets[-1].sha256 == event.before:
+                tokens[id] = replace(tokens[id], secrets=tuple(event.secrets))
+        elif isinstance(event, Revocation):
+            revoked[id] = event
+        elif isinstance(event, Use):
+            used[id] = event.at
     return AccessBook(tokens, revoked, used, _peer_secret(entries), unreadable)
 
 

@@ -76,19 +76,19 @@ class AccessService(Service):
 
     async def _note(self) -> None:
         """Write what is to be written: the workers' secret if there is none, and uses of tokens."""
-        pause_s, told = RETRY_S, ""
+        pause_s, reported = RETRY_S, ""
         while not self.should_stop:
             await self.sleep(pause_s)
             if not self.is_loaded:
                 continue
             try:
                 await self._write()
-                pause_s, told = RETRY_S, ""
+                pause_s, reported = RETRY_S, ""
             except SchedulerError as error:
                 if self._is_ending():  # the write was cut short
                     return
                 pause_s = min(2 * pause_s, LONGEST_RETRY_S)
-                if told != (told := str(error)):
+                if reported != (reported := str(error)):
                     log.warning("the topic of the tokens cannot be written: %s; trying again and again", error)
 
     async def _write(self) -> None:

@@ -71,8 +71,8 @@ class TokenStore:
         """Add a token, and return it with its text, which is not stored. Raises TokenError, BrokerError."""
         now = self._clock.now()
         token, text = new_token(name, role, tenants, by=by.by, now=now, lifetime=lifetime)
-        told = change_record(changes.tenant_of(token), changes.created(token), by, now)
-        await self._change(lambda: Change([token_record(token)], told))
+        event = change_record(changes.tenant_of(token), changes.created(token), by, now)
+        await self._change(lambda: Change([token_record(token)], event))
         return token, text
 
     async def rotate(self, id: str, *, keep: int, by: Requester) -> tuple[Token, Secret]:
@@ -89,8 +89,8 @@ class TokenStore:
                     f"token {id} was rotated by somebody else just then: the text that they were given is valid, "
                     "this rotation changed nothing. Rotate again if you need a text of your own"
                 )
-            told = change_record(changes.tenant_of(token), changes.rotated(token), by, now)
-            return Change([rotation_record(before, token)], told)
+            event = change_record(changes.tenant_of(token), changes.rotated(token), by, now)
+            return Change([rotation_record(before, token)], event)
 
         await self._change(rotate)
         return token, text
@@ -101,8 +101,8 @@ class TokenStore:
 
         def revoke() -> Change:
             token = self._valid(id)
-            told = change_record(changes.tenant_of(token), changes.revoked(token), by, now)
-            return Change([revoked_record(id, Revocation(now, by.by))], told)
+            event = change_record(changes.tenant_of(token), changes.revoked(token), by, now)
+            return Change([revoked_record(id, Revocation(now, by.by))], event)
 
         await self._change(revoke)
         return token

@@ -143,8 +143,8 @@ def invalid_commands_as_wrong_use() -> Iterator[None]:
         name = error.field.removeprefix("schedule-")
         reason = _in_options(error.reason)
         given = click.get_current_context().params.get(name.replace("-", "_"))
-        is_told = isinstance(given, str) and (shown(given) in reason or reason.startswith(given))
-        if isinstance(given, str) and len(given) <= MAX_SHOWN and not is_told:
+        is_named = isinstance(given, str) and (shown(given) in reason or reason.startswith(given))
+        if isinstance(given, str) and len(given) <= MAX_SHOWN and not is_named:
             reason += f" (given: {shown(given)})"
         raise click.UsageError(f"{parameter_name(name)}: {reason}") from error
 

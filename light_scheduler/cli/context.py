@@ -14,7 +14,7 @@ from light_scheduler.errors import ConfigurationError
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 
 _CONTEXT = f"{__name__}.context"
-_TOLD = f"{__name__}.told"
+_SHOWN = f"{__name__}.shown"
 _ADDRESS = ("web_host", "web_port")
 
 log = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ def context_of(ctx: click.Context) -> Mapping[str, str]:
     path = contexts_path()
     contexts = load_contexts(path)
     in_use = named or contexts.current
-    if in_use and not ctx.meta.get(_TOLD):
-        ctx.meta[_TOLD] = True
+    if in_use and not ctx.meta.get(_SHOWN):
+        ctx.meta[_SHOWN] = True
         log.debug("context %s of %s", in_use, path)
     return contexts.get(named or None)
 
@@ -45,8 +45,8 @@ def settings_of_context(ctx: click.Context) -> Mapping[str, str]:
 
 def url_of_context(ctx: click.Context, given: Mapping[str, Any]) -> str | None:
     """Return the worker of the context, unless an option or the environment says where one is: they beat a context."""
-    is_told = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
-    return None if is_told else context_of(ctx).get("url")
+    is_given = any(given.get(name) or f"{ENVIRONMENT_PREFIX}{name.upper()}" in os.environ for name in _ADDRESS)
+    return None if is_given else context_of(ctx).get("url")
 
 
 def context_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -105,7 +105,7 @@ def _show(listed: DelayList) -> None:
         lines = [f"{rule.name}: {rule.source} -{format_duration(rule.delay)}-> {rule.target}"]
         lines.append(f"  {_state(rule, lanes)}{_figures(lanes, now)}")
         reasons = dict.fromkeys(lane.reason for lane in lanes if lane.reason is not None)
-        lines += [f"  {told}" for told in (*rule.warnings, *reasons)]
+        lines += [f"  {reason}" for reason in (*rule.warnings, *reasons)]
         for line in lines:
             console.print(shown(line), soft_wrap=True)
     if not listed.delays:
@@ -124,10 +124,10 @@ def _figures(lanes: list[DelayLaneStatus], now: int) -> str:
     if not lanes:
         return ""
     next_due = min((lane.next_due for lane in lanes if lane.next_due is not None), default=None)
-    told = [
+    details = [
         f"{len(lanes)} partition{'' if len(lanes) == 1 else 's'}",
         f"{sum(lane.forwarded for lane in lanes)} forwarded",
         f"lag {sum(lane.lag or 0 for lane in lanes)}",
         *([] if next_due is None else [f"next due {relative(next_due - now)}"]),
     ]
-    return f": {', '.join(told)}"
+    return f": {', '.join(details)}"

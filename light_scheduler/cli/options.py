@@ -104,5 +104,5 @@ def _type(syntax: str) -> click.ParamType | None:
 def _origins(setting: Field[Any]) -> str:
     """Say what holds without the option: its default and its variable."""
     default = default_text(setting)
-    told = [] if default is None else [f"default: {default}"]
-    return f"[{'; '.join([*told, f'env: {ENVIRONMENT_PREFIX}{setting.name.upper()}'])}]"
+    hints = [] if default is None else [f"default: {default}"]
+    return f"[{'; '.join([*hints, f'env: {ENVIRONMENT_PREFIX}{setting.name.upper()}'])}]"

@@ -121,9 +121,9 @@ def _chosen(format: str, shorts: list[tuple[str, str]]) -> str:
     if not shorts:
         return format
     source = click.get_current_context().get_parameter_source("output_format")
-    told = [*shorts, *([(f"-o {format}", format)] if source is ParameterSource.COMMANDLINE else [])]
-    if len({format for _, format in told}) > 1:
-        raise click.UsageError(f"{' and '.join(option for option, _ in told)} are given together: give one of them")
+    chosen = [*shorts, *([(f"-o {format}", format)] if source is ParameterSource.COMMANDLINE else [])]
+    if len({format for _, format in chosen}) > 1:
+        raise click.UsageError(f"{' and '.join(option for option, _ in chosen)} are given together: give one of them")
     return shorts[0][1]
 
 

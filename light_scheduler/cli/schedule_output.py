@@ -99,8 +99,8 @@ def trigger_text(trigger: TriggerView) -> str:
             " after completion" if trigger.mode == "fixed-delay" else ""
         )
     if trigger.cron is not UNSET:
-        told = [trigger.cron_dialect, trigger.timezone]
-        where = ", ".join(part for part in told if part is not UNSET and part not in ("unix", "UTC"))
+        given = [trigger.cron_dialect, trigger.timezone]
+        where = ", ".join(part for part in given if part is not UNSET and part not in ("unix", "UTC"))
         return f"cron {trigger.cron}" + (f" ({where})" if where else "")
     backoff = trigger.backoff
     if backoff is UNSET:
@@ -119,11 +119,11 @@ def trigger_text(trigger: TriggerView) -> str:
 
 def bounds_text(trigger: TriggerView) -> str:
     """Show what bounds and spreads a time rule, or nothing."""
-    told = (
+    given = (
         ("from", trigger.start, format_instant),
         ("until", trigger.end, format_instant),
         ("firings at most:", trigger.max_firings, str),
         ("jitter", trigger.jitter, format_duration),
         ("window", trigger.window, format_duration),
     )
-    return ", ".join(f"{name} {write(value)}" for name, value, write in told if value is not UNSET)
+    return ", ".join(f"{name} {write(value)}" for name, value, write in given if value is not UNSET)

@@ -62,7 +62,7 @@ def list_tenants(settings: Settings, output: Output) -> None:
     for title in ("tenant", "state", "rules"):
         table.add_column(title, no_wrap=True)
     for tenant in listed.tenants:
-        rules = " ".join(f"{name}={value}" for name, value in _told(tenant.rules))
+        rules = " ".join(f"{name}={value}" for name, value in _rows_of(tenant.rules))
         table.add_row(tenant.name, _state(tenant), shown(rules or "none"))
     print_whole(table)
     if not listed.tenants:
@@ -210,7 +210,7 @@ def _print(tenant: Tenant, output: Output) -> None:
         output.print(TenantDocument.of(tenant))
         return
     click.echo(f"{tenant.name}: {_state(tenant)}, changed {format_instant(tenant.changed_at)} by {tenant.changed_by}")
-    for name, value in _told(tenant.rules):
+    for name, value in _rows_of(tenant.rules):
         click.echo(f"  {name}: {value}")
 
 
@@ -218,7 +218,7 @@ def _state(tenant: Any) -> str:
     return f"{tenant.state}" if tenant.is_readable else "paused: a newer version wrote its rules"
 
 
-def _told(rules: TenantRules) -> list[tuple[str, str]]:
+def _rows_of(rules: TenantRules) -> list[tuple[str, str]]:
     values = ((option, getattr(rules, name)) for name, option in zip(_RULES, _OPTIONS, strict=True))
     return [
         (

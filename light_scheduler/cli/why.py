@@ -40,19 +40,19 @@ def command(settings: Settings, id: str, tenant: str, since: str | None, url: st
     Exit code 1: nothing is known of ID, its partition does not answer, or no worker can be reached.
     """
     parameters = {} if since is None else {"since": since}
-    told = ask(settings, url, lambda reader: reader.why(tenant, id, parameters))
+    document = ask(settings, url, lambda reader: reader.why(tenant, id, parameters))
     if output.is_table:
-        _show(told)
+        _show(document)
     else:
-        output.print(told)
-    if told.state in ("unknown", "unreachable"):
+        output.print(document)
+    if document.state in ("unknown", "unreachable"):
         sys.exit(1)
 
 
-def _show(told: WhyDocument) -> None:
-    for each in told.events:
+def _show(document: WhyDocument) -> None:
+    for each in document.events:
         click.echo(shown(f"{format_instant(each.at)} {each.text}").plain)
-    click.echo(shown(told.summary).plain)
-    if not told.complete:
-        since = format_instant(told.searched_from)
+    click.echo(shown(document.summary).plain)
+    if not document.complete:
+        since = format_instant(document.searched_from)
         note(f"the history before {since} was not read: `light-scheduler history` reads on")

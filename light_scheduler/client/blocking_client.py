@@ -616,10 +616,10 @@ class BlockingSchedulerClient:
         `since` is how far to look back in the history: by default a day. Nothing known of the id is an answer as well,
         with the state "unknown". Raises as `get`.
         """
-        told = self._channel.asked(why_question(self.tenant, id, since))
-        if told is None:
+        document = self._channel.asked(why_question(self.tenant, id, since))
+        if document is None:
             raise ClientError("the address of `url` is not that of a worker")
-        return told
+        return document
 
     def list_dead_letters(
         self, *, id: str | None = None, cause: DeadLetterCause | str | None = None, since: Instant | None = None

@@ -119,8 +119,8 @@ class Delays(Service):
                 raise RuleFromConfigurationError(name)
             if (rule := self._known(name)) is None:
                 return False
-            told = self._told(changes.removed(rule), by)
-            await self._log.change(lambda: Change([(name.encode(), None)], told))
+            event = self._event(changes.removed(rule), by)
+            await self._log.change(lambda: Change([(name.encode(), None)], event))
             return True
 
     def _known(self, name: str) -> DelayRule | None:
@@ -129,9 +129,9 @@ class Delays(Service):
         return self._book.rules.get(name, refused)
 
     def _put(self, rule: DelayRule, by: Requester) -> Change:
-        return Change([encode_rule(rule)], self._told(changes.put(self._known(rule.name), rule), by))
+        return Change([encode_rule(rule)], self._event(changes.put(self._known(rule.name), rule), by))
 
-    def _told(self, reason: str, by: Requester) -> tuple[bytes, bytes]:
+    def _event(self, reason: str, by: Requester) -> tuple[bytes, bytes]:
         return change_record("", reason, by, self._clock.now())
 
     def _check_loaded(self) -> None:

@@ -34,7 +34,7 @@ class Change(NamedTuple):
     """Values to store, at least one, and the record of the history that tells of it."""
 
     entries: Iterable[Record]
-    told: tuple[bytes, bytes] | None = None
+    event: tuple[bytes, bytes] | None = None
 
 
 class Entries(Protocol):
@@ -185,7 +185,7 @@ class CompactedTopic:
             await producer.start()
             await self.catch_up()
             change = make()
-            if change.told is not None:
+            if change.event is not None:
                 await self._look_up_history(producer)
             await producer.begin_transaction()
             try:
@@ -206,9 +206,9 @@ class CompactedTopic:
     async def _write(self, producer: AIOKafkaProducer, change: Change) -> int:
         for key, value in change.entries:
             sent = await producer.send_and_wait(self._place.topic, value, key=key, partition=0)
-        if change.told is not None:
-            key, told = change.told
-            await producer.send_and_wait(self._history, told, key=key, partition=CHANGES_PARTITION)
+        if change.event is not None:
+            key, event = change.event
+            await producer.send_and_wait(self._history, event, key=key, partition=CHANGES_PARTITION)
         return int(sent.offset)
 
     def _doubt(self, following: int, reached: int) -> None:

@@ -182,14 +182,14 @@ class Outages:
         if closed:
             self._closed = {place: ended for place, ended in self._closed.items() if time - ended[1] < SAME_S}
             log.info("firings for %s go out again", _named(closed))
-            self.tell()
+            self.notify()
 
     def _since(self, place: Place, now: int) -> int:
         """Return when the outage of a place that is opened began, UTC epoch ms."""
         since, until = self._closed.get(place, (now, 0.0))
         return since if self.time() - until < SAME_S else now
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Have lanes look again at what waits."""
         for listener in self.changed:
             listener()

@@ -84,7 +84,7 @@ class Trials:
             self._outages.close(
                 place for place, outage in self._outages if place in over and not outage.has_known_fault
             )
-            self._outages.tell()
+            self._outages.notify()
 
     def waits(self, place: Place, tenant: str) -> None:
         """Learn that a tenant waits for a place on trial: one that was not refused there does not wait for long."""

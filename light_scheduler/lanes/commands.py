@@ -246,7 +246,7 @@ class Commands:
             if origin is None or not origin.asks:
                 raise
             self._reject(record, command, origin, error)  # who asked may not have it: the schedule is here
-            self._moving.tell_who_asked(record, command, origin)
+            self._moving.answer_who_asked(record, command, origin)
 
     def _carry_out_here(
         self,
@@ -275,7 +275,7 @@ class Commands:
             self._lending.ask_ahead(limited)
         self._transaction.outcomes[decision.outcome] += 1
         if origin is not None:
-            self._moving.tell_who_asked(record, command, origin)
+            self._moving.answer_who_asked(record, command, origin)
         self._answers.add_decision(record, command, decision, origin or record)
 
     def _refuse(self, record: CommandRecord, reason: str) -> None:

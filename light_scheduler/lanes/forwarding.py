@@ -83,7 +83,7 @@ class Forwarding:
         headers = adoption_headers(self._partition, value, self.placement.secret)
         self._batches.add((self._topic, partition), key, value, headers)
 
-    def tell_emptied(self) -> None:
+    def report_emptied(self) -> None:
         """Tell all other partitions that this one has handed over what belongs elsewhere."""
         headers = emptied_headers(Emptied(self._partition, self._partitions), self.placement.secret)
         for partition in self.others:

@@ -112,7 +112,9 @@ class Moving:
         """2. Give a question back to who asked, who carries the command out, or rejects it."""
         self._forwarding.relay(record, origin, origin.partition)
 
-    def tell_who_asked(self, record: CommandRecord, command: Command, origin: Origin, place: int | None = None) -> None:
+    def answer_who_asked(
+        self, record: CommandRecord, command: Command, origin: Origin, place: int | None = None
+    ) -> None:
         """3. Have the partition that asked, if one does, not wait for a command that is carried out in another place.
 
         By default that is here. Raises RecordTooLargeError.
@@ -167,7 +169,7 @@ class Moving:
             home, asks = former, True
         self._forwarding.relay(record, origin, home, asks=asks)
         if origin is not None and not asks:
-            self.tell_who_asked(record, command, origin, home)
+            self.answer_who_asked(record, command, origin, home)
         self._transaction.relayed += 1
         return True
 
@@ -207,7 +209,7 @@ class Moving:
         """4. Note, and tell all others, that this partition has handed over everything."""
         key = emptied_key(self.placement.partitions, self._partition)
         self._transaction.store_record(key, encode_emptied())
-        self._forwarding.tell_emptied()
+        self._forwarding.report_emptied()
 
     def caught_up(self, name: bytes) -> Entry | None:
         """Return a schedule after the bulk commands that it has not been dealt with by."""

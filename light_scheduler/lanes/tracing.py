@@ -50,7 +50,7 @@ class TracedCycle(NamedTuple):
 class Tracing(Protocol):
     """The receiver of traced cycles. An error would fail the lane, so it must not raise, nor wait."""
 
-    def tell(self, cycle: TracedCycle) -> None: ...
+    def record(self, cycle: TracedCycle) -> None: ...
 
 
 def trace_id_of(entry: Entry) -> str | None:

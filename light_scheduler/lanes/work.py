@@ -416,7 +416,7 @@ class LaneWork:
         if self._context.tracing is not None and cycle.traced:
             begun, commands = cycle.transaction.now, cycle.outcomes.total()
             place = self._tp.topic, self._tp.partition
-            self._context.tracing.tell(
+            self._context.tracing.record(
                 TracedCycle(*place, min(begun, committed), committed, commands, len(cycle.delivered), cycle.traced)
             )
 

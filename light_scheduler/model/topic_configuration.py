@@ -46,7 +46,7 @@ CONFIGURATION_NAMES = tuple(_NAMES.values())
 """The configurations to ask a broker for."""
 
 
-def configuration_of(told: Mapping[str, str | None]) -> TopicConfiguration:
+def configuration_of(entries: Mapping[str, str | None]) -> TopicConfiguration:
     """Read what a broker told, by Kafka's names; what does not matter here is passed over."""
-    given = {field: told.get(name) for field, name in _NAMES.items()}
+    given = {field: entries.get(name) for field, name in _NAMES.items()}
     return TopicConfiguration(**{field: _KINDS[field](value) for field, value in given.items() if value is not None})

@@ -112,7 +112,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked, number)
-        beside = [asyncio.create_task(self._tell_ready()), asyncio.create_task(self._tell_alive())]
+        beside = [asyncio.create_task(self._notify_ready()), asyncio.create_task(self._notify_alive())]
         keeping = [asyncio.create_task(self._keep(member)) for member in self._members]
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -234,7 +234,7 @@ class Supervisor:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
 
-    async def _tell_ready(self) -> None:
+    async def _notify_ready(self) -> None:
         """Tell systemd once every process is ready."""
         if not self._notifications.is_wanted:
             return
@@ -245,7 +245,7 @@ class Supervisor:
                 await self._pause(READY_EVERY_S)
         self._notifications.send(READY)
 
-    async def _tell_alive(self) -> None:
+    async def _notify_alive(self) -> None:
         if (every_s := self._notifications.watchdog_s) is not None:
             while True:
                 self._notifications.send(WATCHDOG)

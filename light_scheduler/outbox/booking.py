@@ -99,13 +99,13 @@ class _Wake:
 
     def __init__(self, channel: str) -> None:
         self._channel = channel
-        self._told: WeakSet[Any] = WeakSet()
+        self._notified: WeakSet[Any] = WeakSet()
 
     def __call__(self, connection: Connection) -> None:
         transaction = connection.get_nested_transaction() or connection.get_transaction()
-        if connection.dialect.name == "postgresql" and transaction not in self._told:
+        if connection.dialect.name == "postgresql" and transaction not in self._notified:
             connection.execute(select(func.pg_notify(self._channel, "")))
-            self._told.add(transaction)
+            self._notified.add(transaction)
 
 
 def _mapped(table: Table, metadata: MetaData, wake: _Wake | None) -> type[Any]:

@@ -137,8 +137,8 @@ def noting_losses(
 def position_in(progress: Mapping[str, Any] | None) -> Position | None:
     """Return up to where a stream has read, as the progress that Spark tells of it has it; None if it has not."""
     end = None if progress is None else progress["sources"][0]["endOffset"]
-    told = json.loads(end) if isinstance(end, str) else end
-    return Position.of(told) if told else None
+    decoded = json.loads(end) if isinstance(end, str) else end
+    return Position.of(decoded) if decoded else None
 
 
 def losses(spark: SparkSession, path: str, topics: Collection[str]) -> dict[TopicPart, int]:

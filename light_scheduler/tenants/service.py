@@ -43,7 +43,7 @@ class TenantService(Service):
         await self._loaded.wait()
 
     async def on_start(self) -> None:
-        follow = partial(self.store.follow, self._tell)
+        follow = partial(self.store.follow, self._notify)
         self._following = self.add_future(repeat(follow, "following the tenants", self, log))
 
     async def on_stop(self) -> None:
@@ -51,7 +51,7 @@ class TenantService(Service):
             self._following.cancel()
             await asyncio.wait([self._following])
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._loaded.set()
         if self._notified is not self.book:
             self._notified = self.book

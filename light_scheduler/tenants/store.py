@@ -69,8 +69,8 @@ class TenantStore:
             since = self.book.pending_since.get(name)
             if rules.max_pending != before.max_pending:
                 since = now if since is None else max(now, since + 1)
-            told = change_record(name, rules_change(name, before, rules), by, now)
-            return Change([rules_record(name, StoredRules(rules, now, by.by, since))], told)
+            event = change_record(name, rules_change(name, before, rules), by, now)
+            return Change([rules_record(name, StoredRules(rules, now, by.by, since))], event)
 
         return await self._change(name, changed)
 
@@ -80,8 +80,8 @@ class TenantStore:
 
         def changed() -> Change:
             now = self._clock.now()
-            told = change_record(name, state_change(name, self._before(name).state, state), by, now)
-            return Change([state_record(name, StoredState(state, now, by.by))], told)
+            event = change_record(name, state_change(name, self._before(name).state, state), by, now)
+            return Change([state_record(name, StoredState(state, now, by.by))], event)
 
         return await self._change(name, changed)
 

@@ -53,8 +53,8 @@ def redriven(question: Question[Any], scheduler: MemoryScheduler) -> bytes | Non
         scheduler.settle()
     else:
         topic = letter.target_topic or ""
-        told = _told(found, scheduler)
-        value, headers = redriven_firing(letter, found.source_topic, NATIVE, found.name, told, now)
+        last_event = _last_event(found, scheduler)
+        value, headers = redriven_firing(letter, found.source_topic, NATIVE, found.name, last_event, now)
         sent = NewRecord(
             topic, letter.key, value, headers, deciding_key(letter), letter.target_partition, is_exact=True
         )
@@ -82,7 +82,7 @@ def _named(name: str, scheduler: MemoryScheduler) -> FoundLetter | None:
     return next((each for each in _letters(scheduler) if each.name == name), None)
 
 
-def _told(found: FoundLetter, scheduler: MemoryScheduler) -> HistoryEvent | None:
+def _last_event(found: FoundLetter, scheduler: MemoryScheduler) -> HistoryEvent | None:
     letter = found.letter
     key = history_key(letter.tenant, letter.id)
     events = [

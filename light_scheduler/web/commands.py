@@ -61,9 +61,14 @@ class CommandHandlers:
     @negotiated
     async def put_schedule(self, request: web.Request) -> web.Response:
         with failures_as_problems():
-            told = {"command": "schedule", **_identity(request), **expected_version(request), **only_if_absent(request)}
-            body, ruled = await request.read(), self._tenants.book.get(told["tenant"])
-            wanted = requested(body, told, naming(request, self._access), ruled=ruled)
+            given = {
+                "command": "schedule",
+                **_identity(request),
+                **expected_version(request),
+                **only_if_absent(request),
+            }
+            body, ruled = await request.read(), self._tenants.book.get(given["tenant"])
+            wanted = requested(body, given, naming(request, self._access), ruled=ruled)
             refuse_reserved(request, wanted.target_topic, self._reserved_topics)
             parameters = send_parameters(SendParameters, request)
             return await self._carried_out(parameters, await self._dispatch.placed(request, wanted))
@@ -71,22 +76,22 @@ class CommandHandlers:
     @negotiated
     async def delete_schedule(self, request: web.Request) -> web.Response:
         parameters = send_parameters(DeleteParameters, request)
-        told = {"command": "cancel", **_identity(request), **expected_version(request)}
+        given = {"command": "cancel", **_identity(request), **expected_version(request)}
         if parameters.key is not UNSET:
-            told["key"] = parameters.key
+            given["key"] = parameters.key
         if parameters.expected_version is not UNSET:
-            if told.get("expected_version", parameters.expected_version) != parameters.expected_version:
+            if given.get("expected_version", parameters.expected_version) != parameters.expected_version:
                 raise QueryError("expected_version", "is another one than that of If-Match")
-            told["expected_version"] = parameters.expected_version
-        return await self._control(request, parameters, b"", told)
+            given["expected_version"] = parameters.expected_version
+        return await self._control(request, parameters, b"", given)
 
     @negotiated
     async def _act(self, request: web.Request, command: str) -> web.Response:
         parameters = send_parameters(SendParameters, request)
-        told = {"command": command, **_identity(request)}
+        given = {"command": command, **_identity(request)}
         if command not in ABOUT_FIRINGS:
-            told |= expected_version(request)
-        return await self._control(request, parameters, await request.read(), told)
+            given |= expected_version(request)
+        return await self._control(request, parameters, await request.read(), given)
 
     pause_schedule = partialmethod(_act, command="pause")
     resume_schedule = partialmethod(_act, command="resume")
@@ -99,10 +104,10 @@ class CommandHandlers:
     async def _act_on_many(self, request: web.Request, command: str) -> web.Response:
         tenant = checked("tenant", parse_tenant, request.match_info["tenant"])
         with failures_as_problems():
-            told = {"command": command, "tenant": tenant}
+            given = {"command": command, "tenant": tenant}
             who = request[IDENTITY].name
             log.info("%s of many of tenant %s was asked for by %s from %s", command, tenant, who, request.remote)
-            wanted = requested(await request.read(), told, naming(request, self._access))
+            wanted = requested(await request.read(), given, naming(request, self._access))
             if not wanted.id.endswith(ANY):
                 raise InvalidCommand(
                     "id",
@@ -117,11 +122,11 @@ class CommandHandlers:
     reschedule_schedules = partialmethod(_act_on_many, command="reschedule")
 
     async def _control(
-        self, request: web.Request, parameters: SendParameters, body: bytes, told: Mapping[str, str]
+        self, request: web.Request, parameters: SendParameters, body: bytes, given: Mapping[str, str]
     ) -> web.Response:
         """Carry out a command about a schedule that is there, wherever it is if the request does not name its key."""
         with failures_as_problems():
-            wanted, timeout_s = requested(body, told, naming(request, self._access)), parameters.timeout_s
+            wanted, timeout_s = requested(body, given, naming(request, self._access)), parameters.timeout_s
             if parameters.wait:
                 return result_response(await self._dispatch.ask_where_it_is(request, wanted, timeout_s))
             return sent_response(await self._dispatch.send(await self._dispatch.placed(request, wanted), timeout_s))

@@ -18,7 +18,7 @@ from light_scheduler.client.commands import CommandToSend
 from light_scheduler.clock import Clock
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import ReplyTo, Result
-from light_scheduler.wire.claims import ClaimMade, CommandSent, fingerprint_of, key_hash, told_record
+from light_scheduler.wire.claims import ClaimMade, CommandSent, claim_record, fingerprint_of, key_hash
 
 from .command_channel import MOST_WAITING, Commands, TooManyWaitingError
 from .idempotency_claims import Claim
@@ -87,7 +87,7 @@ class Idempotency:
         if not self._waiting.has_room(HOLDER.get()):
             raise TooManyWaitingError
         made = ClaimMade(attempt.fingerprint, id, attempt.tenant)
-        offset = (await self._tell(attempt, attempt.name, made, timeout_s)).offset
+        offset = (await self._write(attempt, attempt.name, made, timeout_s)).offset
         try:
             async with asyncio.timeout(timeout_s):
                 await self._log.until(lambda: self._log.reached >= offset)
@@ -103,7 +103,7 @@ class Idempotency:
         reply_to = ReplyTo(self._topic, claim.request_id.encode())
         receipt = await self._commands.send(lambda _: command.record(reply_to), timeout_s)
         try:
-            await self._tell(attempt, claim.request_id, CommandSent(receipt.partition, receipt.offset), timeout_s)
+            await self._write(attempt, claim.request_id, CommandSent(receipt.partition, receipt.offset), timeout_s)
         except BrokerError as error:
             # The command's result will say the same, unless that takes longer than a claim is waited for.
             log.warning("cannot record that the command of an idempotency key was sent: %s", error)
@@ -124,10 +124,10 @@ class Idempotency:
         """Read no more. Requests that still wait get a BrokerError."""
         await self._log.close()
 
-    async def _tell(
-        self, attempt: Attempt, request_id: str, told: ClaimMade | CommandSent, timeout_s: float
+    async def _write(
+        self, attempt: Attempt, request_id: str, event: ClaimMade | CommandSent, timeout_s: float
     ) -> Receipt:
-        key, value, headers = told_record(request_id, told)
+        key, value, headers = claim_record(request_id, event)
         record = CommandToSend(attempt.tenant, request_id, key, value, headers, self._topic, 0)
         return await self._commands.send(lambda _: record, timeout_s)
 

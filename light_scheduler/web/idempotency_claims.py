@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from light_scheduler.model import Outcome, Result
-from light_scheduler.wire.claims import ClaimMade, CommandSent, Told, key_hash_of
+from light_scheduler.wire.claims import ClaimEvent, ClaimMade, CommandSent, key_hash_of
 
 from .shares import Shares
 
@@ -69,20 +69,20 @@ class Claims:
         claim = self._by_hash.get(hash)
         return None if claim is None or claim.at <= now - KEPT_MS else claim
 
-    def apply(self, request_id: str, told: Told, at: int) -> None:
+    def apply(self, request_id: str, event: ClaimEvent, at: int) -> None:
         """Take in the next record of the topic."""
         self._forget_before(at - KEPT_MS)
         hash = key_hash_of(request_id)
         claim = self.get(hash, at)
-        if isinstance(told, ClaimMade):
-            self._claim(hash, claim, request_id, told, at)
+        if isinstance(event, ClaimMade):
+            self._claim(hash, claim, request_id, event, at)
         elif claim is None or claim.request_id != request_id:
             return
-        elif isinstance(told, CommandSent):
-            claim.sent = told
+        elif isinstance(event, CommandSent):
+            claim.sent = event
         else:
-            claim.result = told
-            if told.outcome in _CHANGED_NOTHING:
+            claim.result = event
+            if event.outcome in _CHANGED_NOTHING:
                 self._forget(hash)  # the same request may be right another time
 
     def _claim(self, hash: str, claim: Claim | None, request_id: str, made: ClaimMade, at: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from light_scheduler.errors import BrokerError
-from light_scheduler.wire.claims import told_by
+from light_scheduler.wire.claims import claim_event_of
 
 from .command_channel import Followed
 from .idempotency_claims import Claims
@@ -71,9 +71,9 @@ class ClaimLog:
 
     async def _read(self, reader: Followed) -> None:
         async for record in reader:
-            told = told_by(record)
-            if told is not None:
-                self.claims.apply(*told, record.timestamp)
+            found = claim_event_of(record)
+            if found is not None:
+                self.claims.apply(*found, record.timestamp)
             if record.partition == 0:
                 self.reached = record.offset
             for future, is_there in self._waiting.items():

@@ -49,8 +49,8 @@ class Submission:
 
         Raises InvalidCommand.
         """
-        told = {"command": "schedule", "tenant": tenant, **conditions}
-        wanted = requested(body, told, more_headers, {"id": id}, ruled)
+        given = {"command": "schedule", "tenant": tenant, **conditions}
+        wanted = requested(body, given, more_headers, {"id": id}, ruled)
         return cls(tenant, body, wanted, wanted.id == id, more_headers, ruled, conditions)
 
     def under(self, id: str) -> Requested:

@@ -96,7 +96,7 @@ def _page(
     *,
     is_logged_in: bool = False,
 ) -> web.Response:
-    told = f'<p role="alert">{escape(problem)}</p>\n' if problem else ""
+    notice = f'<p role="alert">{escape(problem)}</p>\n' if problem else ""
     leave = f'<form method="post" action="{LOG_OUT_PATH}"><button>Log out</button></form>\n' if is_logged_in else ""
     # Without an action, a form goes to the address of its page, with the fragment. Browsers keep that on redirects.
     text = f"""<!doctype html>
@@ -105,7 +105,7 @@ def _page(
 <title>light-scheduler: log in</title></head>
 <body><main>
 <h1>light-scheduler</h1>
-{told}<form method="post">
+{notice}<form method="post">
 <p><label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
 <button>Log in</button></p>
 </form>

@@ -120,10 +120,10 @@ def _done(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
         headers["ETag"] = _header("Version of the schedule, if there is one: for `If-Match`.")
     if status is HTTPStatus.CREATED and answer is Result:
         headers["Location"] = _header("Path of the schedule.")
-    told: dict[str, Any] = {"headers": headers} if headers else {}
+    more: dict[str, Any] = {"headers": headers} if headers else {}
     if links := links_of(operation.name, status):
-        told["links"] = links
-    return {"description": description, **told, "content": {operation.media_type.partition(";")[0]: content}}
+        more["links"] = links
+    return {"description": description, **more, "content": {operation.media_type.partition(";")[0]: content}}
 
 
 def _problem_headers(status: HTTPStatus | None) -> dict[str, Any]:
@@ -154,13 +154,13 @@ def _body(body: type[msgspec.Struct] | CommandBody | CommandLines) -> dict[str, 
 
 def _name(body: CommandBody) -> str:
     """Return a schema's name: commands of one kind differ in what their paths tell."""
-    suffix = "Many" if body.is_bulk else {0: "Command", 2: "Submission", 3: "Body"}[len(body.told)]
+    suffix = "Many" if body.is_bulk else {0: "Command", 2: "Submission", 3: "Body"}[len(body.given_elsewhere)]
     return f"{body.command.capitalize()}{suffix}"
 
 
 def _command(body: CommandBody) -> dict[str, Any]:
     """Return the schema of a command that a body has, without what the path tells and the answer makes needless."""
-    needless = {*body.told, "reply-topic", "reply-partition", "correlation-id"}
+    needless = {*body.given_elsewhere, "reply-topic", "reply-partition", "correlation-id"}
     if body.is_bulk:
         needless.add("expected-version")
     elif body.command != "schedule":

@@ -62,7 +62,7 @@ class CommandBody(NamedTuple):
     """A JSON body: a command in the JSON form, without the fields that are in the path. Some requests can omit it."""
 
     command: str
-    told: tuple[str, ...] = ("command", "tenant", "id")
+    given_elsewhere: tuple[str, ...] = ("command", "tenant", "id")
     required: bool = True
     is_bulk: bool = False
 
@@ -142,7 +142,7 @@ def _action_on_many(command: str, summary: str) -> Operation:
         problems=_SENDING,
         parameters=SendParameters,
         method="post",
-        body=CommandBody(command, told=("command", "tenant"), is_bulk=True),
+        body=CommandBody(command, given_elsewhere=("command", "tenant"), is_bulk=True),
         statuses=(HTTPStatus.OK, HTTPStatus.ACCEPTED),
         headers=_PREFER,
     )
@@ -205,7 +205,7 @@ OPERATIONS = (
         problems=(*_SENDING, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.UNPROCESSABLE_ENTITY),
         parameters=SendParameters,
         method="post",
-        body=CommandBody("schedule", told=("command", "tenant")),
+        body=CommandBody("schedule", given_elsewhere=("command", "tenant")),
         statuses=(HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.ACCEPTED),
         headers={IDEMPOTENCY_KEY: "Requests with the same key take effect once within an hour."} | _IF_ABSENT | _PREFER,
     ),
@@ -308,7 +308,7 @@ OPERATIONS = (
         problems=(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS),
         parameters=PreviewParameters,
         method="post",
-        body=CommandBody("schedule", told=(), required=False),
+        body=CommandBody("schedule", given_elsewhere=(), required=False),
     ),
     Operation(
         "/api/v1/dry-run",

@@ -103,10 +103,10 @@ class ScheduleReader(WorkerHttp):
 
     async def why(self, tenant: str, id: str, parameters: Parameters) -> WhyDocument:
         """Say why a schedule fired, fires or does not. `parameters` are those of the API."""
-        told = await self._answer(f"{self._list_path(tenant)}/{quote(id, safe='')}/why", parameters, WhyDocument)
-        if told is None:
+        document = await self._answer(f"{self._list_path(tenant)}/{quote(id, safe='')}/why", parameters, WhyDocument)
+        if document is None:
             raise ClientError(f"{self.url} is not a worker of light-scheduler: check the address")
-        return told
+        return document
 
     def _list_path(self, tenant: str) -> str:
         return f"/api/v1/tenants/{quote(tenant, safe='')}/schedules"

@@ -102,13 +102,13 @@ class Redrive:
             )
         refuse_reserved(request, target, worker.settings.reserved_topics)
         self._refuse_against_rules(found, target)
-        told, now = await self._told(found), worker.clock.now()
+        last_event, now = await self._last_event(found), worker.clock.now()
         dialect = dialect_named(self._dialects[found.source_topic])
         try:
-            value, headers = redriven_firing(letter, found.source_topic, dialect, found.name, told, now)
+            value, headers = redriven_firing(letter, found.source_topic, dialect, found.name, last_event, now)
         except ValueError as error:
             raise _impossible(f"Dead letter {found.name}: {error}") from None
-        event = _event(request, found, told, now)
+        event = _event(request, found, last_event, now)
         ((place, offset), _) = await worker.kafka.write_together(
             [
                 NewRecord(
@@ -141,11 +141,11 @@ class Redrive:
         if (reason := refusal_of(tenant, target)) is not None:
             raise _impossible(f"Dead letter {found.name}: {reason}.")
 
-    async def _told(self, found: FoundLetter) -> HistoryEvent | None:
+    async def _last_event(self, found: FoundLetter) -> HistoryEvent | None:
         """Return the event in the history of a firing that was set aside, if it is still there."""
         letter, at = found.letter, found.record.timestamp
         key = history_key(letter.tenant, letter.id)
-        told = None
+        last_event = None
         async with opened(self._worker.kafka.logs, self._worker.settings.topics.history) as history:
             extents = await history.extents(max(0, at))
             spans = {
@@ -155,8 +155,8 @@ class Redrive:
                 for record in records:
                     event = _read(record) if record.key == key else None
                     if event is not None and (event.due, event.at) == (letter.due, letter.at):
-                        told = event
-        return told
+                        last_event = event
+        return last_event
 
 
 def _read(record: CommandRecord) -> HistoryEvent | None:
@@ -166,20 +166,20 @@ def _read(record: CommandRecord) -> HistoryEvent | None:
         return None  # of somebody else, who may write there
 
 
-def _event(request: web.Request, found: FoundLetter, told: HistoryEvent | None, now: int) -> HistoryEvent:
+def _event(request: web.Request, found: FoundLetter, last_event: HistoryEvent | None, now: int) -> HistoryEvent:
     letter = found.letter
     return HistoryEvent(
         EventType.FIRED,
         letter.tenant,
         letter.id,
-        version=1 if told is None else told.version,
+        version=1 if last_event is None else last_event.version,
         due=letter.due,
         at=now,
-        sequence=1 if told is None else told.sequence,
-        attempt=1 if told is None else told.attempt,
+        sequence=1 if last_event is None else last_event.sequence,
+        attempt=1 if last_event is None else last_event.attempt,
         target_topic=letter.target_topic,
         reason=REDRIVEN + found.name,
-        partition=found.record.partition if told is None else told.partition,
+        partition=found.record.partition if last_event is None else last_event.partition,
         by=request[IDENTITY].name,
         address=request.remote or "",
     )

@@ -54,7 +54,7 @@ class Requested:
 
 def requested(
     body: bytes,
-    told: Mapping[str, str],
+    given: Mapping[str, str],
     more_headers: MakeHeaders,
     defaults: Mapping[str, str] | None = None,
     ruled: Tenant | None = None,
@@ -64,9 +64,9 @@ def requested(
     `defaults` are for what neither of them says; `ruled` has the rules of the tenant, if it has any. Raises
     InvalidCommand, naming the member of the JSON form at fault.
     """
-    if told.get("id", "").endswith(ANY):
+    if given.get("id", "").endswith(ANY):
         raise InvalidCommand("id", f"must not end in {ANY}: this path is for one schedule")
-    value = json_command(body, told, defaults)
+    value = json_command(body, given, defaults)
     for name in _ELSEWHERE:
         if name in msgspec.json.decode(value, type=dict[str, msgspec.Raw]):
             raise InvalidCommand(name, "is for Kafka producers only. Over HTTP the response is the result")

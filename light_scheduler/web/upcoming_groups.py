@@ -46,10 +46,10 @@ PATH = "/api/v1/upcoming"
 FRESH_S = 1.0
 """How long an answer is given again: all dashboards of a worker together cost one count in this time."""
 
-MOST_TOLD = 100
+MOST_NAMED = 100
 """Groups that a lane names at most."""
 
-TOLD = 4
+NAMED_PER_GROUP = 4
 """Groups that a lane names for each one that is asked for: the largest of all lanes need not be so in each of them."""
 
 MOST_COUNTS = 20_000
@@ -77,9 +77,9 @@ class Asked:
         return self.intervals.parameters | {"group": self.group, "top": str(self.top)} | given
 
     @property
-    def told(self) -> int:
+    def most_named(self) -> int:
         """How many groups a lane names at most."""
-        return min(TOLD * self.top, MOST_TOLD)
+        return min(NAMED_PER_GROUP * self.top, MOST_NAMED)
 
     def holds(self, group: Group) -> bool:
         return self.target_topic is None or group.topic == self.target_topic
@@ -147,8 +147,8 @@ class LaneGroups:
                 if self._asked.holds(group):
                     totals[self._name(group)] += count
             yield
-        if self._asked.told:
-            largest: Largest[str] = Largest(self._asked.told)
+        if self._asked.most_named:
+            largest: Largest[str] = Largest(self._asked.most_named)
             for rows in pieces(iter(totals.items())):
                 largest.add(rows)
                 yield

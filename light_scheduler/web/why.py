@@ -81,22 +81,22 @@ class WhyHandlers:
         since = read_parameters(WhyParameters, request.query).since
         place = place_of(since, UNSET, self._worker.clock.now() - DAY_MS)
         pending = await self._pending(request, tenant, id)
-        told = await self._history(tenant, id, place)
-        if told.events and told.events[-1].at >= pending.at - RECENT_MS:
+        history = await self._history(tenant, id, place)
+        if history.events and history.events[-1].at >= pending.at - RECENT_MS:
             earlier, pending = pending, await self._pending(request, tenant, id)
             if earlier.standing is not None and pending.standing is None:  # the history has its end by now
-                told = await self._history(tenant, id, place)
+                history = await self._history(tenant, id, place)
         book = self._worker.tenants.book
         rates = shares_under(self._worker.settings.shares, book)
         facts = Facts(
             now=pending.at,
-            searched_from=told.searched_from,
+            searched_from=history.searched_from,
             standing=pending.standing,
             stopped=pending.stopped,
             tenant=book.get(tenant),
             rate=min((rate for rate in (rates.rate, rates.rate_of(tenant)) if rate is not None), default=None),
         )
-        document = why_document(tenant, id, told.events, facts, complete=told.complete)
+        document = why_document(tenant, id, history.events, facts, complete=history.complete)
         return web.Response(body=msgspec.json.encode(document), content_type="application/json")
 
     async def _pending(self, request: web.Request, tenant: str, id: str) -> _Pending:
@@ -106,7 +106,7 @@ class WhyHandlers:
         stopped = _stopped(whole, missing, with_reasons=request[IDENTITY].tenants is None)
         return _Pending(_latest(whole), stopped, self._worker.clock.now())
 
-    async def _history(self, tenant: str, id: str, place: Place) -> _Told:
+    async def _history(self, tenant: str, id: str, place: Place) -> _FoundHistory:
         """Read the history of an id, in as many rounds as one answer may take, and as get a turn after the first."""
         select = events_of(tenant, id)
         found = await self._round(place, MAX_LIMIT, select)
@@ -122,7 +122,7 @@ class WhyHandlers:
                 break
             matches = [*matches, *found.matches]
         events = [match.value for match in reversed(matches)]
-        return _Told(events, found.searched_from, complete=found.next is None)
+        return _FoundHistory(events, found.searched_from, complete=found.next is None)
 
     async def _round(
         self, place: Place, limit: int, select: Callable[[CommandRecord], HistoryEvent | None]
@@ -143,7 +143,7 @@ class _Pending:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _FoundHistory:
     """The events of an id in order, as far as the history was read."""
 
     events: list[HistoryEvent]

@@ -46,7 +46,7 @@ class CommandSent(msgspec.Struct, frozen=True):
     offset: int
 
 
-Told = ClaimMade | CommandSent | Result
+ClaimEvent = ClaimMade | CommandSent | Result
 
 
 def key_hash(tenant: str, key: str) -> str:
@@ -64,13 +64,13 @@ def key_hash_of(request_id: str) -> str:
     return request_id.partition(":")[0]
 
 
-def told_record(request_id: str, told: ClaimMade | CommandSent) -> tuple[bytes, bytes, Headers]:
+def claim_record(request_id: str, event: ClaimMade | CommandSent) -> tuple[bytes, bytes, Headers]:
     """Return key, value and headers of a claim or a mark."""
-    header = CLAIM if isinstance(told, ClaimMade) else SENT
-    return key_hash_of(request_id).encode(), msgspec.json.encode(told), [(header, request_id.encode())]
+    header = CLAIM if isinstance(event, ClaimMade) else SENT
+    return key_hash_of(request_id).encode(), msgspec.json.encode(event), [(header, request_id.encode())]
 
 
-def told_by(record: CommandRecord) -> tuple[str, Told] | None:
+def claim_event_of(record: CommandRecord) -> tuple[str, ClaimEvent] | None:
     """Return the request id of a record, and what it tells; None for a record that is none of these."""
     try:
         for name, value in record.headers:

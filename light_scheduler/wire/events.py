@@ -128,7 +128,7 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
     `firing-id`, `target-partition` and `target-partition-key` where they are known.
     """
     firing = None if letter.id is None or letter.due is None else firing_id(letter.id, letter.due)
-    told = (
+    fields = (
         ("cause", letter.cause.value),
         ("reason", letter.reason),
         ("field", letter.field),
@@ -143,7 +143,7 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
         ("firing-id", firing),
         ("target-partition", letter.target_partition),
     )
-    ours: Headers = [(DEAD_LETTER_PREFIX + name, str(value).encode()) for name, value in told if value is not None]
+    ours: Headers = [(DEAD_LETTER_PREFIX + name, str(value).encode()) for name, value in fields if value is not None]
     if letter.target_partition_key is not None:
         ours.append((_PARTITION_KEY, letter.target_partition_key))
     return letter.key, letter.value, [*letter.headers, *ours]
@@ -152,7 +152,7 @@ def encode_dead_letter(letter: DeadLetter, source_topic: str) -> tuple[bytes | N
 def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
     """Read a dead letter's record back: the letter, and the topic that its source record is in. Raises FormatError."""
     headers = list(record.headers)
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     try:
         # The last `dead-letter-cause` begins what was told of this record: a message that has been a dead letter before
         # brings the older headers with it.
@@ -161,25 +161,25 @@ def decode_dead_letter(record: CommandRecord) -> tuple[DeadLetter, str]:
         for name, value in ours:
             if name == _PARTITION_KEY:
                 continue  # any bytes
-            told[name.removeprefix(DEAD_LETTER_PREFIX)] = (value or b"").decode()
+            fields[name.removeprefix(DEAD_LETTER_PREFIX)] = (value or b"").decode()
         letter = DeadLetter(
-            cause=DeadLetterCause(told["cause"]),
-            reason=told["reason"],
-            field=told.get("field"),
-            tenant=told["tenant"],
-            id=told.get("id"),
-            at=int(told["at"]),
-            due=int(told["due"]) if "due" in told else None,
-            target_topic=told.get("target-topic"),
-            source_partition=int(told["source-partition"]),
-            source_offset=int(told["source-offset"]),
+            cause=DeadLetterCause(fields["cause"]),
+            reason=fields["reason"],
+            field=fields.get("field"),
+            tenant=fields["tenant"],
+            id=fields.get("id"),
+            at=int(fields["at"]),
+            due=int(fields["due"]) if "due" in fields else None,
+            target_topic=fields.get("target-topic"),
+            source_partition=int(fields["source-partition"]),
+            source_offset=int(fields["source-offset"]),
             key=record.key,
             value=record.value,
             headers=headers[:start],
-            target_partition=int(told["target-partition"]) if "target-partition" in told else None,
+            target_partition=int(fields["target-partition"]) if "target-partition" in fields else None,
             target_partition_key=dict(ours).get(_PARTITION_KEY),
         )
-        return letter, told["source-topic"]
+        return letter, fields["source-topic"]
     except (KeyError, ValueError) as error:
         raise FormatError(f"not a dead letter: {error}") from error
 

@@ -62,19 +62,19 @@ def is_json_record(record: CommandRecord) -> bool:
     return any(name == CONTENT_TYPE and is_json_command(value) for name, value in record.headers)
 
 
-def json_command(body: bytes, told: Mapping[str, str], defaults: Mapping[str, Any] | None = None) -> bytes:
+def json_command(body: bytes, given: Mapping[str, str], defaults: Mapping[str, Any] | None = None) -> bytes:
     """Return the command of a body and of what is told of it elsewhere; every other member stays as it came.
 
     An empty body has no members; `defaults` are for those that neither has. Raises InvalidCommand for a body that is
     no JSON object, and for a member that contradicts what is told.
     """
     members = _members(body, "body") if body else {}
-    for name, text in told.items():
+    for name, text in given.items():
         if name in members and _value(members[name], name) not in (text, None):
             raise InvalidCommand(
                 name, f"must be {shown(text)} here: that is what the path or a header says. Leave it out"
             )
-    raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **told}.items()}
+    raw = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in {**(defaults or {}), **given}.items()}
     missing = {name for name, member in members.items() if _value(member, name) is None and name in raw}
     return msgspec.json.encode({**raw, **{name: members[name] for name in members if name not in missing}})
 

@@ -36,28 +36,28 @@ def deciding_key(letter: DeadLetter) -> bytes:
 
 
 def redriven_firing(
-    letter: DeadLetter, source_topic: str, dialect: Dialect, place: str, told: HistoryEvent | None, now: int
+    letter: DeadLetter, source_topic: str, dialect: Dialect, place: str, last_event: HistoryEvent | None, now: int
 ) -> tuple[bytes | None, Headers]:
     """Return value and headers of a firing that was set aside; `place` is its dead letter's.
 
     `told` is the event of that in the history, which has the version, the sequence and the attempt: 1 without it.
     `dialect` is that of the commands topic. Raises ValueError if the letter is none of a firing.
     """
-    value, headers = dialect.delivered(_entry(letter, told), now, source_topic.encode())
+    value, headers = dialect.delivered(_entry(letter, last_event), now, source_topic.encode())
     marked: Headers = [
         (name, given + b":" + place.encode() if name == _DELIVERY_ID and given else given) for name, given in headers
     ]
     return value, [*marked, (REDRIVEN_FROM, place.encode())]
 
 
-def _entry(letter: DeadLetter, told: HistoryEvent | None) -> Entry:
+def _entry(letter: DeadLetter, last_event: HistoryEvent | None) -> Entry:
     if letter.id is None or letter.due is None or letter.target_topic is None:
         raise ValueError("not the dead letter of a firing")
     return Entry(
         Schedule(
             tenant=letter.tenant,
             id=letter.id,
-            version=(told and told.version) or 1,
+            version=(last_event and last_event.version) or 1,
             trigger=Once(letter.due),
             target=Target(letter.target_topic, letter.key),
             payload=letter.value,
@@ -69,7 +69,7 @@ def _entry(letter: DeadLetter, told: HistoryEvent | None) -> Entry:
         Progress(
             due=letter.due,
             arrival=letter.source_offset,
-            sequence=(told and told.sequence) or 1,
-            attempt=(told and told.attempt) or 1,
+            sequence=(last_event and last_event.sequence) or 1,
+            attempt=(last_event and last_event.attempt) or 1,
         ),
     )

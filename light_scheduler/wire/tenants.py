@@ -106,8 +106,8 @@ def tenant_book(entries: Mapping[bytes, bytes]) -> TenantBook:
         latest = max((tenant.changed_at, tenant.changed_by), (stored.at, stored.by))
         if isinstance(stored, StoredRules):
             pending_since[name] = stored.at if stored.pending_since is None else stored.pending_since
-        told = {"rules": stored.rules} if isinstance(stored, StoredRules) else {"state": stored.state}
-        tenants[name] = msgspec.structs.replace(tenant, changed_at=latest[0], changed_by=latest[1], **told)
+        changed = {"rules": stored.rules} if isinstance(stored, StoredRules) else {"state": stored.state}
+        tenants[name] = msgspec.structs.replace(tenant, changed_at=latest[0], changed_by=latest[1], **changed)
     return TenantBook((tenants[name] for name in sorted(tenants)), pending_since)
 
 

@@ -26,7 +26,7 @@ def all_spans_of(*events: EventType) -> list[ReadableSpan]:
     provider, exporter = TracerProvider(), InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     traced = [TracedEvent(event, entry(), SAMPLED, None) for event in events]
-    OpenTelemetry(provider).tell(TracedCycle("commands", 2, BEGUN, COMMITTED, 7, 5, traced))
+    OpenTelemetry(provider).record(TracedCycle("commands", 2, BEGUN, COMMITTED, 7, 5, traced))
     return list(exporter.get_finished_spans())
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_told_fails_no_cycle(caplog: pytest.LogCaptureFixture) ->
 
     provider = TracerProvider()
     provider.add_span_processor(Broken())
-    OpenTelemetry(provider).tell(TracedCycle("commands", 2, BEGUN, COMMITTED, 7, 5, []))
+    OpenTelemetry(provider).record(TracedCycle("commands", 2, BEGUN, COMMITTED, 7, 5, []))
     assert "cannot make spans of a cycle of commands-2" in caplog.text
 
 

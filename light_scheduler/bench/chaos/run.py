@@ -72,7 +72,7 @@ def run(plan: Plan, progress: Progress) -> Outcome:
             progress.note(f"What is left of the run with seed {plan.seed} is in {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
-    for line in itertools.islice(_told(outcome), _SHOWN):
+    for line in itertools.islice(_lines(outcome), _SHOWN):
         progress.note(line)
     return outcome
 
@@ -142,7 +142,7 @@ def _verdict(cluster: Cluster) -> Verdict:
     )
 
 
-def _told(outcome: Outcome) -> Iterator[str]:
+def _lines(outcome: Outcome) -> Iterator[str]:
     if outcome.unsettled is not None:
         yield f"Not everything was done in the end: {outcome.unsettled}"
     for fault in outcome.verdict.faults:

@@ -90,7 +90,7 @@ def _released(entry: Entry, due: int, now: int) -> str:
 def _unreachable(events: Sequence[HistoryEvent], facts: Facts) -> Outlook:
     last = events[-1].partition if events else None
     named = [each for each in facts.stopped if each.partition == last] or list(facts.stopped)
-    told = "; ".join(f"{each.topic}[{each.partition}] ({each.reason})" for each in named[:3])
+    shown = "; ".join(f"{each.topic}[{each.partition}] ({each.reason})" for each in named[:3])
     more = f" and {len(named) - 3} more" if len(named) > 3 else ""
-    summary = f"It is not known whether it is pending: nobody answers for {told}{more}. Ask again later."
+    summary = f"It is not known whether it is pending: nobody answers for {shown}{more}. Ask again later."
     return Outlook("unreachable", None, summary)

@@ -75,14 +75,14 @@ def _asked(event: HistoryEvent) -> str:
 def _moved_due(event: HistoryEvent, before: Sequence[HistoryEvent]) -> str:
     """Say how the due time changed, if the event before tells of the old one."""
     last = before[-1] if before else None
-    if last is None or last.due is None or event.due is None or last.event not in _TELL_NEXT_DUE:
+    if last is None or last.due is None or event.due is None or last.event not in _WITH_NEXT_DUE:
         return _due(event)
     if last.due == event.due:
         return f"still {_due(event)}"
     return f"due {format_instant(last.due)} -> {format_instant(event.due)}"
 
 
-_TELL_NEXT_DUE = {EventType.SCHEDULED, EventType.UPDATED, EventType.PAUSED, EventType.RESUMED, EventType.MOVED}
+_WITH_NEXT_DUE = {EventType.SCHEDULED, EventType.UPDATED, EventType.PAUSED, EventType.RESUMED, EventType.MOVED}
 
 
 def _cancelled(event: HistoryEvent) -> str:
@@ -108,8 +108,8 @@ def _fired(event: HistoryEvent, before: Sequence[HistoryEvent], entry: Entry | N
 
 def _completed(event: HistoryEvent) -> str:
     failed = event.reason is not None
-    told = f"Firing {event.sequence}, attempt {event.attempt}, was reported as {'failed' if failed else 'completed'}"
-    return f"{told}{by(event)}."
+    text = f"Firing {event.sequence}, attempt {event.attempt}, was reported as {'failed' if failed else 'completed'}"
+    return f"{text}{by(event)}."
 
 
 def _retried(event: HistoryEvent) -> str:
@@ -118,8 +118,8 @@ def _retried(event: HistoryEvent) -> str:
 
 def _skipped(event: HistoryEvent) -> str:
     count = 1 if event.count is UNSET else event.count
-    told = "1 firing was" if count == 1 else f"{count} firings were"
-    return f"{told} skipped, from {_instant(event.due)} on: {event.reason}."
+    text = "1 firing was" if count == 1 else f"{count} firings were"
+    return f"{text} skipped, from {_instant(event.due)} on: {event.reason}."
 
 
 def _not_delivered(event: HistoryEvent) -> str:

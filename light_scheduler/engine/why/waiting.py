@@ -18,18 +18,18 @@ def hindrance(standing: Standing, facts: Facts, due: int) -> str | None:
     """Say what keeps a firing from being delivered at its time, or would, as the end of a sentence; None: nothing."""
     entry, now = standing.entry, facts.now
     is_late = now - due > LATE_MS
-    told = list(_told(standing, facts, is_due=due <= now))
+    reasons = list(_reasons(standing, facts, is_due=due <= now))
     ttl = entry.schedule.ttl
     if ttl is not None and now > due + ttl and due == entry.progress.due:
-        told.append(f"its time to live ended at {format_instant(due + ttl)}, so it will not be delivered")
+        reasons.append(f"its time to live ended at {format_instant(due + ttl)}, so it will not be delivered")
     skew = standing.clock_skew
     if skew is not None and abs(skew) > LATE_MS and (is_late or due > now):
         side = "ahead of" if skew > 0 else "behind"
-        told.append(f"the clock of its worker is {distance(abs(skew))} {side} the broker's: check NTP")
-    return ": " + "; ".join(told) + "." if told else None
+        reasons.append(f"the clock of its worker is {distance(abs(skew))} {side} the broker's: check NTP")
+    return ": " + "; ".join(reasons) + "." if reasons else None
 
 
-def _told(standing: Standing, facts: Facts, *, is_due: bool) -> Iterator[str]:
+def _reasons(standing: Standing, facts: Facts, *, is_due: bool) -> Iterator[str]:
     tenant = facts.tenant
     if tenant is not None and tenant.is_stopped:
         state = "deleted" if tenant.state is TenantState.DELETED else "paused"
@@ -58,14 +58,14 @@ def unfinished(entry: Entry, now: int) -> str:
     queued = entry.progress.queued
     also = "" if queued is None else f" The firing that was due at {format_instant(queued)} waits for that."
     number = f"Firing {awaited.sequence}, attempt {awaited.attempt}"
-    told = f"{number}, was delivered at {format_instant(awaited.fired_at)}, and waits for its completion"
+    delivered = f"{number}, was delivered at {format_instant(awaited.fired_at)}, and waits for its completion"
     if awaited.until == NEVER:
-        return f"{told}.{also}"
+        return f"{delivered}.{also}"
     waits = acknowledgement_of(entry.schedule)
     is_last = waits is None or awaited.attempt >= waits.max_attempts
     then = "becomes a dead letter" if is_last else f"is delivered again, as attempt {awaited.attempt + 1}"
     left = f" (in {distance(awaited.until - now)})" if awaited.until > now else ""
-    return f"{told} until {format_instant(awaited.until)}{left}. If it is not completed by then, it {then}.{also}"
+    return f"{delivered} until {format_instant(awaited.until)}{left}. If it is not completed by then, it {then}.{also}"
 
 
 def tried_again(events: Sequence[HistoryEvent], retry_at: int, now: int) -> str:

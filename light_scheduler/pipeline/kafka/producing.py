@@ -52,7 +52,7 @@ class Sender:
         to: dict[str, Any] = {} if partition is None else {"partition": partition}
         while True:
             try:
-                self.producer.produce(topic, value, key, headers=headers, on_delivery=self._told, **to)
+                self.producer.produce(topic, value, key, headers=headers, on_delivery=self._on_delivery, **to)
                 break
             except BufferError:  # until some of it is acknowledged
                 self.producer.poll(_WAIT_S)
@@ -68,7 +68,7 @@ class Sender:
         if left:
             raise TimeoutError(f"{left} records were not acknowledged within {_FLUSH_S:g} s")
 
-    def _told(self, error: Any, _message: Any) -> None:
+    def _on_delivery(self, error: Any, _message: Any) -> None:
         if error is not None and self._failure is None:
             self._failure = error
 

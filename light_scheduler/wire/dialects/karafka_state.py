@@ -47,16 +47,16 @@ def states_topic(commands_topic: str) -> str:
     return f"{commands_topic}_states"
 
 
-def encode_state(told: PartitionState) -> bytes:
+def encode_state(state: PartitionState) -> bytes:
     """Return the value of a state's record; today is always among the days."""
-    daily = {told.at // DAY_MS: 0, **told.daily}
+    daily = {state.at // DAY_MS: 0, **state.daily}
     document = {
         "schema_version": STATES_SCHEMA_VERSION,
-        "dispatched_at": told.at / 1_000,
-        "state": told.state,
-        "offsets": {"low": told.low, "high": told.high},
+        "dispatched_at": state.at / 1_000,
+        "state": state.state,
+        "offsets": {"low": state.low, "high": state.high},
         "daily": {date.fromordinal(_EPOCH_DAY + day).isoformat(): daily[day] for day in sorted(daily)},
-        "started_at": told.started_at // 1_000,
-        "reloads": told.reloads,
+        "started_at": state.started_at // 1_000,
+        "reloads": state.reloads,
     }
     return zlib.compress(json.dumps(document, separators=(",", ":")).encode())

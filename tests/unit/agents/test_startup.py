@@ -41,10 +41,10 @@ def test_what_is_waited_for_is_told_once_then_when_it_changes_and_once_a_minute(
     waiting = Waiting(lambda: now)
     with caplog.at_level(logging.INFO):
         for what in ("broker", "broker", "topics", "topics"):
-            waiting.tell(what)
+            waiting.report(what)
             now += 1
         now = 2 + REMIND_S
-        waiting.tell("topics")
+        waiting.report("topics")
         waiting.end()
     assert caplog.messages == [
         "waiting: broker",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from light_scheduler.web.idempotency_log import SLICE, ClaimLog
 from light_scheduler.wire import CommandRecord, UnsentRecord
-from light_scheduler.wire.claims import ClaimMade, told_record
+from light_scheduler.wire.claims import ClaimMade, claim_record
 
 COUNT = 50 * SLICE
 
@@ -17,7 +17,7 @@ class Backlog:
 
     async def __aiter__(self) -> AsyncIterator[CommandRecord]:
         for offset in range(COUNT):
-            yield UnsentRecord(*told_record(f"{offset:032x}:1", ClaimMade("f", "a")), 5, 0, offset)
+            yield UnsentRecord(*claim_record(f"{offset:032x}:1", ClaimMade("f", "a")), 5, 0, offset)
         await asyncio.Event().wait()
 
     async def close(self) -> None:

@@ -85,7 +85,7 @@ async def test_groups_beyond_the_top_are_counted_together(workers: Any) -> None:
 async def test_what_a_partition_does_not_name_is_counted_and_said(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upcoming_groups, "MOST_TOLD", 2)
+    monkeypatch.setattr(upcoming_groups, "MOST_NAMED", 2)
     for number in range(5):
         for copy in range(number + 1):
             cluster.put(f"{copy}", tenant=f"t{number}", due=BEGIN + HOUR, offset=copy)
@@ -170,16 +170,20 @@ async def test_the_top_of_all_partitions_is_exact_if_it_is_complete(
         assert told == {name: (due[name], pending[name]) for name in ranked[:top]}
 
 
-@pytest.mark.parametrize(("top", "most"), [(0, 0), (1, upcoming_groups.TOLD), (100, upcoming_groups.MOST_TOLD)])
+@pytest.mark.parametrize(
+    ("top", "most"), [(0, 0), (1, upcoming_groups.NAMED_PER_GROUP), (100, upcoming_groups.MOST_NAMED)]
+)
+    ("top", "most"), [(0, 0), (1, upcoming_groups.NAMED_PER_GROUP), (100, upcoming_groups.MOST_NAMED)]
+)
 async def test_a_partition_names_not_many_more_groups_than_are_asked_for(
     cluster: Any, workers: Any, top: int, most: int
 ) -> None:
-    for number in range(upcoming_groups.MOST_TOLD + 5):
+    for number in range(upcoming_groups.MOST_NAMED + 5):
         cluster.put("a", tenant=f"t{number:03}", due=BEGIN)
     found = await own_series(workers[0].lanes, asked_of(MultiDict(top=str(top)), NOW))
     series = decode_series(found.series[found.lanes.index((TOPIC, 0))])
     assert sum(each.name is not None for each in series) == most
-    assert sum(each.pending for each in series) == upcoming_groups.MOST_TOLD + 5
+    assert sum(each.pending for each in series) == upcoming_groups.MOST_NAMED + 5
     answer = await workers[0].json(UPCOMING, top=str(top))
     assert answer["complete"] == (top == 0), "nothing is named that could be too low"
 

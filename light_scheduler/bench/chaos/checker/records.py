@@ -60,8 +60,8 @@ class Answer(NamedTuple):
 
 def answer_of(record: Record) -> tuple[RecordId, Answer]:
     """Read a result record: which command it answers, and how."""
-    told: dict[str, Any] = json.loads(record.value or b"{}")
-    return (told["partition"], told["offset"]), Answer(told["outcome"], told["version"], record.timestamp)
+    answer: dict[str, Any] = json.loads(record.value or b"{}")
+    return (answer["partition"], answer["offset"]), Answer(answer["outcome"], answer["version"], record.timestamp)
 
 
 def kafka_partition(key: bytes, partitions: int) -> int:

@@ -169,10 +169,10 @@ def _letters(dead_letters: Iterable[Record], replay: Replay) -> Iterator[Trouble
     """Check that there is one dead letter for each rejection, each refusal by a target, and each firing given up."""
     found: Counter[tuple[str, RecordId, int | None]] = Counter()
     for record in dead_letters:
-        told = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
-        place = (int(told["dead-letter-source-partition"]), int(told["dead-letter-source-offset"]))
-        cause = told["dead-letter-cause"]
-        due = int(told["dead-letter-due"]) if cause == UNACKNOWLEDGED else None
+        headers = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
+        place = (int(headers["dead-letter-source-partition"]), int(headers["dead-letter-source-offset"]))
+        cause = headers["dead-letter-cause"]
+        due = int(headers["dead-letter-due"]) if cause == UNACKNOWLEDGED else None
         found[cause, place, due] += 1
     expected: set[tuple[str, RecordId, int | None]] = {("rejected", place, None) for place in replay.rejected}
     expected |= {("refused", place, None) for place in replay.refused}

@@ -24,7 +24,7 @@ from benchmarks.costs.lanes import CHUNK, LIMITS, SERIES, Lane
 from light_scheduler.bench.machine import machine
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Headers, TopicNames
-from light_scheduler.pipeline.audit.evidence import SCHEMA, SEEN, TOLD, Row, asked_of, encode_asked, kafka_rows
+from light_scheduler.pipeline.audit.evidence import HISTORY, SCHEMA, SEEN, Row, asked_of, encode_asked, kafka_rows
 from light_scheduler.pipeline.audit.gathering import COLUMNS
 from light_scheduler.pipeline.audit.judging import judge_rows
 from light_scheduler.pipeline.audit.plain_commands import read_plain
@@ -79,7 +79,7 @@ def evidence(log: MemoryLog, commands: pa.RecordBatch) -> pa.RecordBatch:
     rows = [{**row, "headers": []} for row in commands.select(list(Row._fields)).to_pylist()]
     for record in log.records[NAMES.history]:
         event = decode_history(record["value"])
-        rows.append({**record, "tenant": event.tenant, "id": event.id, "lane": 0, "kind": TOLD, "key": None})
+        rows.append({**record, "tenant": event.tenant, "id": event.id, "lane": 0, "kind": HISTORY, "key": None})
     for record in log.records[TARGET]:
         headers = {header["key"]: header["value"] for header in record["headers"]}
         whose = {"tenant": headers["schedule-tenant"].decode(), "id": headers["schedule-id"].decode(), "lane": 0}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from light_scheduler.pipeline.audit.evidence import COMMAND, IMPORTED, TOLD
+from light_scheduler.pipeline.audit.evidence import COMMAND, HISTORY, IMPORTED
 from light_scheduler.pipeline.audit.gathering import CARRIED, COLUMNS
 from light_scheduler.pipeline.audit.rates import MOST_LISTED, disagreements, series
 from light_scheduler.pipeline.audit.verdict import Bounds
@@ -59,7 +59,7 @@ def rows(id: str, told: list[Line], *, first: dict[str, Any]) -> list[tuple[Any,
 
     lines = told if "start" in first else [("scheduled", 0, 1), *told]
     begin = row(IMPORTED if "start" in first else COMMAND, 0, b"", interval=STEP, **first)
-    return [begin, *(row(TOLD, number, line(*each)) for number, each in enumerate(lines, 1))]
+    return [begin, *(row(HISTORY, number, line(*each)) for number, each in enumerate(lines, 1))]
 
 
 @pytest.mark.parametrize("first", [{"asks": "schedule"}, {"asks": CARRIED, "start": STEP}], ids=["begun", "carried"])

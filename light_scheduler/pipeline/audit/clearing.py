@@ -21,11 +21,11 @@ from light_scheduler.wire.fields import CONTROL_PREFIX
 from light_scheduler.wire.firing import LAST_HEADERS
 
 from .canonical import HistoryLines, PlainCommands, after_delays, at_instants, digits, headers_digests, joined, packed
-from .evidence import COMMAND, SEEN, TOLD
+from .evidence import COMMAND, HISTORY, SEEN
 from .header_lists import HeaderLists, Mask, Numbers, each_value, mask_of
 from .terms import Terms
 
-_KINDS = (COMMAND, TOLD, TOLD, SEEN)
+_KINDS = (COMMAND, HISTORY, HISTORY, SEEN)
 """Records of a plain one-shot: its command, that it was scheduled, that it was fired, and its message."""
 
 _WHOSE = ("tenant", "id")

@@ -12,7 +12,7 @@ from light_scheduler.model import Entry, EventType, HistoryEvent, Once
 
 from .faults import Fault, FaultKind, RecordId
 from .orders import ASKED, Orders, State, Way, lines_of
-from .promises import Ending, Told
+from .promises import Ending, HistoryRecord
 
 MOST_PASSED = 1_000
 """Firings in a row that are told to be missing one by one."""
@@ -40,32 +40,34 @@ class Diagnoses:
         self._orders = orders
         self._topic = commands_topic
 
-    def of(self, told: Told, state: State, last_fired: HistoryEvent | None, last_ending: Ending | None) -> Diagnosis:
+    def of(
+        self, recorded: HistoryRecord, state: State, last_fired: HistoryEvent | None, last_ending: Ending | None
+    ) -> Diagnosis:
         """Find the fault of a history event, given the last firing and the last definition that ended."""
-        event, entry = told.event, state.entry
+        event, entry = recorded.event, state.entry
         if event.event is EventType.MOVED and entry is None and state.position < len(self._orders.asked):
-            fault = _fault(told, FaultKind.IGNORED, "it was passed on to another partition, and is in none")
+            fault = _fault(recorded, FaultKind.IGNORED, "it was passed on to another partition, and is in none")
             return Diagnosis([fault], state=state._replace(position=state.position + 1))
         if event.event in ASKED or event.event is EventType.COMPLETED:
             detail = f"history tells {event.event}, and no command asked for it"
-            return self._without_some(told, state) or _lost(told, FaultKind.UNEXPECTED, detail)
+            return self._without_some(recorded, state) or _lost(recorded, FaultKind.UNEXPECTED, detail)
         if event.event is not EventType.FIRED:
-            return _lost(told, *self._undelivered(event, entry))
+            return _lost(recorded, *self._undelivered(event, entry))
         last = last_fired
         if last is not None and (last.due, last.version, last.attempt) == (event.due, event.version, event.attempt):
-            return Diagnosis([_fault(told, FaultKind.DUPLICATE, "history tells it twice")])
+            return Diagnosis([_fault(recorded, FaultKind.DUPLICATE, "history tells it twice")])
         if entry is None:
             was_cancelled = last_ending is not None and last_ending.event is EventType.CANCELLED
             kind = FaultKind.AFTER_CANCEL if was_cancelled else FaultKind.UNEXPECTED
-            return Diagnosis([_fault(told, kind, "nothing was pending when it fired")])
+            return Diagnosis([_fault(recorded, kind, "nothing was pending when it fired")])
         if event.version is not None and event.version < entry.schedule.version:
             detail = f"version {entry.schedule.version} had taken its place"
-            return Diagnosis([_fault(told, FaultKind.SUPERSEDED, detail)])
+            return Diagnosis([_fault(recorded, FaultKind.SUPERSEDED, detail)])
         if event.due == entry.progress.due and event.at < entry.progress.wakes_at:
             early = entry.progress.wakes_at - event.at
-            fault = _fault(told, FaultKind.EARLY, f"it fired {early} ms before it was due")
+            fault = _fault(recorded, FaultKind.EARLY, f"it fired {early} ms before it was due")
             return Diagnosis([fault], state=self._as_if_on_time(state, entry), is_sought=False)
-        return self._with_missing(told, state) or _lost(told, FaultKind.UNEXPECTED, f"due was {_shown(entry)}")
+        return self._with_missing(recorded, state) or _lost(recorded, FaultKind.UNEXPECTED, f"due was {_shown(entry)}")
 
     def _undelivered(self, event: HistoryEvent, entry: Entry | None) -> tuple[FaultKind, str]:
         """Say what is wrong with a line that says why something was not delivered."""
@@ -75,11 +77,11 @@ class Diagnoses:
             return FaultKind.MISSING, f"history tells {event.event}, where it should have been delivered"
         return FaultKind.UNEXPECTED, f"history tells {event.event}; due was {_shown(entry)}"
 
-    def _without_some(self, told: Told, state: State) -> Diagnosis | None:
+    def _without_some(self, recorded: HistoryRecord, state: State) -> Diagnosis | None:
         """Explain a line by a later command than the next one: those before it had no effect."""
         asked, state = self._orders.asked, state._replace(following=())
         for position in range(state.position + 1, len(asked)):
-            found = list(self._orders.ways(state._replace(position=position), told.event))
+            found = list(self._orders.ways(state._replace(position=position), recorded.event))
             if found:
                 detail = "a later command had its effect, and this one none"
                 ignored = [
@@ -95,9 +97,9 @@ class Diagnoses:
                 return Diagnosis(ignored, found[0])
         return None
 
-    def _with_missing(self, told: Told, state: State) -> Diagnosis | None:
+    def _with_missing(self, recorded: HistoryRecord, state: State) -> Diagnosis | None:
         """Explain a firing of a series as a later one than the next: those before it are missing."""
-        entry, event = state.entry, told.event
+        entry, event = state.entry, recorded.event
         missing: list[Fault] = []
         while entry is not None and len(missing) < MOST_PASSED and entry.progress.wakes_at <= event.at:
             turn = take_turn(entry, entry.progress.wakes_at, self._orders.rules)
@@ -106,7 +108,7 @@ class Diagnoses:
             if turn.delivers:
                 due = turn.subject.progress.due
                 detail = f"history goes on with {event.due}"
-                missing.append(Fault(FaultKind.MISSING, due, entry.progress.wakes_at, told.place, detail))
+                missing.append(Fault(FaultKind.MISSING, due, entry.progress.wakes_at, recorded.place, detail))
             entry = turn.entry
             passed = state._replace(entry=entry, following=())
             progress = msgspec.structs.replace(entry.progress, sequence=event.sequence or entry.progress.sequence)
@@ -123,12 +125,12 @@ class Diagnoses:
         return state._replace(entry=turn.entry, following=tuple(lines[1:]))
 
 
-def _fault(told: Told, kind: FaultKind, detail: str) -> Fault:
-    return Fault(kind, told.event.due, told.event.at, told.place, detail)
+def _fault(recorded: HistoryRecord, kind: FaultKind, detail: str) -> Fault:
+    return Fault(kind, recorded.event.due, recorded.event.at, recorded.place, detail)
 
 
-def _lost(told: Told, kind: FaultKind, detail: str) -> Diagnosis:
-    return Diagnosis([_fault(told, kind, detail)], is_lost=True)
+def _lost(recorded: HistoryRecord, kind: FaultKind, detail: str) -> Diagnosis:
+    return Diagnosis([_fault(recorded, kind, detail)], is_lost=True)
 
 
 def _shown(entry: Entry) -> str:

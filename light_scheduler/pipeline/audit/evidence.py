@@ -49,11 +49,11 @@ from light_scheduler.wire.probe import PROBE, is_of_probe
 from light_scheduler.wire.state import decode_entry, encode_entry
 
 from .faults import RecordId
-from .promises import Asked, Refused, Told
+from .promises import Asked, HistoryRecord, Refused
 from .standing import Series, Standing
 from .verdict import Case, FoundDeadLetter, Seen
 
-IMPORTED, COMMAND, DEAD_LETTER, TOLD, SEEN = range(-1, 4)
+IMPORTED, COMMAND, DEAD_LETTER, HISTORY, SEEN = range(-1, 4)
 
 SCHEMA = (
     "tenant string, id string, lane int, kind int, topic string, partition int, offset bigint, timestamp bigint, "
@@ -259,7 +259,7 @@ def cases(rows: Iterable[Row], default_topic: str, whole_since: int) -> Iterator
             lane,
             Case(
                 found.asked,
-                found.told,
+                found.recorded,
                 found.seen,
                 found.dead_letters,
                 topic,
@@ -277,7 +277,7 @@ class _Lane:
     """One lane's records of a schedule."""
 
     asked: list[Asked] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    recorded: list[HistoryRecord] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     dead_letters: list[FoundDeadLetter] = field(default_factory=list)
     imported: Entry | None = None
@@ -294,8 +294,10 @@ class _Lane:
                 self.imported = decode_entry(row.value or b"")
                 self.series = None if row.key is None else Series.decode(row.key)
                 self.topics.add(row.topic)
-            elif row.kind == TOLD:
-                self.told.append(Told(decode_history(row.value), RecordId(row.topic, row.partition, row.offset)))
+            elif row.kind == HISTORY:
+                self.recorded.append(
+                    HistoryRecord(decode_history(row.value), RecordId(row.topic, row.partition, row.offset))
+                )
             elif row.kind == SEEN:
                 self.seen.append(seen_of(row))
             else:

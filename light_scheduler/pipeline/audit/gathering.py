@@ -22,7 +22,7 @@ from light_scheduler.wire.native import NATIVE
 from light_scheduler.wire.redrive import REDRIVEN, REDRIVEN_FROM
 from light_scheduler.wire.state import decode_entry
 
-from .evidence import DEAD_LETTER, SEEN, TOLD, asked_of, encode_asked, imported_row, kafka_rows
+from .evidence import DEAD_LETTER, HISTORY, SEEN, asked_of, encode_asked, imported_row, kafka_rows
 from .evidence import SCHEMA as EVIDENCE
 from .plain_commands import read_plain
 from .promises import Refused
@@ -90,7 +90,7 @@ def history(records: DataFrame) -> DataFrame:
     # What somebody sends again by hand is no decision of the scheduler's.
     table = table.where(~F.coalesce(F.col("event.reason"), F.lit("")).startswith(REDRIVEN))
     return table.select(
-        *_owner(F.col("event.tenant"), F.col("event.id"), F.col("event.partition"), TOLD),
+        *_owner(F.col("event.tenant"), F.col("event.id"), F.col("event.partition"), HISTORY),
         *_record(F.lit(None), F.col("value"), F.lit(None)),
         *_nothing("asks", "interval", "start", "prefix"),
         F.when(F.col("event.event") == "fired", F.col("event.target_topic")).alias("target"),

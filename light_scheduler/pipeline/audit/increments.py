@@ -114,8 +114,8 @@ def _judged(
     # Written and read back: what comes next is planned on a table, and not on all that led to it.
     found = state.scratch(f"{name}-findings", reduce(_united, parts))
     faults, waiting = without_waiting(found)
-    untold = faults if last is None else state.untold(last.run, faults)
-    return Judged(rows, found, expanded, state.scratch(f"{name}-faults", untold), waiting)
+    unreported = faults if last is None else state.unreported(last.run, faults)
+    return Judged(rows, found, expanded, state.scratch(f"{name}-faults", unreported), waiting)
 
 
 def _united(some: DataFrame, others: DataFrame) -> DataFrame:

@@ -32,7 +32,7 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
         return audit_since_last(spark, options.since_last, options, progress)
     source: Source = Topics(spark, options.cluster) if options.archive is None else Archive(spark, options.archive)
     with ExitStack() as stack:
-        now = options.clock.now() if options.archive is None else _last_told(source.read([options.names.history]))
+        now = options.clock.now() if options.archive is None else _last_recorded(source.read([options.names.history]))
         bounds = Bounds(options.start, now - options.settle if options.end is None else options.end, options.patience)
         evidence = Evidence(spark, source, options, now, stack)
         with progress.phase("Reading commands and history"):
@@ -54,7 +54,7 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             return reported(options, bounds, found, faults, waiting, expanded)
 
 
-def _last_told(history: DataFrame) -> int:
+def _last_recorded(history: DataFrame) -> int:
     """Return the instant (UTC epoch ms) of the last line of a schedule's history; 0 if there is none.
 
     A change of a tenant, a token or a delay rule is no evidence: whoever makes one may have another clock than workers.

@@ -141,7 +141,7 @@ class _Tally:
         self.counts.update(verdict.counts)
         self.counts["delivered"] += len(verdict.deliveries)
         for promise, late in verdict.deliveries:
-            self._minutes[promise.told.event.at // _MINUTE_MS * _MINUTE_MS] += 1
+            self._minutes[promise.recorded.event.at // _MINUTE_MS * _MINUTE_MS] += 1
             if late is not None:
                 self._lateness[lateness_step(late)] += 1
         if verdict.handled is not None:

@@ -30,7 +30,7 @@ Name = tuple[int | None, int | None, int | None, int | None]
 """(due, attempt, version, sequence): identifies a message among those of a schedule, while it is pending."""
 
 
-class Told(NamedTuple):
+class HistoryRecord(NamedTuple):
     """A history event, and its place."""
 
     event: HistoryEvent
@@ -44,14 +44,14 @@ class Promise(NamedTuple):
     ms) only the scheduler held it up.
     """
 
-    told: Told
+    recorded: HistoryRecord
     subject: Entry | None
     ready_at: int | None
     cause: DeadLetterCause | None = None
 
     @property
     def name(self) -> Name:
-        return name_of(self.told.event)
+        return name_of(self.recorded.event)
 
 
 class Ending(NamedTuple):

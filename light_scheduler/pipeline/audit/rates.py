@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from .evidence import TOLD
+from .evidence import HISTORY
 from .faults import FaultKind
 from .gathering import CARRIED
 from .judging import FAULT
@@ -66,8 +66,8 @@ def disagreements(evidence: DataFrame, series: DataFrame, bounds: Bounds) -> Dat
 
 def _events(evidence: DataFrame, series: DataFrame) -> DataFrame:
     """Return what history tells of series. Lines of other schedules, which are nearly all, are not parsed."""
-    told = evidence.where(F.col("kind") == TOLD).select(*_WHO, "value", *_PLACE)
-    of_series = told.join(series.drop(*_PLACE), _WHO)
+    recorded = evidence.where(F.col("kind") == HISTORY).select(*_WHO, "value", *_PLACE)
+    of_series = recorded.join(series.drop(*_PLACE), _WHO)
     event = F.from_json(F.col("value").cast("string"), _EVENT)
     return of_series.select(*_WHO, "interval", "start", "recorded_at", event.alias("event"), *_PLACE).select(
         *_WHO, "interval", "start", "recorded_at", "event.*", *_PLACE

@@ -16,7 +16,7 @@ from light_scheduler.model import Entry, EventType, HistoryEvent
 from .diagnosis import Diagnoses
 from .faults import Fault, FaultKind, RecordId
 from .orders import AskedOf, Line, Orders, State, Way
-from .promises import Ending, Name, Promise, Told, name_of
+from .promises import Ending, HistoryRecord, Name, Promise, name_of
 
 MOST_STATES = 64
 """Orders of commands that are followed at a time."""
@@ -65,18 +65,18 @@ class Replay:
         position = min(state.position for state in self._states)
         return self._orders.asked[position - 1].offset if position else None
 
-    def take(self, told: Told) -> None:
+    def take(self, recorded: HistoryRecord) -> None:
         """Explain the next line of history."""
-        if self._is_lost and not self._find_again(told):
-            self._unexplained(told)
+        if self._is_lost and not self._find_again(recorded):
+            self._unexplained(recorded)
             return
-        if self._explain(told):
+        if self._explain(recorded):
             return
         if self._whole_since and not self._has_begun:
             self._is_lost = True
-            self._unexplained(told)
+            self._unexplained(recorded)
             return
-        self._diagnose(told)
+        self._diagnose(recorded)
 
     def end(self, until: int, patience: int) -> None:
         """Judge what is left at an instant: what was due `patience` ms before it should have happened by then."""
@@ -125,17 +125,17 @@ class Replay:
 
     # -- explaining ---------------------------------------------------------------------------------------------------
 
-    def _explain(self, told: Told) -> bool:
+    def _explain(self, recorded: HistoryRecord) -> bool:
         found: list[Way] = []
         for state in self._states:
-            found += self._orders.ways(state, told.event)
+            found += self._orders.ways(state, recorded.event)
         if not found:
             return False
         if len(found) > 1:
-            found = self._narrowed(found, told.event)
+            found = self._narrowed(found, recorded.event)
         self._states = [state for state, _ in found[:MOST_STATES]]
         self._has_begun = True
-        self._note(told, found[0][1])
+        self._note(recorded, found[0][1])
         return True
 
     def _narrowed(self, found: list[Way], event: HistoryEvent) -> list[Way]:
@@ -152,11 +152,11 @@ class Replay:
         ]
         return fitting or different
 
-    def _note(self, told: Told, line: Line | None) -> None:
-        event = told.event
+    def _note(self, recorded: HistoryRecord, line: Line | None) -> None:
+        event = recorded.event
         if event.event is EventType.FIRED or (line is not None and line.cause is not None):
             assert line is not None
-            self.promises.append(Promise(told, line.subject, line.ready_at, line.cause))
+            self.promises.append(Promise(recorded, line.subject, line.ready_at, line.cause))
         if event.event is EventType.FIRED:
             self._last_fired = event
             if sources := self._sources.get(name_of(event)):
@@ -167,39 +167,39 @@ class Replay:
 
     # -- what cannot be explained -------------------------------------------------------------------------------------
 
-    def _diagnose(self, told: Told) -> None:
+    def _diagnose(self, recorded: HistoryRecord) -> None:
         last_ending = self.endings[-1] if self.endings else None
-        found = self._diagnoses.of(told, self._states[0], self._last_fired, last_ending)
+        found = self._diagnoses.of(recorded, self._states[0], self._last_fired, last_ending)
         self.faults += found.faults
         if found.way is not None:
             state, line = found.way
             self._states = [state]
-            self._note(told, line)
+            self._note(recorded, line)
             return
         self._is_lost = found.is_lost
         if found.state is not None:
             self._states = [found.state]
         if found.is_sought:
-            self._unexplained(told, counts=False)
+            self._unexplained(recorded, counts=False)
         else:
-            self._last_fired = told.event
+            self._last_fired = recorded.event
 
-    def _find_again(self, told: Told) -> bool:
+    def _find_again(self, recorded: HistoryRecord) -> bool:
         """Go on where a schedule begins anew."""
-        if told.event.event is not EventType.SCHEDULED:
+        if recorded.event.event is not EventType.SCHEDULED:
             return False
         for position in range(self._states[0].position, len(self._orders.asked)):
             state = self._states[0]._replace(position=position, entry=None, since=0, following=())
-            if any(True for _ in self._orders.by_command(state, told.event)):
+            if any(True for _ in self._orders.by_command(state, recorded.event)):
                 self._states = [state]
                 self._is_lost = False
                 return True
         return False
 
-    def _unexplained(self, told: Told, *, counts: bool = True) -> None:
+    def _unexplained(self, recorded: HistoryRecord, *, counts: bool = True) -> None:
         """Note what can be noted of a line without knowing the schedule: whether its message is there."""
         if counts:
-            self.unjudged.append(told.event.at)
-        if told.event.event is EventType.FIRED:
-            self._last_fired = told.event
-            self.promises.append(Promise(told, None, None))
+            self.unjudged.append(recorded.event.at)
+        if recorded.event.event is EventType.FIRED:
+            self._last_fired = recorded.event
+            self.promises.append(Promise(recorded, None, None))

@@ -15,7 +15,7 @@ from light_scheduler.pipeline.tables import write_table
 from .faults import FaultKind
 from .judging import COUNT, FAULT, HANDLED, LATENESS, MINUTE
 from .options import AuditOptions
-from .summary import MOST_TOLD, AuditSummary, Figures, FoundFault, audit_page
+from .summary import MOST_SHOWN, AuditSummary, Figures, FoundFault, audit_page
 from .verdict import Bounds
 
 MOST_LISTED = 1_000
@@ -56,7 +56,7 @@ def reported(
         expanded_by_spark=expanded,
         lateness_ms=percentiles(tallies.lateness),
         fault_counts={kind: by_kind[kind] for kind in _KINDS if kind in by_kind},
-        faults=listed[:MOST_TOLD],
+        faults=listed[:MOST_SHOWN],
     )
     if options.page is not None:
         width = (tallies.span // _BARS // _MINUTE_MS + 1) * _MINUTE_MS

@@ -119,7 +119,9 @@ class Topics:
         return {
             resource.name
             for resource, answer in asked.items()
-            if configuration_of({told.name: told.value for told in answer.result(_TIMEOUT_S).values()}).is_compacted
+            if configuration_of(
+                {recorded.name: recorded.value for recorded in answer.result(_TIMEOUT_S).values()}
+            ).is_compacted
         }
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from light_scheduler.model import Entry, EventType, FixedRate, ScheduleCommand
 
-from .promises import Asked, Refused, Told
+from .promises import Asked, HistoryRecord, Refused
 from .replay import Replay
 
 DEALT_WITH = frozenset(
@@ -43,7 +43,9 @@ class Standing(NamedTuple):
     series: Series | None
 
 
-def standing_of(replay: Replay, asked: Sequence[Asked], told: Sequence[Told], before: Series | None) -> Standing | None:
+def standing_of(
+    replay: Replay, asked: Sequence[Asked], recorded: Sequence[HistoryRecord], before: Series | None
+) -> Standing | None:
     """Return how a schedule stands after a replay; None if something about it is open. `before` is the series that it
     was in the audit before this one.
     """
@@ -55,7 +57,7 @@ def standing_of(replay: Replay, asked: Sequence[Asked], told: Sequence[Told], be
         return Standing(None, None)
     if entry.progress.wakes_at < state.since:  # the next firing is late only from when its command came
         return None
-    return Standing(entry, _series(asked, told, before))
+    return Standing(entry, _series(asked, recorded, before))
 
 
 def rate_of(asked: Asked) -> tuple[int, int | None] | None:
@@ -68,26 +70,26 @@ def rate_of(asked: Asked) -> tuple[int, int | None] | None:
     return asked.timing.interval, None if bounds is None else bounds.start
 
 
-def _series(asked: Sequence[Asked], told: Sequence[Told], before: Series | None) -> Series | None:
+def _series(asked: Sequence[Asked], recorded: Sequence[HistoryRecord], before: Series | None) -> Series | None:
     others = [each for each in asked if isinstance(each, Refused) or each.name != "cancel"]
     if before is None and len(others) == 1:
-        before = _begun(others[0], told)
+        before = _begun(others[0], recorded)
         others = []
     if before is None or others:
         return None
     ends = [
         event.due + ((event.count or 1) - 1) * before.interval
-        for event, _ in told
+        for event, _ in recorded
         if event.event in DEALT_WITH and event.attempt == 1 and event.due is not None
     ]
     steps = max(0, (max(ends, default=before.next - 1) - before.next) // before.interval + 1)
     return before._replace(next=before.next + steps * before.interval)
 
 
-def _begun(asked: Asked, told: Sequence[Told]) -> Series | None:
+def _begun(asked: Asked, recorded: Sequence[HistoryRecord]) -> Series | None:
     """Return the series that a command begins, by arithmetic of its own, as Spark's `sequence` has it."""
     rate = rate_of(asked)
-    begins = [event.at for event, _ in told if event.event is EventType.SCHEDULED]
+    begins = [event.at for event, _ in recorded if event.event is EventType.SCHEDULED]
     if rate is None or len(begins) != 1:
         return None
     interval, start = rate

@@ -86,10 +86,10 @@ class AuditState:
         columns = [column.split()[0] for column in FAULTS.split(", ")]
         faults.select(*columns).write.mode("overwrite").parquet(f"{self._path}/faults/run={run}")
 
-    def untold(self, run: int, faults: DataFrame) -> DataFrame:
+    def unreported(self, run: int, faults: DataFrame) -> DataFrame:
         """Return faults that no audit up to number `run` has told."""
-        told = self._table("faults", f"{FAULTS}, run int").where(F.col("run") <= run)
-        keys = told.select(*(column.alias(f"told_{number}") for number, column in enumerate(_keys())))
+        recorded = self._table("faults", f"{FAULTS}, run int").where(F.col("run") <= run)
+        keys = recorded.select(*(column.alias(f"told_{number}") for number, column in enumerate(_keys())))
         same = (column.eqNullSafe(F.col(f"told_{number}")) for number, column in enumerate(_keys()))
         return faults.join(keys, reduce(Column.__and__, same), "left_anti")
 

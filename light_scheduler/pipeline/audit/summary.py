@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from light_scheduler.pipeline.pages import BAD, FAINT, GOOD, Section, page, paragraph, plot, table, utc
 from light_scheduler.wire import format_instant
 
-MOST_TOLD = 100
+MOST_SHOWN = 100
 """Faults that a summary lists one by one."""
 
 _UNJUDGED = {
@@ -84,8 +84,8 @@ class AuditSummary:
 
     def lines(self) -> list[str]:
         start = format_instant(self.start) if self.start else "the beginning"
-        told = f"{self.schedules:,} schedules, {self.firings:,} firings delivered"
-        lines = [f"From {start} to {format_instant(self.end)}: {told}."]
+        recorded = f"{self.schedules:,} schedules, {self.firings:,} firings delivered"
+        lines = [f"From {start} to {format_instant(self.end)}: {recorded}."]
         if self.lateness_ms:
             levels = ", ".join(f"{name} {value:,}" for name, value in self.lateness_ms.items())
             lines.append(f"Lateness in ms: {levels}.")
@@ -93,8 +93,8 @@ class AuditSummary:
         lines += [fault.line() for fault in self.faults]
         if not self.fault_counts:
             return [*lines, "No faults."]
-        told = ", ".join(f"{number:,} {kind}" for kind, number in self.fault_counts.items())
-        return [*lines, f"Faults: {told}."]
+        recorded = ", ".join(f"{number:,} {kind}" for kind, number in self.fault_counts.items())
+        return [*lines, f"Faults: {recorded}."]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from light_scheduler.pipeline.lag import LAG_MS
 
 from .faults import Fault, FaultKind, RecordId
 from .orders import AskedOf
-from .promises import Asked, Ending, Name, Promise, Told
+from .promises import Asked, Ending, HistoryRecord, Name, Promise
 from .replay import Replay
 from .standing import Series, Standing, standing_of
 
@@ -101,7 +101,7 @@ class Case(NamedTuple):
     """
 
     asked: Sequence[Asked]
-    told: Sequence[Told]
+    recorded: Sequence[HistoryRecord]
     seen: Sequence[Seen]
     dead_letters: Sequence[FoundDeadLetter]
     commands_topic: str
@@ -142,7 +142,7 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
     deliveries: list[KeptPromise] = []
     counts: Counter[str] = Counter(unjudged=sum(map(bounds.count, replay.unjudged)))
     for promise in replay.promises:
-        event, place = promise.told
+        event, place = promise.recorded
         if event.event is not EventType.FIRED:
             continue
         if found := _candidates(promise, spare, horizon):
@@ -169,11 +169,11 @@ def judge(case: Case, rules: FiringRules, bounds: Bounds, horizon: Horizon) -> V
 
 def _standing(case: Case, replay: Replay, bounds: Bounds, faults: Iterable[Fault]) -> Standing | None:
     """Return the standing of a schedule, if all its records have been judged."""
-    told = (event.at for event, _ in case.told)
-    instants = chain(told, (letter.at for letter in case.dead_letters), (fault.at for fault in faults))
+    recorded = (event.at for event, _ in case.recorded)
+    instants = chain(recorded, (letter.at for letter in case.dead_letters), (fault.at for fault in faults))
     if case.passed_on or any(instant > bounds.end for instant in instants):
         return None
-    return standing_of(replay, case.asked, case.told, case.series)
+    return standing_of(replay, case.asked, case.recorded, case.series)
 
 
 def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name, Sequence[Seen]]) -> Replay:
@@ -185,8 +185,8 @@ def _replayed(case: Case, rules: FiringRules, bounds: Bounds, seen: Mapping[Name
         whole_since=case.whole_since,
         imported=case.imported,
     )
-    for told in case.told:
-        replay.take(told)
+    for recorded in case.recorded:
+        replay.take(recorded)
     replay.end(bounds.end, bounds.patience)
     return replay
 
@@ -196,7 +196,7 @@ def _candidates(promise: Promise, spare: Mapping[Name, Sequence[Seen]], horizon:
 
     If the promised one may be older than the records read of its topic, a message recorded much later is a copy of it.
     """
-    event, found = promise.told.event, spare.get(promise.name, ())
+    event, found = promise.recorded.event, spare.get(promise.name, ())
     if not found or horizon.reaches(event.target_topic, event.at):
         return found
     return [seen for seen in found if seen.timestamp <= event.at + LAG_MS]
@@ -214,7 +214,7 @@ def _compared(promise: Promise, seen: Seen, commands_topic: str) -> list[Fault]:
 
 
 def _parts(promise: Promise, seen: Seen, commands_topic: str) -> Iterable[tuple[str, bool]]:
-    event = promise.told.event
+    event = promise.recorded.event
     yield "topic", event.target_topic == seen.place.topic
     if seen.fired_at >= seen.due:  # else it is early, which says more
         yield "header schedule-fired-at", seen.fired_at == event.at
@@ -254,7 +254,7 @@ def _missing_dead_letters(
     there = Counter((letter.cause, letter.due) for letter in dead_letters)
     faults = []
     for promise in promises:
-        event, place = promise.told
+        event, place = promise.recorded
         if promise.cause is None:
             continue
         if there[promise.cause, event.due] > 0:

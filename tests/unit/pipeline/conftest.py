@@ -13,8 +13,8 @@ from light_scheduler.model import DEFAULT_TENANT, EventType
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
     DEAD_LETTER,
+    HISTORY,
     SEEN,
-    TOLD,
     Row,
     asked_of,
     cases,
@@ -175,7 +175,7 @@ def _command(ledger: Ledger, record: Record) -> Row:
 def _told(record: Record) -> Iterator[Row]:
     event = decode_history(record.value)
     if event.version is not None or event.event in (EventType.REJECTED, EventType.MOVED):
-        yield _row(event.tenant, event.id or "", event.partition, TOLD, record, record.value)
+        yield _row(event.tenant, event.id or "", event.partition, HISTORY, record, record.value)
 
 
 def _seen(record: Record) -> Row:

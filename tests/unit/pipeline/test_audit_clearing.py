@@ -17,9 +17,9 @@ from light_scheduler.model import EventType, Headers, Once, ScheduleCommand, Tar
 from light_scheduler.pipeline.audit.clearing import CHECKS, without_cleared
 from light_scheduler.pipeline.audit.evidence import (
     COMMAND,
+    HISTORY,
     MOVED,
     SCHEMA,
-    TOLD,
     Row,
     digest_as_headers,
     encode_asked,
@@ -212,7 +212,7 @@ def ours_among_the_users(row: Row) -> Row:
             row.timestamp,
         )
         return row._replace(value=encode_asked(command))
-    return row if row.kind == TOLD else row._replace(headers=[*extra, *row.headers])
+    return row if row.kind == HISTORY else row._replace(headers=[*extra, *row.headers])
 
 
 def firing_topic(row: Row) -> str:

@@ -173,8 +173,6 @@ async def test_the_top_of_all_partitions_is_exact_if_it_is_complete(
 @pytest.mark.parametrize(
     ("top", "most"), [(0, 0), (1, upcoming_groups.NAMED_PER_GROUP), (100, upcoming_groups.MOST_NAMED)]
 )
-    ("top", "most"), [(0, 0), (1, upcoming_groups.NAMED_PER_GROUP), (100, upcoming_groups.MOST_NAMED)]
-)
 async def test_a_partition_names_not_many_more_groups_than_are_asked_for(
     cluster: Any, workers: Any, top: int, most: int
 ) -> None:

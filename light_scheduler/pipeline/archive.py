@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -21,13 +21,21 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from light_scheduler.errors import JobError
+from light_scheduler.model import DEFAULT_TENANT
 
 from .job import SILENT, Cluster, Progress
 from .losses import LossWatch, noting_losses, position_in
-from .tables import located
+from .tables import catalog_name, described, located
 from .topics import require_topic, stream_topics
 
 KAFKA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
+_SCHEMA = (
+    "key BINARY, value BINARY, topic STRING, `partition` INT, `offset` BIGINT, `timestamp` TIMESTAMP, "
+    "timestampType INT, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, date DATE"
+)
+_PARTITIONS = ("topic", "date")
+_TENANT_HEADERS = ("dead-letter-tenant", "schedule-tenant")
 
 _CHECKPOINT = "_checkpoint"
 """Delta leaves folders alone whose names begin so."""
@@ -49,6 +57,9 @@ class ArchiveOptions:
     at the end, or every `compact_every` seconds. After that, with `vacuum`, files are deleted that have not been part
     of the table for `vacuum` ms. With `allow_data_loss` the job goes on when records were deleted before it read them
     or a topic was created again, and notes the loss.
+
+    With `by_tenant` a table that is created is partitioned by tenant, too. `json_topics` are those whose records name
+    the tenant in JSON, as history and results do; in others it is a header.
     """
 
     cluster: Cluster
@@ -59,18 +70,21 @@ class ArchiveOptions:
     compact_every: int = 600
     vacuum: int | None = None
     allow_data_loss: bool = False
+    by_tenant: bool = False
+    json_topics: Collection[str] = ()
     stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True)
 class ArchiveSummary:
-    """How many records were added in how many batches, and what the table has now."""
+    """How many records were added in how many batches, with how many bytes of files, and what the table has now."""
 
     path: str
     records: int
     batches: int
     files: int
     bytes: int
+    added_bytes: int = field(default=0, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -85,6 +99,8 @@ class ArchiveSummary:
 
 def main(spark: SparkSession, options: ArchiveOptions, progress: Progress = SILENT) -> ArchiveSummary:
     """Archive topics. Raises JobError if one is not there, or if the folder has something else in it."""
+    if (name := catalog_name(options.path)) is not None:
+        _create(spark, name, options)
     options = replace(options, path=located(spark, options.path).rstrip("/"))
     for topic in options.topics:
         require_topic(options.cluster, topic)
@@ -150,7 +166,41 @@ def _day(instant: int) -> Column:
     return F.date_from_unix_date(F.lit(instant // _DAY_MS))
 
 
+def _create(spark: SparkSession, name: str, options: ArchiveOptions) -> None:
+    """Create a table of the catalog unless it is there. Raises JobError if that one is no Delta table."""
+    tenant, more = (", tenant STRING", ", tenant") if options.by_tenant else ("", "")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({_SCHEMA}{tenant}) USING delta PARTITIONED BY (topic, date{more})")
+    if (provider := described(spark, name).provider) != "delta":
+        raise JobError(f"{name} is a table of {provider or 'an unknown format'}, and an archive is one of Delta Lake")
+
+
+def _partitions(spark: SparkSession, options: ArchiveOptions) -> tuple[str, ...]:
+    """Return the columns that the table is, or is to be, partitioned by. Raises JobError if they cannot be as asked."""
+    wanted = (*_PARTITIONS, "tenant") if options.by_tenant else _PARTITIONS
+    if _version(spark, options.path) is None:
+        return wanted
+    detail = DeltaTable.forPath(spark, options.path).detail().first()
+    assert detail is not None, "a table has details"
+    found = tuple(detail["partitionColumns"])
+    if options.by_tenant and found != wanted:
+        raise JobError(f"{options.path} is partitioned by {', '.join(found)}: archive by tenant into a new table")
+    return found
+
+
+def _tenant(json_topics: Collection[str]) -> Column:
+    """Return the tenant of a record: of its headers or its JSON, else the one that is taken if none is named."""
+
+    def header(name: str) -> Column:
+        named = F.filter("headers", lambda each: each["key"] == name)
+        return F.get(named, F.size(named) - 1)["value"].cast("string")
+
+    in_json = F.get_json_object(F.col("value").cast("string"), "$.tenant")
+    told = F.when(F.col("topic").isin(list(json_topics)), in_json)
+    return F.coalesce(told, *map(header, _TENANT_HEADERS), F.lit(DEFAULT_TENANT))
+
+
 def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
+    partitions = _partitions(spark, options)
     records = stream_topics(
         spark,
         options.cluster.bootstrap_servers,
@@ -161,11 +211,13 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
         **options.cluster.client_options(),
     )
     dated = records.select(*KAFKA_COLUMNS).withColumn("date", F.to_date("timestamp"))
+    if "tenant" in partitions:
+        dated = dated.withColumn("tenant", _tenant(options.json_topics))
     writer = (
         dated.writeStream.format("delta")
         .queryName("archive")
         .option("checkpointLocation", f"{options.path}/{_CHECKPOINT}")
-        .partitionBy("topic", "date")
+        .partitionBy(*partitions)
     )
     writer = writer.trigger(processingTime="1 second") if options.continuous else writer.trigger(availableNow=True)
     return writer.start(options.path)
@@ -204,9 +256,15 @@ def _summary(spark: SparkSession, path: str, before: int | None) -> ArchiveSumma
     table = DeltaTable.forPath(spark, path)
     history = table.history().where(F.col("operation") == "STREAMING UPDATE")
     added = history.where(F.col("version") > (-1 if before is None else before))
-    written = F.element_at("operationMetrics", "numOutputRows").cast("bigint")
-    row = added.agg(F.coalesce(F.sum(written), F.lit(0)).alias("records"), F.count("*").alias("batches")).first()
+    sums = _sum_of("numOutputRows").alias("records"), _sum_of("numOutputBytes").alias("bytes")
+    row = added.agg(*sums, F.count("*").alias("batches")).first()
     detail = table.detail().first()
     assert row is not None, "an aggregate has a row"
     assert detail is not None, "a table has details"
-    return ArchiveSummary(path, row["records"], row["batches"], detail["numFiles"], detail["sizeInBytes"])
+    has = detail["numFiles"], detail["sizeInBytes"]
+    return ArchiveSummary(path, row["records"], row["batches"], *has, added_bytes=row["bytes"])
+
+
+def _sum_of(metric: str) -> Column:
+    """Return the sum of a metric of commits."""
+    return F.coalesce(F.sum(F.element_at("operationMetrics", metric).cast("bigint")), F.lit(0))

@@ -7,7 +7,7 @@ one instant. Workers may run meanwhile; what they do after that instant is not i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import pyarrow as pa
@@ -36,10 +36,11 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class ExportSummary:
-    """How many schedules the table has."""
+    """How many schedules the table has, and how many bytes their states (column `record`) have."""
 
     schedules: int
     table: str
+    bytes: int = field(default=0, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -55,9 +56,10 @@ def main(spark: SparkSession, options: ExportOptions, progress: Progress = SILEN
     count = Observation()
     with configured(spark, IN_PYTHON), progress.phase("Exporting schedules"):
         parts = [pending_schedules(spark, options.cluster, names, topic) for topic in options.commands_topics]
-        table = reduce(DataFrame.unionByName, parts).observe(count, F.count(F.lit(1)).alias("schedules"))
+        counts = F.count(F.lit(1)).alias("schedules"), F.sum(F.octet_length("record")).alias("bytes")
+        table = reduce(DataFrame.unionByName, parts).observe(count, *counts)
         write_table(table, options.table, options.format)
-    return ExportSummary(count.get["schedules"], options.table)
+    return ExportSummary(count.get["schedules"], options.table, count.get["bytes"] or 0)
 
 
 def pending_schedules(spark: SparkSession, cluster: Cluster, names: TopicNames, commands_topic: str) -> DataFrame:

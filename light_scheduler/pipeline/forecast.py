@@ -40,7 +40,7 @@ _MOST_STEPS = 480
 """Steps of the plot: with more steps than pixels, lines would show patterns that do not exist."""
 
 _LOAD = "what string, minute bigint, tenant string, topic string, number bigint"
-_DUE, _SCHEDULES, _PAUSED, _CUT = "due", "schedules", "paused", "cut"
+_DUE, _SCHEDULES, _PAUSED, _CUT, _BYTES = "due", "schedules", "paused", "cut", "bytes"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class ForecastSummary:
     """Firings due from `start` to `end`. Overdue ones count in the first minute.
 
     `paused` of the `schedules` do not fire until they are resumed. Of those that are `cut`, only the first firings are
-    counted (`expansion.MOST_FIRINGS`). `minutes` are those in which something is due.
+    counted (`expansion.MOST_FIRINGS`). `minutes` are those in which something is due. `bytes` is the size of the
+    schedules' records.
     """
 
     start: str
@@ -85,6 +86,7 @@ class ForecastSummary:
     minutes: Sequence[Load]
     tenants: Mapping[str, int]
     topics: Mapping[str, int]
+    bytes: int = field(default=0, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -143,7 +145,9 @@ def _expanding(start: int, end: int) -> Callable[[Iterator[pa.RecordBatch]], Ite
         counts: Counter[str] = Counter()
         for batch in batches:
             records = zip(batch.column("schedule").to_pylist(), batch.column("progress").to_pylist(), strict=True)
-            for entry in (decoded(schedule, progress) for schedule, progress in records):
+            for schedule, progress in records:
+                counts[_BYTES] += len(schedule) + len(progress or b"")
+                entry = decoded(schedule, progress)
                 expansion.add(entry)
                 counts[_SCHEDULES] += 1
                 counts[_PAUSED] += entry.progress.paused
@@ -180,6 +184,7 @@ def _summary(due: DataFrame, totals: Mapping[str, int], start: int, end: int) ->
         minutes=minutes,
         tenants=_by(due, "tenant"),
         topics=_by(due, "topic"),
+        bytes=totals.get(_BYTES, 0),
     )
 
 

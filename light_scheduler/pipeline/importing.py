@@ -66,10 +66,11 @@ class ImportOptions:
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """How many schedules the table has, and how many were written by this run."""
+    """How many schedules the table has, how many were written by this run, and how many bytes of state these have."""
 
     schedules: int
     written: int
+    bytes: int = field(default=0, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -108,9 +109,9 @@ def main(spark: SparkSession, options: ImportOptions, progress: Progress = SILEN
                         _require_nothing_else(records, there[changelog], changelog)
             with progress.phase("Writing schedules"):
                 schedules = table.count()
-                written = sum(_write(wanted[changelog], there[changelog], changelog, options) for changelog in wanted)
+                done = [_write(wanted[changelog], there[changelog], changelog, options) for changelog in wanted]
     _require_no_workers(options)  # one that started meanwhile may have seen a part
-    return ImportSummary(schedules, written)
+    return ImportSummary(schedules, sum(written for written, _ in done), sum(size for _, size in done))
 
 
 def _require_no_workers(options: ImportOptions) -> None:
@@ -209,13 +210,14 @@ def _require_nothing_else(wanted: DataFrame, there: DataFrame, changelog: str) -
         )
 
 
-def _write(wanted: DataFrame, there: DataFrame, changelog: str, options: ImportOptions) -> int:
+def _write(wanted: DataFrame, there: DataFrame, changelog: str, options: ImportOptions) -> tuple[int, int]:
+    """Write what is missing; return how many records that are, and the bytes of their values."""
     count = Observation()
+    counts = F.count(F.lit(1)).alias("written"), F.sum(F.octet_length("value")).alias("bytes")
     missing = wanted.join(there, ["partition", "key", "value"], "left_anti")
-    missing = missing.observe(count, F.count(F.lit(1)).alias("written"))
+    missing = missing.observe(count, *counts)
     writer = missing.write.format(FORMAT).mode("append").option("topic", changelog)
     for name, value in options.cluster.options().items():
         writer = writer.option(name, value)
     writer.save()
-    written: int = count.get["written"]
-    return written
+    return count.get["written"], count.get["bytes"] or 0

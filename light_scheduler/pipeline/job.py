@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 
@@ -70,6 +71,14 @@ class Cluster:
     def configuration(self) -> dict[str, str | int | float | bool]:
         """Return the cluster as the configuration of a confluent-kafka client."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.client}
+
+
+def parallelism(spark: SparkSession) -> int | None:
+    """Return how many tasks run at once; None with Spark Connect, where nobody knows."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkException:
+        return None
 
 
 @contextmanager

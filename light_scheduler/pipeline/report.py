@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class ReportSummary:
 
     Lateness is from when a firing was due to the transaction that delivered it, whatever the reason. `hours` begin at
     the instants they are named by; `tenants`, `partitions` (of commands topics) and `topics` are those with the most
-    firings.
+    firings. `bytes` is the size of the events.
     """
 
     firings: int
@@ -73,6 +73,7 @@ class ReportSummary:
     tenants: Sequence[Punctuality]
     partitions: Sequence[Punctuality]
     topics: Sequence[Punctuality]
+    bytes: int = field(default=0, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -96,10 +97,11 @@ def main(spark: SparkSession, options: ReportOptions, progress: Progress = SILEN
     events = _events(spark, options).persist(StorageLevel.DISK_ONLY)
     try:
         with progress.phase("Reading history"):
-            counts = {row.event: row.number for row in _counted(events).collect()}
+            counted = _counted(events).collect()
+            counts = {row.event: row.number for row in counted}
         with progress.phase("Reporting"):
             fired = events.where("event = 'fired' and attempt = 1").withColumn("late", F.col("at") - F.col("due"))
-            summary = _summary(fired, counts)
+            summary = replace(_summary(fired, counts), bytes=sum(row.bytes for row in counted))
             if options.page is not None:
                 write_page(options.page, _page(fired, summary))
             return summary
@@ -120,14 +122,16 @@ def _events(spark: SparkSession, options: ReportOptions) -> DataFrame:
         client = options.cluster.client_options()
         records = read_topics(spark, options.cluster.bootstrap_servers, [topic], **client, **bounds)
     event = F.from_json(F.col("value").cast("string"), _EVENT)
-    events = records.select(event.alias("event")).select("event.*").where(F.col("at") >= options.start)
+    events = records.select(event.alias("event"), F.octet_length("value").alias("bytes"))
+    events = events.select("event.*", "bytes").where(F.col("at") >= options.start)
     events = events.withColumn("hour", F.floor(F.col("at") / _HOUR_MS) * _HOUR_MS)
     return events if options.end is None else events.where(F.col("at") <= options.end)
 
 
 def _counted(events: DataFrame) -> DataFrame:
     number = F.sum(F.coalesce("count", F.lit(1))).alias("number")
-    return events.groupBy("event").agg(number).orderBy(F.desc("number"), "event")
+    size = F.sum("bytes").alias("bytes")
+    return events.groupBy("event").agg(number, size).orderBy(F.desc("number"), "event")
 
 
 def _lateness() -> Column:

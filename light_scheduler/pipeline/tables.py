@@ -1,11 +1,14 @@
-"""Tables that jobs read and write, by format. A relative path is one of the working directory, on this machine only."""
+"""Tables that jobs read and write: by path and format, or by name, as `table:NAME` of Spark's catalog.
+
+A relative path is one of the working directory, on this machine only.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +26,11 @@ _WHOLE = re.compile(r"(?P<root>[^/:]+://[^/]*|[^/:]+:(?!//)|)(?P<path>/.*|)", re
 """A whole path: `/state`, `file:/state`, `s3a://bucket/state`."""
 
 _WITHOUT_SCHEMA = ("csv", "json")
+_BY_NAME = "table:"
+_NAME = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+))*")
+
+_ADDING = {"mergeSchema": "true"}
+"""A Delta table gets the columns that it has not."""
 _WRITING: dict[str, dict[str, str]] = {"csv": {"header": "true", "escape": '"'}}
 
 
@@ -35,7 +43,8 @@ def read_table(
 ) -> DataFrame:
     """Return a table; `options` are those of Spark's reader. Raises JobError if there is none, or as `located`.
 
-    `schema`, in Spark's words, is for formats that do not know their own.
+    `schema`, in Spark's words, is for formats that do not know their own. The format of a table by name is the
+    catalog's, save that a Delta table has to be called so: a session is made for it.
     """
     reader = spark.read.format(format)
     if schema is not None and format in _WITHOUT_SCHEMA:
@@ -43,16 +52,60 @@ def read_table(
     for name, value in {**_READING.get(format, {}), **(options or {})}.items():
         reader = reader.option(name, value)
     try:
+        if format != "delta" and (table := catalog_name(path)) is not None:
+            if described(spark, table).provider == "delta":
+                raise JobError(f"{table} is a Delta table: give its format as delta")
+            return reader.table(table)
         return reader.load(located(spark, path))
     except AnalysisException as error:
         raise JobError(f"{path} cannot be read as {format}: {_first_line(error)}") from error
 
 
+class CatalogTable(NamedTuple):
+    """What a catalog says of a table: its format, in lower case, and its folder. A view has none."""
+
+    provider: str
+    location: str | None
+
+
+def catalog_name(path: str) -> str | None:
+    """Return the name of a table that is given as `table:NAME`, None if it is given by its path.
+
+    Raises JobError if it cannot be a name.
+    """
+    return valid_name(path.removeprefix(_BY_NAME)) if path.startswith(_BY_NAME) else None
+
+
+def valid_name(name: str) -> str:
+    """Return a name of the catalog. Raises JobError if it cannot be one."""
+    if not _NAME.fullmatch(name):
+        raise JobError(f"{name} is no name of a catalog: give one such as lake.archive, odd parts in backticks")
+    return name
+
+
+def described(spark: SparkSession, name: str) -> CatalogTable:
+    """Return what the session's catalog says of a table. Raises JobError if it has none of that name."""
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except AnalysisException as error:
+        raise JobError(f"Spark's catalog has no table {name} that can be used: {_first_line(error)}") from error
+    names = [row.col_name for row in rows]
+    # What comes before the headline are columns, which may have any name.
+    told = {row.col_name: row.data_type for row in rows[names.index("# Detailed Table Information") :]}
+    return CatalogTable(told.get("Provider", "").lower(), told.get("Location") or None)
+
+
 def located(spark: SparkSession, path: str) -> str:
     """Return a whole path, in one form however its slashes are written: locks of jobs are named after it.
 
-    Raises JobError on a cluster, where nobody knows what a path is relative to.
+    That of a table by name is its folder. Raises JobError if it has none, and on a cluster, where nobody knows what a
+    path is relative to.
     """
+    if (name := catalog_name(path)) is not None:
+        location = described(spark, name).location
+        if location is None:
+            raise JobError(f"{name} has no folder of files: name a table, not a view")
+        return located(spark, location)
     if (whole := _WHOLE.fullmatch(path)) is not None:
         parts = [part for part in whole["path"].split("/") if part not in ("", ".")]
         return whole["root"] + "".join(f"/{part}" for part in parts) if parts else path
@@ -64,11 +117,17 @@ def located(spark: SparkSession, path: str) -> str:
 
 
 def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite") -> None:
-    """Write a table in the place of what is there, or in another mode of Spark's writers. Raises as `located`."""
-    writer = table.write.format(format).mode(mode)
-    for name, value in _WRITING.get(format, {}).items():
-        writer = writer.option(name, value)
-    writer.save(located(table.sparkSession, path))
+    """Write a table in the place of what is there, or in another mode of Spark's writers. Raises as `located`.
+
+    A table by name that the catalog lacks is created.
+    """
+    writer = table.write.format(format).mode(mode).options(**_ADDING if mode == "append" else {})
+    for option, value in _WRITING.get(format, {}).items():
+        writer = writer.option(option, value)
+    if (name := catalog_name(path)) is not None:
+        writer.saveAsTable(name)
+    else:
+        writer.save(located(table.sparkSession, path))
 
 
 def _first_line(error: Exception) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from light_scheduler.errors import JobError
 
-from .job import Cluster
+from .job import Cluster, parallelism
 from .kafka import FORMAT, KafkaDataSource
 from .kafka.log_ends import TIMEOUT_S
 from .kafka.options import CLIENT_PREFIX
@@ -21,12 +21,25 @@ from .kafka.security import for_official
 from .kafka.silence import SILENT
 
 OFFICIAL_FORMAT = "kafka"
+FORMAT_CONFIG = "spark.lightScheduler.kafkaFormat"
+"""The property of a session that says through which format jobs read topics: one of FORMATS; AUTO if it is not set."""
+AUTO = "auto"
+FORMATS = (AUTO, OFFICIAL_FORMAT, FORMAT)
 
 
 def kafka_format(spark: SparkSession) -> str:
-    """Return the name of the Kafka format to use, registering ours if it is that."""
-    if official_is_here(spark):
+    """Return the name of the Kafka format to use, registering ours if it is that.
+
+    Raises JobError if Spark's own is asked for and is not there.
+    """
+    wanted = spark.conf.get(FORMAT_CONFIG, AUTO)
+    if wanted != FORMAT and official_is_here(spark):
         return OFFICIAL_FORMAT
+    if wanted == OFFICIAL_FORMAT:
+        raise JobError(
+            "Spark's own Kafka connector is not on the class path: give its jars with --jar, or to spark-submit with "
+            f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION (Spark's), or use --kafka-format {FORMAT}"
+        )
     register(spark)
     return FORMAT
 
@@ -74,14 +87,9 @@ def stream_topics(spark: SparkSession, bootstrap_servers: str, topics: Sequence[
 
 
 def _pieces(spark: SparkSession) -> dict[str, int]:
-    """Return the option that cuts logs into a piece for each task that runs at once, if their number is known.
-
-    With Spark Connect it is not.
-    """
-    try:
-        return {"minPartitions": int(spark.sparkContext.defaultParallelism)}
-    except PySparkException:
-        return {}
+    """Return the option that cuts logs into a piece for each task that runs at once, if their number is known."""
+    cores = parallelism(spark)
+    return {} if cores is None else {"minPartitions": cores}
 
 
 def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Mapping[str, Any]) -> dict[str, str]:
@@ -89,6 +97,8 @@ def _options(kind: str, bootstrap_servers: str, topics: Sequence[str], more: Map
     if kind == OFFICIAL_FORMAT:
         own = {name.removeprefix(CLIENT_PREFIX): value for name, value in client.items()}
         client = {f"{CLIENT_PREFIX}{name}": value for name, value in for_official(own).items()}
+        # A partition without a record since then is read from its end, as by ours; by default it is an error.
+        more = {"startingOffsetsByTimestampStrategy": "latest", **more}
     return {
         "kafka.bootstrap.servers": bootstrap_servers,
         "kafka.isolation.level": "read_committed",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     options = SessionOptions(master="local[2]", memory="2g", delta=True, configs=configs)
     with spark_session("tests", options) as session:
         yield session
+
+
+@pytest.fixture
+def this_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands use the session of the run: starting Spark takes longer than most jobs."""
+    from light_scheduler.pipeline import session
+
+    monkeypatch.setattr(session, "spark_session", lambda *_: nullcontext(spark))
 
 
 @pytest.fixture

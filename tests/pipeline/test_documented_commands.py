@@ -21,7 +21,6 @@ from support.snippets import Snippet, comparable, lines_of, snippets
 
 from light_scheduler.cli import cli
 from light_scheduler.kafka.topic_admin import create_topic
-from light_scheduler.pipeline import session
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 from light_scheduler.testing import Kafka
 
@@ -51,19 +50,29 @@ def sentences(output: str) -> set[str]:
     return {line for line in lines if line and not line.startswith(LINES_OF_SOME_RUNS)}
 
 
-@contextmanager
-def no_new_session(spark: SparkSession) -> Iterator[SparkSession]:
-    """Starting Spark takes longer than most jobs."""
-    yield spark
+@pytest.fixture
+def current_schema(spark: SparkSession, prefix: str, tmp_path: Path) -> Iterator[str]:
+    """A schema of the catalog for what the page calls `table:NAME`."""
+    name = prefix.replace("-", "_")
+    spark.sql(f"CREATE SCHEMA {name} LOCATION '{tmp_path}/schema'")
+    spark.sql(f"USE {name}")
+    yield name
+    spark.sql("USE default")
+    spark.sql(f"DROP SCHEMA {name} CASCADE")
 
 
 @pytest.fixture
 def application(
-    spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    this_session: None,
+    current_schema: str,
+    kafka: Kafka,
+    prefix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Ledger:
     """An application with what the page's commands name, and its folder as the working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(session, "spark_session", lambda *_: no_new_session(spark))
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}APP_ID", prefix)
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}BROKER", f"kafka://{kafka.bootstrap_servers}")
     ledger = Ledger(prefix)
@@ -158,12 +167,14 @@ def test_every_snippet_of_the_page_runs_and_ends_as_it_says(
                 json.loads(ran.stdout)
             printed |= sentences(ran.output)
         assert sentences(snippet.shown or "") - printed == set(), printed
-    assert jobs == {"load", "export", "import", "archive", "audit", "forecast", "report"}
+    assert jobs == {"load", "export", "import", "archive", "audit", "forecast", "report", "views"}
     for page in ("audit.html", "load.html", "punctuality.html"):
         assert (tmp_path / page).read_text().startswith("<!doctype html>")
     names: dict[str, Any] = {"spark": spark}
     for snippet in snippets(PAGE):
         if snippet.language == "python":
             exec(placed_python(snippet.text, application, kafka), names)
+        elif snippet.language == "sql":
+            assert spark.sql(snippet.text).count() > 0
     assert names["history"].count() > 0
     assert (tmp_path / "corrected.parquet").is_dir()

@@ -78,7 +78,7 @@ TAKEN = (
         ("python",),
         tuple(f"docs/migrating-{name}.md" for name in ("ajenda", "celery", "quartz-spring")),
     ),
-    Taken("tests/pipeline/test_documented_commands.py", ("sh", OUTPUT, "python"), ("docs/pipeline.md",)),
+    Taken("tests/pipeline/test_documented_commands.py", ("sh", OUTPUT, "python", "sql"), ("docs/pipeline.md",)),
     Taken("tests/unit/test_double.py", ("python",), ("docs/testing.md",)),
     Taken(_BLOCKS, ("sh", OUTPUT), STATIC_PAGES),
     Taken(_BLOCKS, ("sh",), ("docs/native.md", "docs/outbox.md")),

@@ -59,6 +59,11 @@ _LEAST_VACUUM_MS = 7 * 86_400_000
     help="At the end, delete files that have not been part of the table for this long: at least 7d.",
 )
 @click.option(
+    "--by-tenant",
+    is_flag=True,
+    help="Partition a new table by tenant as well as by topic and day. For up to some hundred tenants.",
+)
+@click.option(
     "--allow-data-loss",
     is_flag=True,
     help="Continue even if records were deleted before they were archived, or a topic was deleted and created again.",
@@ -74,10 +79,12 @@ def command(
     batch: int,
     compact_every: int,
     vacuum: int | None,
+    by_tenant: bool,
     allow_data_loss: bool,
 ) -> None:
     """Copy commands, history, results and dead letters into the Delta table PATH, each record once.
 
+    PATH can be `table:NAME`, a table of Spark's catalog, which is created if it is missing.
     A job that is run again continues where the last one stopped, also after it was killed.
     """
 
@@ -100,10 +107,16 @@ def command(
             compact_every=max(1, compact_every // 1_000),
             vacuum=vacuum,
             allow_data_loss=allow_data_loss,
+            by_tenant=by_tenant,
+            json_topics=[
+                names.history,
+                names.results,
+                *(each.name for each in settings.inputs if each.dialect == "json"),
+            ],
         )
         if once:
             return main(spark, options, progress)
         with stop_event() as stop:
             return main(spark, replace(options, stop=stop), progress)
 
-    run(job, delta=True)
+    run(job, volume=lambda summary: (summary.records, summary.added_bytes), delta=True)

@@ -133,4 +133,4 @@ def command(
         )
         return main(spark, options, progress)
 
-    run(job, delta=archive is not None or imported_format == "delta")
+    run(job, volume=lambda summary: (summary.schedules, None), delta=archive is not None or imported_format == "delta")

@@ -46,4 +46,4 @@ def command(settings: Settings, client: dict[str, str], run: Run, table: str, fo
         )
         return main(spark, options, progress)
 
-    run(job, delta=format == "delta")
+    run(job, volume=lambda summary: (summary.schedules, summary.bytes), delta=format == "delta")

@@ -47,4 +47,4 @@ def command(
         )
         return main(spark, options, progress)
 
-    run(job)
+    run(job, volume=lambda summary: (summary.schedules, summary.bytes))

@@ -78,7 +78,7 @@ def command(
         )
         return main(spark, options, progress)
 
-    run(job, delta=format == "delta")
+    run(job, volume=lambda summary: (summary.written, summary.bytes), delta=format == "delta")
 
 
 def _mapped(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:

@@ -100,4 +100,4 @@ def command(
         )
         return main(spark, options, progress)
 
-    run(job, delta=format == "delta")
+    run(job, volume=lambda summary: (summary.rows, summary.bytes), delta=format == "delta")

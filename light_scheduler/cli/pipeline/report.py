@@ -47,4 +47,4 @@ def command(
         cluster = cluster_of(settings, client)
         return main(spark, ReportOptions(cluster, settings.topics, start, end, archive, report), progress)
 
-    run(job, delta=archive is not None)
+    run(job, volume=lambda summary: (sum(summary.events.values()), summary.bytes), delta=archive is not None)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -33,7 +33,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Job = Callable[["SparkSession", "Progress"], "Summary"]
 Run = Callable[..., None]
-"""Call it with a `Job`, and `delta=True` if it needs Delta Lake."""
+"""Call it with a `Job`, with `volume`, which returns rows and bytes (None: not counted) of its summary for metrics, and
+with `delta=True` if it needs Delta Lake.
+"""
 
 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Loss): ")
@@ -102,19 +104,15 @@ def job_options(*settings: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def with_session(
-            *args: Any,
-            client: tuple[tuple[str, str], ...],
-            master: str,
-            memory: str,
-            jars: tuple[Path, ...],
-            configs: tuple[tuple[str, str], ...],
-            output: Output,
-            **kwargs: Any,
+            *args: Any, settings: Settings, client: tuple[tuple[str, str], ...], output: Output, **kwargs: Any
         ) -> Any:
-            def run(job: Job, *, delta: bool = False) -> None:
-                _run(job, master, memory, jars, dict(configs), delta=delta, output=output)
+            asked = _Asked(**{name: kwargs.pop(name) for name in _Asked._fields})
+            name = str(click.get_current_context().info_name), settings.app_id
 
-            return function(*args, client=dict(client), run=run, **kwargs)
+            def run(job: Job, *, volume: _VolumeOf, delta: bool = False) -> None:
+                _run(_Task(job, volume, name, delta=delta), asked, output)
+
+            return function(*args, settings=settings, client=dict(client), run=run, **kwargs)
 
         command: Any = with_session
         command = output_option()(command)
@@ -123,6 +121,38 @@ def job_options(*settings: str) -> Callable[[F], F]:
         return settings_options("app_id", "broker", *settings)(command)  # type: ignore[no-any-return]
 
     return decorate
+
+
+KAFKA_FORMATS = ("auto", "kafka", "light_scheduler_kafka")
+"""Those of `pipeline.topics`, known here so that help needs no Spark."""
+
+_VolumeOf = Callable[[Any], tuple[int, int | None]]
+
+
+class _Asked(NamedTuple):
+    """The options of Spark and of metrics, as they were given."""
+
+    master: str
+    memory: str
+    jars: tuple[Path, ...]
+    configs: tuple[tuple[str, str], ...]
+    kafka_format: str
+    metrics_table: str | None
+    metrics_format: str
+    metrics_file: Path | None
+
+    @property
+    def needs_delta(self) -> bool:
+        return self.metrics_table is not None and self.metrics_format == "delta"
+
+
+class _Task(NamedTuple):
+    """A job, the volume of its summary, the names of the command and the application, and whether it needs Delta."""
+
+    job: Job
+    volume: _VolumeOf
+    name: tuple[str, str]
+    delta: bool
 
 
 _OPTIONS = (
@@ -137,6 +167,14 @@ _OPTIONS = (
         help="Property of Kafka clients, by its name in librdkafka or Java: security.protocol=SSL. Can be repeated.",
     ),
     click.option("--master", default="local[*]", show_default=True, help="Spark master: where Spark runs."),
+    click.option(
+        "--kafka-format",
+        type=click.Choice(KAFKA_FORMATS),
+        default=KAFKA_FORMATS[0],
+        show_default=True,
+        help="Format through which Spark reads topics: its own connector (kafka), ours, or the first if its jars are "
+        "there.",
+    ),
     click.option("--memory", default="3g", show_default=True, help="Memory of Spark's driver, without that of Python."),
     click.option(
         "--jar",
@@ -152,6 +190,22 @@ _OPTIONS = (
         multiple=True,
         callback=no_secret_property("write it into spark-defaults.conf, in the folder that SPARK_CONF_DIR names"),
         help="Property of Spark. Can be repeated.",
+    ),
+    click.option(
+        "--metrics-table", metavar="TABLE", help="Add rows, bytes, seconds and cost of this run to this table."
+    ),
+    click.option(
+        "--metrics-format",
+        type=click.Choice(("parquet", "delta")),
+        default="parquet",
+        show_default=True,
+        help="Format of the table of metrics.",
+    ),
+    click.option(
+        "--metrics-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Replace this file with metrics of this run for Prometheus, as the textfile collector of its node "
+        "exporter reads them (name it *.prom). One file for each job.",
     ),
 )
 
@@ -194,20 +248,25 @@ def reason_of(error: Exception) -> str:
     return named[-1] if named else (from_java or lines or [type(error).__name__])[0]
 
 
-def _run(
-    job: Job, master: str, memory: str, jars: tuple[Path, ...], configs: dict[str, str], *, delta: bool, output: Output
-) -> None:
+def _run(task: _Task, asked: _Asked, output: Output) -> None:
+    file = asked.metrics_file
+    if file is not None and not file.absolute().parent.is_dir():  # else that would come out when the job is done
+        raise JobError(f"--metrics-file {file}: there is no folder {file.absolute().parent}")
     if importlib.util.find_spec("pyspark") is None:
         raise JobError("Spark is not installed: pip install 'light-scheduler[spark]'")
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from rich.console import Console
 
+    from light_scheduler.pipeline.metrics import JobName, Places, Volume, measured
     from light_scheduler.pipeline.session import SessionOptions, is_submitted, spark_session
+    from light_scheduler.pipeline.topics import FORMAT_CONFIG
 
     from .progress import SparkProgress
 
-    options = SessionOptions(master=master, memory=memory, delta=delta, jars=jars, configs=configs)
+    configs = {FORMAT_CONFIG: asked.kafka_format, **dict(asked.configs)}
+    options = SessionOptions(asked.master, asked.memory, task.delta or asked.needs_delta, asked.jars, configs)
+    places = Places(asked.metrics_table, asked.metrics_format, asked.metrics_file)
     try:
         # spark-submit gives the standard error of Python to its own standard output.
         console = error_console() if output.is_table or not is_submitted() else Console(quiet=True)
@@ -215,7 +274,13 @@ def _run(
             with progress.phase("Starting Spark"):
                 spark = stack.enter_context(spark_session("light-scheduler", options))
             with progress.watching(spark):
-                summary = job(spark, progress)
+                summary = measured(
+                    spark,
+                    JobName(*task.name),
+                    places,
+                    lambda: task.job(spark, progress),
+                    lambda summary: Volume(*task.volume(summary)),
+                )
     except (PySparkException, Py4JJavaError) as error:
         raise JobError(reason_of(error)) from error
     except StopRequested:

@@ -74,7 +74,8 @@ class LoadSummary:
     """How many rows there are, how many were written by this run, by earlier ones, and refused.
 
     `repeated_ids` counts rows that have the id of another row of this load: of those with one id, one is scheduled.
-    `kinds` are the refusals that a dry run shows.
+    `kinds` are the refusals that a dry run shows. `bytes` is the size of the keys and values of the rows that were not
+    refused.
     """
 
     rows: int
@@ -84,6 +85,7 @@ class LoadSummary:
     refused_table: str | None
     repeated_ids: int = 0
     kinds: Sequence[RefusedKind] = ()
+    bytes: int = field(default=0, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -99,6 +101,7 @@ class LoadSummary:
             self.refused_table,
             self.repeated_ids + other.repeated_ids,
             (*self.kinds, *other.kinds),
+            self.bytes + other.bytes,
         )
 
     def lines(self) -> list[str]:
@@ -215,7 +218,8 @@ def _load_rows(
         report.unpersist()
     total, sent, turned_down = found["rows"], found["sent"], found["refused"]
     before = 0 if options.dry_run else total - sent - turned_down
-    return LoadSummary(total, 0 if options.dry_run else sent, before, turned_down, options.refused, repeated, kinds)
+    sent = 0 if options.dry_run else sent
+    return LoadSummary(total, sent, before, turned_down, options.refused, repeated, kinds, found["bytes"])
 
 
 def _repeated(report: DataFrame) -> int:

@@ -42,7 +42,7 @@ REFUSED = ("file", "block", "row", "field", "reason", "content")
 """Columns of the table of refused rows. `row` counts from 1 within its piece; `content` is the row, with its types."""
 
 
-COUNTS = ("rows", "sent", "refused")
+COUNTS = ("rows", "sent", "refused", "bytes")
 
 
 def report_schema(fields: list[StructField]) -> StructType:
@@ -193,7 +193,9 @@ class _Loader:
             for number, refusal in refused
         ]
         ids = [identity_digest(one) for one in made if isinstance(one, Record)]
-        lines.append({**place, "rows": len(made), "sent": sent, "refused": len(refused), "ids": ids})
+        size = sum(len(one.key) + len(one.value or b"") for one in made if isinstance(one, Record))
+        counts = {"rows": len(made), "sent": sent, "refused": len(refused), "bytes": size}
+        lines.append({**place, **counts, "ids": ids})
         content = batch.select([column.name for column in self._task.maker.columns]).to_struct_array()
         # The last one is null: the counts are of no row.
         rows = content.take(pa.array([*(number for number, _ in refused), None], pa.int32()))

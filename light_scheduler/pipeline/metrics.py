@@ -1,0 +1,157 @@
+"""Metrics of a run of a job: a row of a table, and a text file for the textfile collector of Prometheus' node exporter.
+
+A row has the columns of `COLUMNS`. The file has gauges about the last run, with the labels `command` and `app_id`. It
+is replaced at once, so a scrape never sees half of it; the instant of the last success outlives runs that fail.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+from prometheus_client.parser import text_string_to_metric_families
+from pyspark.sql import SparkSession
+
+from light_scheduler.clock import SystemClock
+from light_scheduler.errors import JobError
+
+from .job import Summary, parallelism
+from .tables import write_table
+
+COLUMNS = (
+    "command string, app_id string, started_at timestamp, seconds double, succeeded boolean, `rows` bigint, "
+    "bytes bigint, cores int, core_seconds_per_million_rows double"
+)
+"""The schema of a table of metrics, in Spark's syntax. What is not known is null."""
+
+PREFIX = "light_scheduler_pipeline_last_"
+_SUCCESS = f"{PREFIX}success_timestamp_seconds"
+_LABELS = ("command", "app_id")
+
+S = TypeVar("S", bound=Summary)
+
+
+class Volume(NamedTuple):
+    """How much a job has worked on; `bytes` is None if it does not count them."""
+
+    rows: int
+    bytes: int | None
+
+
+class JobName(NamedTuple):
+    """Which job it is: the command's name, and the application."""
+
+    command: str
+    app_id: str
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where metrics go: a table to which a row is added, in a format of Spark, and a file that is replaced."""
+
+    table: str | None = None
+    format: str = "parquet"
+    file: Path | None = None
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """A run of a job. `started_at` is UTC epoch ms; `cores` is the number of tasks that run at once, None if unknown.
+
+    `volume` is None if the job failed before it was done.
+    """
+
+    name: JobName
+    started_at: int
+    seconds: float
+    succeeded: bool
+    cores: int | None
+    volume: Volume | None
+
+    @property
+    def core_seconds_per_million_rows(self) -> float | None:
+        """What a million rows cost; None if that is not known."""
+        if self.volume is None or not self.volume.rows or self.cores is None:
+            return None
+        return self.seconds * self.cores * 1_000_000 / self.volume.rows
+
+
+def measured(
+    spark: SparkSession, name: JobName, places: Places, job: Callable[[], S], volume_of: Callable[[S], Volume]
+) -> S:
+    """Run a job and write its metrics, also if it fails. Raises what the job raises, and JobError if it was done and
+    its metrics cannot be written.
+    """
+    started_at, begun = SystemClock().now(), time.monotonic()
+
+    def run(summary: S | None) -> JobRun:
+        seconds = time.monotonic() - begun
+        volume = None if summary is None else volume_of(summary)
+        succeeded = summary is not None and not summary.failed
+        return JobRun(name, started_at, seconds, succeeded, parallelism(spark), volume)
+
+    try:
+        summary = job()
+    except BaseException:
+        with suppress(Exception):  # the failure of the job is what counts
+            write_metrics(spark, run(None), places)
+        raise
+    try:
+        write_metrics(spark, run(summary), places)
+    except OSError as error:
+        raise JobError(f"the job is done, but its metrics cannot be written: {error}") from error
+    return summary
+
+
+def write_metrics(spark: SparkSession, run: JobRun, places: Places) -> None:
+    """Write the metrics of a run to where they go. Raises OSError, or what Spark raises."""
+    if places.file is not None:
+        write_file(places.file, run)
+    if places.table is not None:
+        write_table(spark.createDataFrame([_row(run)], COLUMNS).coalesce(1), places.table, places.format, "append")
+
+
+def write_file(path: Path, run: JobRun) -> None:
+    """Replace the file of metrics of a job. Raises OSError."""
+    succeeded_at = run.started_at / 1_000 + run.seconds if run.succeeded else _last_success(path, run.name)
+    volume = run.volume or Volume(0, None)
+    values = {
+        "run_timestamp_seconds": ("When the last run of the job began.", run.started_at / 1_000),
+        "success_timestamp_seconds": ("When a run of the job last ended with exit code 0.", succeeded_at),
+        "run_success": ("Whether the last run of the job ended with exit code 0.", float(run.succeeded)),
+        "run_duration_seconds": ("How long the last run of the job took.", run.seconds),
+        "run_rows": ("Rows of the last run of the job.", None if run.volume is None else volume.rows),
+        "run_bytes": ("Bytes of the last run of the job.", volume.bytes),
+        "run_core_seconds_per_million_rows": (
+            "Seconds times cores for a million rows in the last run of the job.",
+            run.core_seconds_per_million_rows,
+        ),
+    }
+    registry = CollectorRegistry()
+    for suffix, (help, value) in values.items():
+        if value is not None:
+            Gauge(PREFIX + suffix, help, _LABELS, registry=registry).labels(*run.name).set(value)
+    write_to_textfile(str(path), registry)
+
+
+def _last_success(path: Path, name: JobName) -> float | None:
+    """Return when the job last succeeded, as its file says; None if it does not."""
+    if not path.is_file():
+        return None
+    families = text_string_to_metric_families(path.read_text(encoding="utf-8"))
+    labels = dict(zip(_LABELS, name, strict=True))
+    samples = (sample for family in families for sample in family.samples)
+    return next((each.value for each in samples if each.name == _SUCCESS and each.labels == labels), None)
+
+
+def _row(run: JobRun) -> tuple[object, ...]:
+    rows, size = run.volume or (None, None)
+    started_at = datetime.fromtimestamp(run.started_at / 1_000, UTC)
+    cost = run.core_seconds_per_million_rows
+    return (*run.name, started_at, run.seconds, run.succeeded, rows, size, run.cores, cost)

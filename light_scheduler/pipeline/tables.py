@@ -49,7 +49,7 @@ def read_table(
     reader = spark.read.format(format)
     if schema is not None and format in _WITHOUT_SCHEMA:
         reader = reader.schema(schema)
-    for name, value in {**_READING.get(format, {}), **(options or {})}.items():
+    for name, value in {**reading_options(format), **(options or {})}.items():
         reader = reader.option(name, value)
     try:
         if format != "delta" and (table := catalog_name(path)) is not None:
@@ -114,6 +114,11 @@ def located(spark: SparkSession, path: str) -> str:
     if not (spark.conf.get("spark.master", None) or "").startswith("local"):
         raise JobError(f"{path} is a relative path: give a whole one, such as hdfs:///{path}")
     return str(Path(path).absolute())
+
+
+def reading_options(format: str) -> dict[str, str]:
+    """Return the options of Spark's reader for a format."""
+    return dict(_READING.get(format, {}))
 
 
 def write_table(table: DataFrame, path: str, format: str, mode: str = "overwrite") -> None:

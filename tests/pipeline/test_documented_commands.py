@@ -95,8 +95,10 @@ def application(
     text = "id,at,payload\n" + "".join(f"{row['id']},{row['at']},x\n" for row in rows)
     (tmp_path / "reminders.csv").write_text(text)
     (tmp_path / "with-remarks.csv").write_text("remark," + text.replace("\nr-", "\nwhy,q-"))
+    (tmp_path / "incoming").mkdir()
     targets = [{**row, "target-topic": ledger.target} for row in rows]
-    (tmp_path / "reminders.json").write_text("".join(json.dumps(row) + "\n" for row in targets))
+    for name in ("reminders.json", "incoming/reminders.json"):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in targets))
     refused = [*targets, {**targets[0], "at": "soon"}]
     spark.createDataFrame(refused).coalesce(1).write.parquet(str(tmp_path / "schedules.parquet"))
     return ledger
@@ -113,7 +115,7 @@ def run(command: str, ledger: Ledger, kafka: Kafka) -> Result:
         arguments[arguments.index("--table") + 1] = str(Path.cwd() / "minutes")
     if "--continuous" not in arguments:
         return CliRunner().invoke(cli, arguments, env=environment)
-    with ctrl_c_after_a_commit(Path(arguments[2])):
+    with ctrl_c_after_a_commit(Path(arguments[-1] if "load" in arguments else arguments[2])):
         return CliRunner().invoke(cli, arguments, env=environment)
 
 
@@ -132,7 +134,7 @@ def ctrl_c_after_a_commit(table: Path) -> Iterator[None]:
 
     def wait() -> None:
         while not ended.wait(0.1):
-            if list((table / "_delta_log").glob("*.json")):
+            if list((table / "_delta_log").glob("*.json")) or (table / "_SUCCESS").exists():
                 os.kill(os.getpid(), signal.SIGINT)
                 return
 

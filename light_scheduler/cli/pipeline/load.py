@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from light_scheduler.cli.answers import native_topic
+from light_scheduler.cli.durations import Duration
+from light_scheduler.host.foreground import stop_event
 from light_scheduler.settings import Settings
 
 from .running import Pairs, Run, cluster_of, format_option, job_options
@@ -55,6 +58,22 @@ Examples:
     is_flag=True,
     help="Send one-shots whose time has passed even if an earlier version of their file was loaded.",
 )
+@click.option(
+    "--once/--continuous",
+    default=True,
+    show_default=True,
+    help="Stop at the end of the table, or go on with new versions of a Delta table, or new files of a folder, until "
+    "Ctrl-C or SIGTERM. --continuous needs --refused.",
+)
+@click.option(
+    "--every", type=Duration(), default="10s", show_default=True, help="With --continuous: how often to look for more."
+)
+@click.option(
+    "--checkpoint",
+    metavar="PATH",
+    help="With --continuous: where a stream of files keeps its place. Without it, a load that is run again reads all "
+    "files again, and sends nothing twice.",
+)
 @click.option("--dry-run", is_flag=True, help="Check all rows, and send nothing.")
 @job_options("commands_topics", "max_payload_bytes", "max_id_bytes")
 def command(
@@ -69,6 +88,9 @@ def command(
     reading: tuple[tuple[str, str], ...],
     name: str,
     send_past: bool,
+    once: bool,
+    every: int,
+    checkpoint: str | None,
     dry_run: bool,
 ) -> None:
     """Load schedules from the files or the folder TABLE. Each row is sent once, also if you run the job again.
@@ -76,6 +98,9 @@ def command(
     Columns have the names of command headers without their prefix (at, cron, target-topic, ...), or are key, payload
     and headers. Exit code 1: some rows were refused. All others were sent.
     """
+
+    if not once and (dry_run or refused is None):
+        raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
 
     def job(spark: SparkSession, progress: Progress) -> LoadSummary:
         from light_scheduler.engine.limits import Limits
@@ -98,6 +123,10 @@ def command(
             sends_past=send_past,
             dry_run=dry_run,
         )
-        return main(spark, options, progress)
+        if once:
+            return main(spark, options, progress)
+        with stop_event() as stop:
+            going_on = replace(options, every_s=every / 1_000, checkpoint=checkpoint, stop=stop)
+            return main(spark, going_on, progress)
 
     run(job, volume=lambda summary: (summary.rows, summary.bytes), delta=format == "delta")

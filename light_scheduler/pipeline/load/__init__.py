@@ -7,6 +7,7 @@ adds nothing (see `task`).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -26,6 +27,7 @@ from light_scheduler.pipeline.topics import require_topic
 
 from .columns import check_constants, columns_of
 from .files import Guard
+from .following import follow_files, repeat, stream_of
 from .marks import Marks, key_of
 from .records import RecordMaker
 from .refusals import RefusedKind, refused_kinds
@@ -52,6 +54,10 @@ class LoadOptions:
     all rows, `ignored` columns that are skipped. Marks are kept in `marks_topic` under `name`: under another name the
     same rows are loaded again. With `sends_past` one-shots whose time has passed are sent even if they may have been
     sent before. With `dry_run` rows are only validated.
+
+    A load with `every_s` goes on until `stop` is set: it looks for new versions or files each time so many seconds have
+    passed, and adds to the table of refused rows. A stream of files keeps its place in `checkpoint`; without one, the
+    next load reads all files again.
     """
 
     table: str
@@ -67,6 +73,9 @@ class LoadOptions:
     name: str = "light-scheduler-load"
     sends_past: bool = False
     dry_run: bool = False
+    every_s: float | None = None
+    checkpoint: str | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True)
@@ -127,7 +136,11 @@ def main(spark: SparkSession, options: LoadOptions, progress: Progress = SILENT)
         require_topic(options.cluster, options.commands_topic)
         require_topic(options.cluster, options.marks_topic)
     with configured(spark, _CONFIGS), progress.phase("Validating" if options.dry_run else "Loading"):
-        return _load(spark, options)
+        if options.every_s is None or options.format != "delta":
+            return _load(spark, options)
+        loaded: list[LoadSummary] = []
+        repeat(lambda: loaded.append(_load(spark, options)), options.every_s, options.stop)
+        return reduce(LoadSummary.plus, loaded)
 
 
 def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
@@ -148,6 +161,8 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
     if connection is None or is_refused:
         return _load_rows(options, task, schema, [table])
     marks = Marks(connection, options.marks_topic)
+    if options.every_s is not None and options.format != "delta":
+        return _load_stream(spark, options, task, schema, marks)
     marks.read_on()
     if options.format != "delta" or _names_version(options.reading):
         guard = Guard.of(task.scope, located(spark, options.table), table.inputFiles(), marks)
@@ -155,6 +170,25 @@ def _load(spark: SparkSession, options: LoadOptions) -> LoadSummary:
     client = WriteOptions.parse(connection).client
     delta = TableVersion.at(spark, located(spark, options.table), options.reading)
     return _load_versions(delta, options, task, schema, marks, client)
+
+
+def _load_stream(
+    spark: SparkSession, options: LoadOptions, task: LoadTask, schema: StructType, marks: Marks
+) -> LoadSummary:
+    """Load what is in the files of a folder, and what comes, until the load is to stop."""
+    assert options.every_s is not None, "who does not go on reads a table"
+    files = stream_of(spark, options.table, options.format, options.reading, schema)
+    fields = [schema[column.name] for column in task.maker.columns]
+    loaded = [LoadSummary(0, 0, 0, 0, options.refused)]
+
+    def load(rows: DataFrame) -> None:
+        marks.read_on()
+        there = read_table(spark, options.table, options.format, options.reading).inputFiles()
+        guard = Guard.of(task.scope, located(spark, options.table), there, marks)
+        loaded.append(_load_placed(options, task.guarding(guard), fields, rows))
+
+    follow_files(_placed(files, fields), load, options.every_s, options.checkpoint, options.stop)
+    return reduce(LoadSummary.plus, loaded)
 
 
 def _load_versions(
@@ -205,12 +239,19 @@ def _load_rows(
         return LoadSummary(0, 0, 0, 0, options.refused)
     fields = [schema[column.name] for column in task.maker.columns]
     rows = reduce(DataFrame.unionByName, [_placed(part, fields) for part in parts])
+    return _load_placed(options, task, fields, rows, to_add=to_add)
+
+
+def _load_placed(
+    options: LoadOptions, task: LoadTask, fields: list[StructField], rows: DataFrame, *, to_add: bool = False
+) -> LoadSummary:
+    """Load rows with the columns of `_placed`."""
     report = rows.mapInArrow(task, report_schema(fields)).persist(StorageLevel.DISK_ONLY)
     try:
         found = report.agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTS)).first()
         assert found is not None, "an aggregate has a row"
         if options.refused is not None:
-            mode = "append" if to_add else "overwrite"
+            mode = "append" if to_add or options.every_s is not None else "overwrite"
             write_table(report.where("reason is not null").select(*REFUSED), options.refused, "parquet", mode)
         repeated = _repeated(report)
         kinds = refused_kinds(report) if options.dry_run and found["refused"] else ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 from light_scheduler.cli import cli
 from light_scheduler.cli.pipeline.running import ReportFile
-from light_scheduler.errors import ConfigurationError
+from light_scheduler.errors import ConfigurationError, JobError
 
 
 def test_the_audit_refuses_topics_whose_messages_have_no_delivery_id() -> None:
@@ -92,6 +94,21 @@ def test_a_vacuum_that_could_take_files_from_readers_is_wrong_use() -> None:
     ran = CliRunner().invoke(cli, ["pipeline", "archive", "/data/archive", "--vacuum", "6d"])
     assert ran.exit_code == 2
     assert "--vacuum must be at least 7d" in ran.output
+
+
+def test_metrics_in_a_folder_that_is_not_there_are_refused_before_the_job(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "report", "--metrics-file", str(tmp_path / "nowhere" / "report.prom")])
+    assert isinstance(ran.exception, JobError)
+    assert "there is no folder" in str(ran.exception)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"), [((), "needs --refused"), (("--refused", "x", "--dry-run"), "takes no --dry-run")]
+)
+def test_a_load_that_goes_on_sends_and_keeps_what_it_refuses(more: tuple[str, ...], why: str) -> None:
+    ran = CliRunner().invoke(cli, ["pipeline", "load", "table", "--continuous", *more])
+    assert ran.exit_code == 2
+    assert f"--continuous {why}" in ran.output
 
 
 @pytest.mark.parametrize("job", ["audit", "forecast", "report"])

@@ -1,0 +1,119 @@
+"""A load that goes on: each row once, of files and of versions, also if it begins anew, until it is to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from support.kafka_records import committed_records
+from support.waiting import eventually_blocking
+
+from light_scheduler.kafka.topic_admin import create_topic
+from light_scheduler.pipeline.job import Cluster
+from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main
+from light_scheduler.testing import Kafka
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
+
+AT = 1_900_000_000_000
+
+Load = Callable[..., LoadSummary]
+
+
+@pytest.fixture
+def load(spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path) -> Load:
+    create_topic(kafka.bootstrap_servers, prefix, 1)
+    create_topic(kafka.bootstrap_servers, f"{prefix}-loads", 1, configs={"cleanup.policy": "compact"})
+
+    def load(table: Path, **options: Any) -> LoadSummary:
+        given = {
+            "cluster": Cluster(kafka.bootstrap_servers),
+            "commands_topic": prefix,
+            "marks_topic": f"{prefix}-loads",
+            "refused": str(tmp_path / "refused"),
+            **options,
+        }
+        return main(spark, LoadOptions(table=str(table), **given))
+
+    return load
+
+
+@contextmanager
+def going_on(load: Load, table: Path, **options: Any) -> Iterator[list[LoadSummary]]:
+    """Load within the block; its summary is in the list when the block has ended. Fails of what the load fails of."""
+    stop, summaries = threading.Event(), list[LoadSummary]()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(load, table, every_s=1.0, stop=stop, **options)
+        try:
+            yield summaries
+        finally:
+            stop.set()
+            summaries.append(running.result())
+
+
+@pytest.fixture
+def sent(kafka: Kafka, prefix: str) -> Callable[[int], None]:
+    """Wait until the topic has so many commands, each of another id."""
+
+    def wait(count: int) -> None:
+        eventually_blocking(
+            lambda: len(committed_records(kafka, prefix)) >= count, within=300, every=0.5, what=f"{count} commands"
+        )
+        keys = [record.key for record in committed_records(kafka, prefix)]
+        assert len(keys) == len(set(keys)) == count
+
+    return wait
+
+
+def rows(path: Path, *ids: str) -> None:
+    at = [str(AT) if id else "soon" for id in ids]
+    pq.write_table(pa.table({"id": ids, "at": at, "target_topic": ["t"] * len(ids), "payload": ids}), path)
+
+
+def test_files_are_loaded_as_they_come_each_row_once(
+    spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
+) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    rows(folder / "a.parquet", "a-1", "a-2")
+    assert load(folder).sent == 2
+    with going_on(load, folder) as first:
+        rows(folder / "b.parquet", "b-1", "", "b-2")
+        sent(4)
+    assert (first[0].sent, first[0].sent_before, first[0].refused) == (2, 2, 1)
+    rows(folder / "c.parquet", "c-1")
+    with going_on(load, folder) as second:
+        sent(5)
+    assert (second[0].sent, second[0].sent_before) == (1, 4)
+    assert {row.reason is not None for row in spark.read.parquet(str(tmp_path / "refused")).collect()} == {True}
+
+
+@pytest.mark.soak
+def test_versions_of_a_delta_table_are_loaded_as_they_come(
+    spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
+) -> None:
+    table = str(tmp_path / "table")
+
+    def add(*ids: str) -> None:
+        made = [(id, str(AT), "t") for id in ids]
+        spark.createDataFrame(made, "id string, at string, target_topic string").write.format("delta").mode(
+            "append"
+        ).save(table)
+
+    add("a-1", "a-2")
+    with going_on(load, Path(table), format="delta") as summaries:
+        sent(2)
+        add("b-1")
+        sent(3)
+        spark.sql(f"OPTIMIZE delta.`{table}`")
+        add("c-1")
+        sent(4)
+    assert (summaries[0].rows, summaries[0].sent) == (4, 4)

@@ -39,8 +39,9 @@ REFUSES = "light-scheduler pipeline load schedules.parquet --refused refused"
 
 
 def commands_of(snippet: Snippet) -> list[str]:
-    """Return the jobs of a shell block."""
-    return [line for line in lines_of(snippet.text) if line.startswith(COMMAND)] if snippet.language == "sh" else []
+    """Return the jobs of a shell block; tests/pipeline/test_packed_executors.py packs."""
+    lines = lines_of(snippet.text) if snippet.language == "sh" else []
+    return [line for line in lines if line.startswith(COMMAND) and not line.startswith(f"{COMMAND}pack ")]
 
 
 def sentences(output: str) -> set[str]:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -45,23 +45,29 @@ SMALL = {
 
 
 @asynccontextmanager
-async def standalone(folder: Path, workers: int = 2) -> AsyncIterator[str]:
-    """Run a cluster of workers with a core each; yields its URL once all of them are registered."""
+async def standalone(
+    folder: Path, workers: int = 2, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[str]:
+    """Run a cluster of workers with a core each; yields its URL once all of them are registered.
+
+    They have this environment's Python and packages, unless variables in `environment` say otherwise.
+    """
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     port, web_port = free_port(), free_port()
     url = f"spark://{HOST}:{port}"
-    environment = {
+    variables = {
         **quick_environment(),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        **(environment or {}),
     }
 
     def started(name: str, *arguments: str) -> subprocess.Popen[bytes]:
         log = stack.enter_context((folder / name.rsplit(".", 1)[-1]).open("ab"))
         command = [str(spark_class), f"org.apache.spark.deploy.{name}", "--host", HOST, *arguments]
-        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
+        return subprocess.Popen(command, stdout=log, stderr=log, env=variables, cwd=folder)
 
     with ExitStack() as stack:
         processes = [started("master.Master", "--port", str(port), "--webui-port", str(web_port))]

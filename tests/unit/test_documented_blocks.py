@@ -56,7 +56,7 @@ METRIC = re.compile(r"\blight_scheduler_\w+")
 VARIABLE = re.compile(rf"\b{ENVIRONMENT_PREFIX}([A-Z_]+)")
 
 WRONG_ON_PURPOSE = "light-scheduler cancel order-1 --timeout 30"
-RUN_ELSEWHERE = (".", "curl", "echo", "export", "jq", "kcat", "printf", "send", "send()", "tr", "venv-pack", "{", "}")
+RUN_ELSEWHERE = (".", "curl", "echo", "export", "jq", "kcat", "printf", "send", "send()", "tr", "{", "}")
 """Programs of this machine, in commands that other tests run where they are installed."""
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -299,7 +299,7 @@ def _spark_submit(arguments: Words) -> None:
     script = arguments.index("spark_job.py")
     assert (ROOT / "examples" / "spark_job.py").is_file()
     assert {word for word in arguments[:script] if word.startswith("--")} <= {
-        "--archives",
+        "--files",
         "--conf",
         "--master",
         "--num-executors",

@@ -14,6 +14,7 @@ JOBS = {
     "report": ("report", "Measure how late deliveries were."),
     "load": ("load", "Load schedules from a table."),
     "export": ("export", "Write all pending schedules to a table."),
+    "pack": ("pack", "Pack this package for the executors of a cluster."),
     "views": ("views", "Print or create SQL views over an archive."),
     "import": ("importing", "Restore an export, in the same or another cluster."),
 }

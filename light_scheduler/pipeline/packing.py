@@ -1,0 +1,57 @@
+"""What executors need, as one file: a PEX of this package and its dependencies, for the Python of this environment.
+
+A PEX is a zip that a Python interpreter runs, and that stands for one: `environment.pex -m pyspark.daemon`. Executors
+get Spark's own Python package from Spark, by PYTHONPATH, so the file does without its 400 MB.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from light_scheduler.errors import JobError
+
+_REQUIREMENT = "light-scheduler[spark]"
+_OF_SPARK = ("pyspark", "py4j")
+"""Packages that executors have from Spark."""
+
+
+class Packed(NamedTuple):
+    """A packed environment: its size in bytes, and the version of Python that has to be on executors."""
+
+    path: Path
+    bytes: int
+    python: str
+
+
+def pack(output: Path) -> Packed:
+    """Pack the environment that runs this into a file. Raises JobError if that fails."""
+    if importlib.util.find_spec("pex") is None:
+        raise JobError("PEX is not installed: pip install 'light-scheduler[spark]'")
+    if sys.prefix == sys.base_prefix:
+        raise JobError(f"{sys.executable} is not of a virtual environment: install the package into one, and pack that")
+    ran = subprocess.run(packing(output), capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise JobError(f"PEX cannot pack {sys.prefix}: {(ran.stderr.strip() or ran.stdout.strip())[-2_000:]}")
+    return Packed(output, output.stat().st_size, python_name())
+
+
+def packing(output: Path) -> Sequence[str]:
+    """Return the command that packs this environment."""
+    return [
+        *(sys.executable, "-m", "pex", "--venv-repository", sys.prefix, _REQUIREMENT),
+        *(word for name in _OF_SPARK for word in ("--exclude", name)),
+        # The file unpacks itself once, and runs as from a virtual environment that heeds PYTHONPATH.
+        *("--venv", "prepend", "--non-hermetic-venv-scripts"),
+        *("--python-shebang", f"/usr/bin/env {python_name()}"),
+        *("--no-compress", "--output-file", str(output)),
+    ]
+
+
+def python_name() -> str:
+    """Return the name of the interpreter that runs the file: `python3.11`."""
+    return f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -1,0 +1,62 @@
+"""Executors whose Python has none of our packages run jobs with the file that `pipeline pack` makes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.jobs import quick_environment
+from support.standalone import HOST, SMALL, standalone
+
+from light_scheduler.pipeline.packing import pack, python_name
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.soak, pytest.mark.timeout(3_600)]
+
+ROWS = 100
+BARE = Path(sys.base_prefix) / "bin"
+"""Where the Python is that this environment was made from."""
+
+
+async def test_a_packed_file_is_all_that_the_python_of_executors_needs(tmp_path: Path) -> None:
+    bare = await asyncio.create_subprocess_exec(
+        BARE / python_name(), "-c", "import light_scheduler", env={}, cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
+    assert await bare.wait() == 1
+    packed = await asyncio.to_thread(pack, tmp_path / "environment.pex")
+    ids = [f"id-{number}" for number in range(ROWS - 1)]
+    rows = pa.table({"id": [*ids, ""], "target_topic": ["t"] * ROWS, "payload": ["x"] * ROWS})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    configs = {
+        **SMALL,
+        "spark.files": str(packed.path),
+        "spark.executorEnv.PEX_ROOT": "./pex",
+        "spark.executorEnv.PATH": f"{BARE}:/usr/bin:/bin",
+    }
+    async with standalone(tmp_path, workers=1, environment={"PATH": f"{BARE}:/usr/bin:/bin", "PYTHONPATH": ""}) as url:
+        ran = await asyncio.to_thread(
+            subprocess.run,
+            [
+                *(sys.executable, "-c", "from light_scheduler.cli import main; main()", "pipeline", "load"),
+                *(str(tmp_path / "rows.parquet"), "--dry-run", "--json", "--master", url, "--memory", "700m"),
+                *(word for item in configs.items() for word in ("--spark-conf", "=".join(item))),
+            ],
+            env={
+                **quick_environment(),
+                "SPARK_LOCAL_IP": HOST,
+                "PYSPARK_PYTHON": "./environment.pex",
+                "PYTHONPATH": ":".join(filter(None, sys.path)),
+            },
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 1, ran.stderr[-4_000:]
+    summary = json.loads(ran.stdout)
+    assert (summary["rows"], summary["refused"]) == (ROWS, 1)

@@ -58,11 +58,19 @@ class BlockingReader:
         reader = cls(options, topic)
         try:
             with librdkafka_errors(f"cannot read {topic}"):
-                reader._begin(partitions, timeout, from_beginning=from_beginning)
+                reader.begin(partitions, timeout, from_beginning=from_beginning)
         except BaseException:
             reader.close()
             raise
         return reader
+
+    def begin(self, partitions: Iterable[int], timeout: float, *, from_beginning: bool) -> None:
+        """Take the position to read from in each partition: its beginning, or its present end."""
+        for partition in sorted(partitions):
+            place = TopicPartition(self._topic, partition)
+            first, end = self._consumer.get_watermark_offsets(place, timeout=timeout)
+            self._places.append(TopicPartition(self._topic, partition, first if from_beginning else end))
+        self._consumer.assign(self._places)
 
     def __iter__(self) -> Iterator[ReadRecord]:
         """Yield records until `stop`. Raises BrokerError."""
@@ -83,13 +91,6 @@ class BlockingReader:
 
     def close(self) -> None:
         self._consumer.close()
-
-    def _begin(self, partitions: Iterable[int], timeout: float, *, from_beginning: bool) -> None:
-        for partition in sorted(partitions):
-            place = TopicPartition(self._topic, partition)
-            first, end = self._consumer.get_watermark_offsets(place, timeout=timeout)
-            self._places.append(TopicPartition(self._topic, partition, first if from_beginning else end))
-        self._consumer.assign(self._places)
 
     def _renew(self) -> None:
         """Put another consumer in the place of the one so far."""

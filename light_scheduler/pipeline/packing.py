@@ -34,7 +34,7 @@ def pack(output: Path) -> Packed:
         raise JobError("PEX is not installed: pip install 'light-scheduler[spark]'")
     if sys.prefix == sys.base_prefix:
         raise JobError(f"{sys.executable} is not of a virtual environment: install the package into one, and pack that")
-    ran = subprocess.run(packing(output), capture_output=True, text=True, check=False)
+    ran = subprocess.run(packing(output), capture_output=True, text=True, check=False)  # nosec B603 # PEX
     if ran.returncode:
         raise JobError(f"PEX cannot pack {sys.prefix}: {(ran.stderr.strip() or ran.stdout.strip())[-2_000:]}")
     return Packed(output, output.stat().st_size, python_name())

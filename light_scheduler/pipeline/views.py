@@ -20,8 +20,6 @@ _EVENT = (
     "event string, id string, version bigint, due bigint, at bigint, sequence bigint, attempt int, "
     "target_topic string, reason string, partition int, count bigint"
 )
-_HOUR_MS = 3_600_000
-_PRECISION = 10_000
 
 
 class View(NamedTuple):
@@ -107,11 +105,11 @@ GROUP BY tenant, id""",
             "p99_ms": "The 99th percentile",
             "max_ms": "The highest",
         },
-        f"""\
+        """\
 SELECT date, hour, tenant, target_topic, firings, levels[0] AS p50_ms, levels[1] AS p90_ms, levels[2] AS p99_ms, max_ms
 FROM (
-  SELECT date, timestamp_millis(unix_millis(fired_at) - pmod(unix_millis(fired_at), {_HOUR_MS})) AS hour, tenant,
-    target_topic, count(*) AS firings, percentile_approx(lateness_ms, array(0.5, 0.9, 0.99), {_PRECISION}) AS levels,
+  SELECT date, timestamp_millis(unix_millis(fired_at) - pmod(unix_millis(fired_at), 3600000)) AS hour, tenant,
+    target_topic, count(*) AS firings, percentile_approx(lateness_ms, array(0.5, 0.9, 0.99), 10000) AS levels,
     max(lateness_ms) AS max_ms
   FROM delivered
   WHERE attempt = 1

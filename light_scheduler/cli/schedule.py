@@ -137,7 +137,7 @@ def _decoded(option: str, encoded: str) -> bytes:
     try:
         return parse_base64(encoded)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=option) from None
+        raise click.BadParameter(f"it {error}", param_hint=option) from None
 
 
 def _header(text: str) -> tuple[str, str]:

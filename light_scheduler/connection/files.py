@@ -17,6 +17,8 @@ class Stamp(NamedTuple):
     """A fingerprint that changes with a file's content. It follows links: Kubernetes replaces a link, not the file."""
 
     modified_ns: int
+    changed_ns: int
+    """Of the file's rights and owner too: with others, it may be readable."""
     size: int
     inode: int
 
@@ -88,4 +90,4 @@ def _stamp(path: Path) -> Stamp | None:
         status = path.stat()
     except OSError:
         return None
-    return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
+    return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)

@@ -13,7 +13,7 @@ from light_scheduler.clock import SystemClock
 from light_scheduler.errors import ConfigurationError
 
 from .certificates import read_certificates, require_valid
-from .files import SecretFile, require_readable
+from .files import SecretFile, require_readable, unreadable
 from .renewed import Renewed
 from .secret import Secret
 from .security import KafkaSecurity
@@ -83,9 +83,14 @@ def trusting(setting: str, authorities: Path | None) -> ssl.SSLContext:
 
     Raises ConfigurationError naming the setting of the file.
     """
-    if authorities is not None:
-        read_certificates(setting, authorities)
-    return ssl.create_default_context(cafile=None if authorities is None else str(authorities))
+    if authorities is None:
+        return ssl.create_default_context()
+    read_certificates(setting, authorities)
+    try:
+        return ssl.create_default_context(cafile=str(authorities))
+    except OSError as error:  # the file has changed since, or not all of it is there yet
+        reason = f"{authorities} cannot be used ({error}): every certificate in it must be whole"
+        raise ConfigurationError(setting, reason) from None
 
 
 def load_own(context: ssl.SSLContext, own: OwnCertificate) -> None:
@@ -116,6 +121,8 @@ def load_own(context: ssl.SSLContext, own: OwnCertificate) -> None:
         else:
             reason = f"{key} holds no private key in PEM form: it must have a line -----BEGIN PRIVATE KEY-----"
         raise ConfigurationError(setting, reason) from None
+    except OSError as error:  # it has gone since it was looked at
+        raise unreadable(setting, key, error) from None
 
 
 def key_password(own: OwnCertificate) -> str:

@@ -71,6 +71,8 @@ class Place(NamedTuple):
 class Other:
     """What a lane knows of another partition: when it asked that last, and may again; the ask that is not answered."""
 
+    __slots__ = ("ask_at", "asked_at", "open", "pause_ms")
+
     def __init__(self) -> None:
         self.asked_at = 0
         self.ask_at = 0
@@ -93,7 +95,7 @@ class Demand:
     def use(self, tokens: int, now: int) -> None:
         """Count what was carried out."""
         self._used = self._use_at(now) + tokens * 1_000 / MEMORY_MS
-        self._used_at = max(self._used_at, now)
+        self._used_at = now
 
     def hold(self, now: int) -> None:
         """Note that something has to wait, or is rejected, since no token is left."""
@@ -162,10 +164,15 @@ class Demand:
         return min(max(1.0, rate * most), (1 + rate / partitions * FIRST_WANTED_S) * (1 << doublings))
 
     def _ready(self, place: Place, now: int) -> list[int]:
-        ready = [each for each in place.others if self._others[each].ask_at <= now]
+        ready = [each for each in place.others if self._may_ask(each, now)]
         return sorted(
             ready, key=lambda each: (self._others[each].asked_at, (each - place.partition) % place.partitions)
         )
+
+    def _may_ask(self, partition: int, now: int) -> bool:
+        """Tell whether it is time to ask another one. A clock that was set back makes nobody wait for it."""
+        ask_at = self._others[partition].ask_at
+        return ask_at <= now or ask_at > now + LAST_PAUSE_MS
 
     def _use_at(self, now: int) -> float:
         return self._used * math.exp(-max(0, now - self._used_at) / MEMORY_MS)

@@ -87,8 +87,9 @@ def share_of(quota: int, number: int, of: int) -> int:
 class CommandRates:
     """Limits the rate of commands of each tenant in a lane.
 
-    Commands count at the time when they were recorded, so a backlog is not held against its senders. Time does not go
-    back, and is never ahead of the lane's clock, so forged timestamps gain nothing. Instants are UTC epoch ms.
+    Commands count at the time when they were recorded, so a backlog is not held against its senders. Time goes
+    back with the lane's clock only, and is never ahead of it, so forged timestamps gain nothing. Instants are UTC epoch
+    ms.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class CommandRates:
 
     def allows(self, tenant: str, rate: float, recorded_at: int, now: int) -> bool:
         """Tell whether one more command of a tenant may be taken; `rate` is the lane's part of its rule."""
-        bucket, at = self._bucket(tenant, rate, min(recorded_at, now))
+        bucket, at = self._bucket(tenant, rate, min(recorded_at, now), now)
         self._begun[tenant] = bucket, at
         return bucket.available(at) >= 1
 
@@ -122,9 +123,15 @@ class CommandRates:
         return bucket.available(at)
 
     def lend(self, tenant: str, rate: float, most: float, kept: float, now: int) -> float:
-        """Take at most so many tokens of a tenant for another lane; see `TokenBucket.lend`."""
-        bucket, at = self._begun[tenant] = self._bucket(tenant, rate, now)
-        return bucket.lend(most, kept, at)
+        """Take at most so many tokens of a tenant for another lane; see `TokenBucket.lend`.
+
+        They are gone even if the transaction fails: the other lane may have them, if only the answer was lost.
+        """
+        bucket, at = self._begun[tenant] = self._bucket(tenant, rate, now, now)
+        lent = bucket.lend(most, kept, at)
+        if lent and tenant in self._committed:
+            self._committed[tenant][0].spend(lent)
+        return lent
 
     def borrow(self, tenant: str, tokens: float, until: int) -> None:
         """Add tokens of another lane for a tenant, if any command of it was taken or denied here."""
@@ -139,11 +146,11 @@ class CommandRates:
         self._committed |= self._begun
         self._begun.clear()
 
-    def _bucket(self, tenant: str, rate: float, at: int) -> tuple[TokenBucket, int]:
+    def _bucket(self, tenant: str, rate: float, at: int, now: int) -> tuple[TokenBucket, int]:
         known = self._begun.get(tenant)
         if known is None and tenant in self._committed:
             bucket, reached = self._committed[tenant]
             known = copy(bucket), reached
         if known is None or known[0].rate != rate:
             return TokenBucket(rate, at, COMMANDS_SAVED_S, spare_s=0.0), at
-        return known[0], max(known[1], at)
+        return known[0], max(min(known[1], now), at)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from light_scheduler.engine.rate_lending import THOUSANDTHS, Demand, Place
+from light_scheduler.engine.rate_lending import LAST_PAUSE_MS, THOUSANDTHS, Demand, Place
 from light_scheduler.engine.token_bucket import BORROWED_MS
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire import CommandRecord
@@ -69,12 +69,14 @@ class RateLending:
             return
         left = MOST_ASKS
         for name, (demand, rate) in sorted(self._needed.items(), key=lambda needed: needed[1][0].asked_at):
-            if left > 0:
-                asks = demand.ask(name, rate, place, self._now)
-                left -= len(asks)
-                for to, ask in asks.items():
-                    self._send(ask, to)
-            at = max(self._now + 1, demand.ask_at(place))
+            if left <= 0:
+                self.ask_at = self._now + 1
+                return
+            asks = demand.ask(name, rate, place, self._now)
+            left -= len(asks)
+            for to, ask in asks.items():
+                self._send(ask, to)
+            at = max(self._now + 1, min(demand.ask_at(place), self._now + LAST_PAUSE_MS))
             self.ask_at = at if self.ask_at is None else min(at, self.ask_at)
 
     def answer(self, record: CommandRecord, ask: RateAsk) -> None:

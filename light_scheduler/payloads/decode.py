@@ -49,7 +49,9 @@ def _guarded(by: Literal["hook", "avro", "json"], decode: Callable[[], Decoded |
     except MemoryError:
         return Decoded(by=by, error="it takes too much memory")
     except Exception as error:  # noqa: BLE001 - a hook's errors, and those of Avro, are of any kind
-        return Decoded(by=by, error=_printable(f"{type(error).__name__}: {error}"[:MOST_ERROR]))
+        name = type(error).__name__
+        kind = name if name.isidentifier() else "Exception"  # `web.decoding` knows kinds by that
+        return Decoded(by=by, error=_printable(f"{kind}: {error}"[:MOST_ERROR]))
 
 
 def _hooked(job: Job, hook: Hook, masks: Masks) -> Decoded | None:

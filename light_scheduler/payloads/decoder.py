@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -17,6 +20,9 @@ import msgspec
 from light_scheduler.errors import ConfigurationError
 
 from .job import LENGTH, MOST_BYTES, TIME_LIMIT_S, Decoded, Job, Start, Started
+
+KILL_S = 1.0
+"""How long a process that was killed is waited for: one that a hook has forked may hold its pipes."""
 
 START_S = 30.0
 """How long a hook's module may take to load."""
@@ -83,7 +89,9 @@ class Decoder:
             return self._process
         # -P: no modules of the current folder but those of the worker's own path.
         arguments = ("-P", "-m", f"{__package__}.process")
-        self._process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, stdout=PIPE)
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, stdin=PIPE, stdout=PIPE, start_new_session=True
+        )
         name = self._hook or "the decoding process"
         try:
             async with asyncio.timeout(START_S):
@@ -108,10 +116,13 @@ class Decoder:
         if process is None:
             return
         if process.returncode is None:
-            process.kill()
+            with suppress(ProcessLookupError):  # it has ended just now
+                os.killpg(process.pid, signal.SIGKILL)  # and what a hook has started
         assert process.stdin is not None
         process.stdin.close()
-        await process.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KILL_S):
+                await process.wait()
 
 
 async def _exchanged(process: Process, message: msgspec.Struct) -> bytes:

@@ -21,7 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from light_scheduler.errors import JobError
-from light_scheduler.model import DEFAULT_TENANT
+from light_scheduler.model import DEFAULT_TENANT, TENANT_NAME
+from light_scheduler.wire.json_form import CONTENT_TYPE, JSON_COMMAND
 
 from .job import SILENT, Cluster, Progress
 from .losses import LossWatch, noting_losses, position_in
@@ -187,16 +188,19 @@ def _partitions(spark: SparkSession, options: ArchiveOptions) -> tuple[str, ...]
     return found
 
 
-def _tenant(json_topics: Collection[str]) -> Column:
+def tenant_of(json_topics: Collection[str]) -> Column:
     """Return the tenant of a record: of its headers or its JSON, else the one that is taken if none is named."""
 
     def header(name: str) -> Column:
         named = F.filter("headers", lambda each: each["key"] == name)
         return F.get(named, F.size(named) - 1)["value"].cast("string")
 
+    is_json = F.trim(F.substring_index(F.lower(header(CONTENT_TYPE)), ";", 1)) == JSON_COMMAND.decode()
     in_json = F.get_json_object(F.col("value").cast("string"), "$.tenant")
-    told = F.when(F.col("topic").isin(list(json_topics)), in_json)
-    return F.coalesce(told, *map(header, _TENANT_HEADERS), F.lit(DEFAULT_TENANT))
+    in_value = F.when(F.col("topic").isin(list(json_topics)) | F.coalesce(is_json, F.lit(False)), in_json)
+    named = F.coalesce(in_value, *map(header, _TENANT_HEADERS))
+    # Of a command that is refused, it can be anything; a folder is named after it. The history has nothing for none.
+    return F.when(named.rlike(f"^({TENANT_NAME.pattern})?$"), named).otherwise(DEFAULT_TENANT)
 
 
 def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
@@ -212,7 +216,7 @@ def _start(spark: SparkSession, options: ArchiveOptions) -> StreamingQuery:
     )
     dated = records.select(*KAFKA_COLUMNS).withColumn("date", F.to_date("timestamp"))
     if "tenant" in partitions:
-        dated = dated.withColumn("tenant", _tenant(options.json_topics))
+        dated = dated.withColumn("tenant", tenant_of(options.json_topics))
     writer = (
         dated.writeStream.format("delta")
         .queryName("archive")

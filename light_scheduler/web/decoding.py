@@ -66,6 +66,8 @@ class Decoding:
         if not self._masks:
             return msgspec.structs.replace(found, decoded=decoded)
         is_whole = may_see_masked(identity)
+        if decoded and not is_whole:
+            decoded = _without_details(decoded)
         return msgspec.structs.replace(
             found,
             decoded=decoded,
@@ -137,6 +139,12 @@ def _view(decoded: Decoded | None) -> DecodedView | None:
         return None
     given = {name: value for name, value in msgspec.structs.asdict(decoded).items() if value is not None}
     return DecodedView(**given)
+
+
+def _without_details(decoded: DecodedView) -> DecodedView:
+    """Return what a payload says with only the kind of an exception: its message may quote what is masked."""
+    kind = None if decoded.error is UNSET else decoded.error.partition(":")[0]
+    return msgspec.structs.replace(decoded, error=kind) if kind and kind.isidentifier() else decoded
 
 
 async def _looked_up(registry: SchemaRegistry, id: int) -> str | None:

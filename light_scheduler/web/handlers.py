@@ -56,41 +56,19 @@ from .preview import PreviewHandlers
 from .problems import Extension, ProblemError
 from .readiness import why_not_ready
 from .redrive import Redrive
+from .request_limits import request_turns
 from .rights import OF_RAW_PAYLOADS, RIGHTS
 from .scatter import Scatter, is_local, share_response
 from .sessions import LOG_OUT_PATH, LOGIN_PATH
 from .tenant_metrics import TenantCollector
 from .tenants import TenantHandlers
 from .tokens import TokenHandlers
-from .turns import Turns
 from .upcoming import UpcomingHandlers
 from .upcoming_groups import UpcomingGroupsHandlers
 from .why import WhyHandlers
 from .worker import Worker
 
 VERSION = metadata.version("light-scheduler")
-
-# A tenant may have half of each of these, and less while others ask too (see `shares`).
-
-LISTS = 16
-"""Lists of the whole cluster that this worker puts together at a time."""
-
-LISTS_WAITING = 32
-"""Lists that wait for one of those to end."""
-
-WORK_WAITING = 64
-"""Reads of this worker's own tables, previews and dry runs that wait for their turn: there is one at a time."""
-
-SEARCHES = 4
-SEARCHES_WAITING = 16
-"""Searches in topics, such as for the history of an id, at a time; and those that wait for one of them to end."""
-
-BATCHES = 8
-BATCHES_WAITING = 16
-"""Batches that are carried out at a time; and those that wait for one of them to end."""
-
-PATIENCE_S = 2.0
-"""How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
 
 
 class Handlers:
@@ -99,10 +77,7 @@ class Handlers:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self.decoding = Decoding(worker.settings)
-        # Two queues: were a list to keep its turn while it waits for other workers, they could wait for each other.
-        self._lists = Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S)
-        self._work = Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S)
-        searches = Turns("searches", at_work=SEARCHES, waiting=SEARCHES_WAITING, patience_s=PATIENCE_S)
+        self._lists, self._work, searches, batches = request_turns()
         counts = count_turns()
         self._idempotency = Idempotency(worker.kafka.commands, worker.settings.topics.idempotency, worker.clock)
         self._etf1 = Etf1Handlers(worker, self._lists, self._work, searches)
@@ -123,11 +98,7 @@ class Handlers:
             self._etf1,
             self._light4j,
             CommandHandlers(dispatch, self._idempotency, worker),
-            BatchHandlers(
-                dispatch,
-                worker,
-                Turns("batches", at_work=BATCHES, waiting=BATCHES_WAITING, patience_s=PATIENCE_S),
-            ),
+            BatchHandlers(dispatch, worker, batches),
             HistoryHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
             ChangeHandlers(worker.kafka.logs, worker.settings.topics.history, searches, worker.clock),
             WhyHandlers(worker, self._scatter, searches),
@@ -153,13 +124,7 @@ class Handlers:
             dashboard,
         )
         self._handlers = {operation.name: self._handler(operation.name) for operation in self._operations}
-        logins = LoginHandlers(worker.access, worker.clock)
-        self._pages = (
-            ("GET", DASHBOARD_PATH, "dashboard_file", dashboard.dashboard_file),
-            ("GET", LOGIN_PATH, "login", logins.login),
-            ("POST", LOGIN_PATH, "log_in", logins.log_in),
-            ("POST", LOG_OUT_PATH, "log_out", logins.log_out),
-        )
+        self._pages = _pages(dashboard, LoginHandlers(worker.access, worker.clock))
         self._tenants = TenantCollector(worker.lanes)
         self._registry = registry_of(
             worker.lanes, self._tenants, worker.delays, app_id=worker.settings.app_id, version=VERSION
@@ -319,3 +284,13 @@ class Handlers:
 
 def _json(document: msgspec.Struct, headers: Mapping[str, str] | None = None) -> web.Response:
     return web.Response(body=msgspec.json.encode(document), headers=headers, content_type=JSON_MEDIA_TYPE)
+
+
+def _pages(dashboard: DashboardHandlers, logins: LoginHandlers) -> tuple[tuple[str, str, str, Handler], ...]:
+    """Return what is for people: method, path, name and handler."""
+    return (
+        ("GET", DASHBOARD_PATH, "dashboard_file", dashboard.dashboard_file),
+        ("GET", LOGIN_PATH, "login", logins.login),
+        ("POST", LOGIN_PATH, "log_in", logins.log_in),
+        ("POST", LOG_OUT_PATH, "log_out", logins.log_out),
+    )

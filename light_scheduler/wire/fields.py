@@ -163,14 +163,17 @@ def _command(text: str) -> str:
 
 
 def parse_base64(text: str) -> bytes:
-    """Return the bytes of standard base64, padded, without line breaks. Raises ValueError for anything else."""
+    """Return the bytes of standard base64, padded, without line breaks.
+
+    Raises ValueError for anything else; it does not quote the text, which may be a payload that is not to be seen.
+    """
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
-        raise ValueError(f"{shown(text)} is not base64: {error}") from None
+        raise ValueError(f"is not base64: {error}") from None
     if binascii.b2a_base64(data, newline=False).decode() != text:
         # Bits that the last character has to spare must be zero: else two texts would mean the same bytes.
-        raise ValueError(f"{shown(text)} is not base64 in its canonical form")
+        raise ValueError("is not base64 in its canonical form")
     return data
 
 

@@ -6,6 +6,9 @@
 `kind` is `commands` or `firings`; the tenant is empty for the cap of all together; `partition` is the one that says so,
 and `number` that of the ask (see `model.rate_lending`). Key and value are null. The signature is as in `lending`. Each
 answer counts once: the one that asked knows which asks are open.
+
+Workers of a version without lending of rates do not know these headers. For them the record has one that follows, of an
+answer to an ask for room that nobody has made: they pass over it.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ from __future__ import annotations
 import re
 
 from light_scheduler.model import Headers
+from light_scheduler.model.lending import QuotaVersion, RoomGrant
 from light_scheduler.model.rate_lending import RateAsk, RateGrant, RateKind, RateName
 
 from .handover import not_ours, signed
-from .lending import bound_to
+from .lending import bound_to, room_headers
 
 RATE_ASKED = "schedule-rate-asked"
 RATE_LENT = "schedule-rate-lent"
+
+_UNASKED = RoomGrant("default", 0, 0, QuotaVersion(0, 0, 0), 0, may_have_more=False)
 
 _FORM = re.compile(r"(commands|firings):([A-Za-z0-9._-]{0,64}):(\d{1,10}):(\d{1,19}):(\d{1,19}):[0-9a-f]{64}", re.ASCII)
 
@@ -28,7 +34,8 @@ def rate_headers(said: RateAsk | RateGrant, topic: str, to: int, secret: bytes) 
     """Return the headers of an ask or its answer, which is for one partition of a topic; key and value are null."""
     name, *numbers = said
     header = RATE_ASKED if isinstance(said, RateAsk) else RATE_LENT
-    return [signed(header, ":".join(map(str, (*name, *numbers))), bound_to(topic, to), secret)]
+    ours = signed(header, ":".join(map(str, (*name, *numbers))), bound_to(topic, to), secret)
+    return [ours, *room_headers(_UNASKED, topic, to, secret)]
 
 
 def rate_in(header: str, value: bytes | None) -> RateAsk | RateGrant:

@@ -25,9 +25,11 @@ from support.waiting import eventually
 from light_scheduler.client import SchedulerClient
 from light_scheduler.clock import SystemClock
 from light_scheduler.model import Outcome, Requester
+from light_scheduler.model.rate_lending import RateAsk, RateKind, RateName
 from light_scheduler.tenants import opened_tenants
 from light_scheduler.testing import Kafka
 from light_scheduler.wire import decode_result
+from light_scheduler.wire.rate_lending import rate_headers
 from light_scheduler.wire.state_format import FORMAT_VERSION
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(900)]
@@ -242,3 +244,9 @@ def test_there_is_an_earlier_version_that_writes_this_format_and_one_of_the_form
     """A new format wants another recording: scripts/record_version.py, of the last commit before the change."""
     for format in (FORMAT_VERSION - 1, FORMAT_VERSION):
         assert Version.unpack(format, tmp_path / str(format)).format == format
+
+
+def test_asks_for_tokens_of_a_rate_are_answers_that_nobody_asked_for_to_an_earlier_version(tmp_path: Path) -> None:
+    ask = RateAsk(RateName(RateKind.COMMANDS, "acme"), 1, 2, 3)
+    version = Version.unpack(FORMAT_VERSION, tmp_path)
+    assert version.mark_of(rate_headers(ask, "commands", 0, b"secret")) == "RoomGrant"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -94,6 +95,21 @@ def test_files_are_loaded_as_they_come_each_row_once(
         sent(5)
     assert (second[0].sent, second[0].sent_before) == (1, 4)
     assert {row.reason is not None for row in spark.read.parquet(str(tmp_path / "refused")).collect()} == {True}
+
+
+def test_what_was_not_loaded_at_a_stop_is_loaded_by_the_next_one_however_old_the_files_are(
+    load: Load, sent: Callable[[int], None], tmp_path: Path
+) -> None:
+    folder, options = tmp_path / "rows", {"checkpoint": str(tmp_path / "checkpoint")}
+    folder.mkdir()
+    for number in range(5):
+        rows(folder / f"{number}.parquet", f"a-{number}")
+    os.utime(folder / "4.parquet", (1_000_000_000, 1_000_000_000))
+    with going_on(load, folder, reading={"maxFilesPerTrigger": "1"}, **options) as first:
+        sent(1)
+    assert first[0].sent < 5
+    with going_on(load, folder, **options):
+        sent(5)
 
 
 @pytest.mark.soak

@@ -14,11 +14,12 @@ from support.ledger import Ledger
 from light_scheduler.cli import cli
 from light_scheduler.errors import JobError
 from light_scheduler.kafka.topic_admin import create_topic
-from light_scheduler.pipeline.archive import ArchiveOptions, main
+from light_scheduler.pipeline.archive import ArchiveOptions, main, tenant_of
 from light_scheduler.pipeline.job import Cluster, configured
 from light_scheduler.pipeline.tables import read_table, write_table
 from light_scheduler.pipeline.views import VIEWS
 from light_scheduler.testing import Kafka
+from light_scheduler.wire.json_form import JSON_COMMAND
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -135,3 +136,20 @@ def test_tables_by_name_are_read_and_written_as_those_by_path(spark: SparkSessio
             main(spark, options)
     finally:
         spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_a_record_is_filed_under_its_tenant_if_that_can_be_one(spark: SparkSession) -> None:
+    as_json, in_value = ("content-type", bytearray(JSON_COMMAND)), bytearray(b'{"tenant": "acme", "id": "a"}')
+    of_acme = ("schedule-tenant", bytearray(b"acme"))
+    records = [
+        ("c", bytearray(b""), [of_acme]),
+        ("c", in_value, [as_json]),
+        ("c", in_value, []),
+        ("json", in_value, []),
+        ("c", None, None),
+        ("c", bytearray(b""), [("schedule-tenant", bytearray(b"x" * 300))]),
+        ("c", bytearray(b""), [("schedule-tenant", bytearray(b"a/b"))]),
+    ]
+    schema = "topic string, value binary, headers array<struct<key: string, value: binary>>"
+    tenants = spark.createDataFrame(records, schema).select(tenant_of({"json"}).alias("tenant")).collect()
+    assert [row.tenant for row in tenants] == ["acme", "acme", "default", "acme", "default", "default", "default"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from light_scheduler.devkit.worker_process import worker_environment
+from light_scheduler.model import Headers
 from light_scheduler.settings import ENVIRONMENT_PREFIX
 
 from .application import Application, WorkerProcess
@@ -26,6 +27,15 @@ from light_scheduler import __file__
 from light_scheduler.settings import Settings
 from light_scheduler.wire.state import FORMAT_VERSION
 print(json.dumps({"file": __file__, "format": FORMAT_VERSION, "settings": [field.name for field in fields(Settings)]}))
+"""
+
+
+_MARK = """
+import json, sys
+from light_scheduler.wire.record import Copy
+from light_scheduler.wire.relay import mark_of
+headers = [(name, value.encode()) for name, value in json.load(sys.stdin)]
+print(type(mark_of(Copy(None, None, headers, 0, 0, 0, (0, 0)))).__name__)
 """
 
 
@@ -53,6 +63,18 @@ class Version:
         found = json.loads(answer.stdout)
         assert Path(found["file"]).is_relative_to(folder), "the earlier packages are the ones that are imported"
         return cls(folder, found["format"], frozenset(found["settings"]))
+
+    def mark_of(self, headers: Headers) -> str:
+        """Return the name of the type that this version takes a record between lanes for."""
+        said = json.dumps([(name, (value or b"").decode()) for name, value in headers])
+        return self._run(_MARK, said).strip()
+
+    def _run(self, code: str, input: str = "") -> str:
+        command, environment = [sys.executable, "-c", code], os.environ | _variables(self.folder)
+        ran = subprocess.run(
+            command, check=True, cwd=self.folder, env=environment, input=input, capture_output=True, text=True
+        )
+        return ran.stdout
 
 
 class EarlierWorker(WorkerProcess):

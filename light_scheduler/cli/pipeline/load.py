@@ -102,6 +102,9 @@ def command(
     if not once and (dry_run or refused is None):
         raise click.UsageError(f"--continuous {'takes no --dry-run' if dry_run else 'needs --refused'}")
 
+    if not once and not {"versionasof", "timestampasof"}.isdisjoint(option.lower() for option, _ in reading):
+        raise click.UsageError("--continuous looks for new versions: leave out versionAsOf and timestampAsOf")
+
     def job(spark: SparkSession, progress: Progress) -> LoadSummary:
         from light_scheduler.engine.limits import Limits
         from light_scheduler.pipeline.load import LoadOptions, main

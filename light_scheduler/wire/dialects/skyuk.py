@@ -38,7 +38,6 @@ from light_scheduler.wire.dialect import Plain
 from light_scheduler.wire.instants import instant_of, parse_instant
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.schemas import Schemas
-from light_scheduler.wire.spans import shown
 
 from .avro import AvroForm, nullabilities
 from .compatible import CompatibleDialect
@@ -177,4 +176,4 @@ def _from_base64(value: Any, field: str) -> bytes:
     try:
         return binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True)
     except ValueError as error:
-        raise InvalidCommand(field, f"{shown(value)} is not base64: {error}") from None
+        raise InvalidCommand(field, f"is not base64: {error}") from None

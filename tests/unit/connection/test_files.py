@@ -16,7 +16,7 @@ from light_scheduler.connection.certificates import read_certificates
 from light_scheduler.connection.files import SecretFile
 from light_scheduler.connection.redaction import WithoutLogins
 from light_scheduler.connection.renewed import RETRY_S, Renewed
-from light_scheduler.connection.tls import RenewedContext, kafka_context, tls_context
+from light_scheduler.connection.tls import RenewedContext, kafka_context, tls_context, trusting
 from light_scheduler.errors import ConfigurationError
 
 
@@ -203,3 +203,11 @@ def test_logins_do_not_get_into_logs() -> None:
     record = logging.LogRecord("aiokafka.conn", 10, "", 1, "Request: %s", (SaslAuthenticateRequest_v0(),), None)
     assert WithoutLogins().filter(record)
     assert record.getMessage() == "Request: SaslAuthenticateRequest_v0(********)"
+
+
+def test_a_bundle_that_is_not_all_there_yet_is_named_by_its_setting(authority: Authority, tmp_path: Path) -> None:
+    whole = authority.path.read_bytes()
+    bundle = tmp_path / "ca.pem"
+    bundle.write_bytes(whole + whole[: len(whole) // 2])
+    with pytest.raises(ConfigurationError, match="ssl_ca"):
+        trusting("ssl_ca", bundle)

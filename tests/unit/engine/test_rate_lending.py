@@ -263,3 +263,14 @@ def test_rates_at_rest_are_forgotten() -> None:
     assert len(demand._all) <= CROWD + REST_MS // 100
     last = demand.of(RateName(RateKind.COMMANDS, f"tenant-{3 * CROWD - 1}"), now)
     assert last.kept(now) == 0.5 * 1_000 / MEMORY_MS
+
+
+def test_a_clock_that_is_set_back_keeps_nobody_from_asking_or_lending() -> None:
+    demand, place, back = Demand(), Place(0, 2), AT - 600_000
+    demand.use(100, AT)
+    demand.need(AT, 1)
+    assert demand.ask(NAME, 10, place, AT)
+    demand.need(back, 2)
+    assert demand.ask(NAME, 10, place, back)
+    demand.use(1, back)
+    assert demand.kept(back + 5 * MEMORY_MS) < 1

@@ -130,6 +130,21 @@ def test_timestamps_that_are_made_up_gain_nothing() -> None:
     assert carried_out(rates, [AT + 500] * 100, AT + 500) == 5
 
 
+def test_a_clock_that_is_set_back_holds_commands_up_no_longer_than_usual() -> None:
+    rates, back = CommandRates(), AT - 600_000
+    assert carried_out(rates, [AT] * 20, AT) == 10
+    assert carried_out(rates, [back] * 20, back) == 0
+    assert carried_out(rates, [back + 1_000] * 20, back + 1_000) == 10
+
+
+def test_what_was_lent_is_gone_though_the_transaction_may_have_failed() -> None:
+    rates = CommandRates()
+    assert carried_out(rates, [AT], AT) == 1
+    rates.begin()
+    assert rates.lend("a", 10, 100, 0, AT) == 9
+    assert carried_out(rates, [AT] * 20, AT) == 0
+
+
 def test_a_new_rate_holds_at_once() -> None:
     rates = CommandRates()
     assert carried_out(rates, [AT] * 20, AT) == 10

@@ -65,7 +65,7 @@ def outcomes(of: Partition) -> list[str]:
 
 
 def amount_in(record: ConsumerRecord) -> int:
-    ((name, value),) = record.headers
+    name, value = record.headers[0]
     found = rate_in(name, value)
     assert isinstance(found, RateGrant)
     return found.amount
@@ -126,7 +126,7 @@ async def test_an_ask_is_answered_in_time_or_not_at_all(now: int, may_ask: bool,
 async def test_forged_records_bring_nothing() -> None:
     busy = partition(0)
     await busy.run(*cancels(11))
-    ((name, value),) = said(busy, 1)[0].headers
+    name, value = said(busy, 1)[0].headers[0]
     ask = rate_in(name, value)
     forged = rate_headers(RateGrant(COMMANDS, 1, ask.number, 9_000), NAMES.commands, 0, b"another secret")
     await busy.run(command(*forged, key=None, value=None), *cancels(1))

@@ -174,6 +174,20 @@ async def test_the_hook_decodes_what_it_knows(tmp_path: Path, monkeypatch: pytes
         assert found["payload"] == {"base64": "/wA="}
 
 
+async def test_a_reader_is_told_the_kind_of_an_error_only_while_fields_are_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = "def f(payload, headers, topic):\n    raise ValueError(f'cannot read {payload}')\n"
+    (tmp_path / "hook_that_quotes.py").write_text(hook)
+    monkeypatch.syspath_prepend(tmp_path)
+    async with running(payload_decoder="hook_that_quotes:f", masked_fields="card") as (cluster, workers):
+        cluster.put("a", payload=SENT.encode())
+        found = await shown(cluster, workers[0], "read", decoded="true")
+        assert found["decoded"] == {"by": "hook", "error": "ValueError"}
+        found = await shown(cluster, workers[0], "write", decoded="true")
+        assert "4111" in found["decoded"]["error"]
+
+
 async def test_a_worker_with_a_hook_that_cannot_be_loaded_does_not_start() -> None:
     settings = load_settings({"payload_decoder": "nothing_over_http:f"}, environment={})
     with pytest.raises(ConfigurationError, match="payload_decoder"):

@@ -15,7 +15,7 @@ from support.waiting import eventually
 
 from light_scheduler.access import ANYONE, Identity, Role
 from light_scheduler.settings import Settings
-from light_scheduler.web import bodies, command_channel, events, handlers, idempotency, idempotency_claims
+from light_scheduler.web import bodies, command_channel, events, idempotency, idempotency_claims, request_limits
 from light_scheduler.web.command_channel import CommandChannel, TooManyWaitingError
 from light_scheduler.web.looking_back import look_back
 from light_scheduler.web.shares import HOLDER, Holder, Shares, holder_for
@@ -198,8 +198,8 @@ def asking() -> Iterator[list[asyncio.Task[Any]]]:
 async def test_batches_of_one_tenant_that_do_not_end_leave_room_for_those_of_others(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, asking: list[asyncio.Task[Any]]
 ) -> None:
-    monkeypatch.setattr(handlers, "BATCHES", 4)
-    monkeypatch.setattr(handlers, "BATCHES_WAITING", 4)
+    monkeypatch.setattr(request_limits, "BATCHES", 4)
+    monkeypatch.setattr(request_limits, "BATCHES_WAITING", 4)
     (worker,) = await cluster.start([0, 1])
     ask, waiting = worker.commands.ask, []
 
@@ -221,8 +221,8 @@ async def test_batches_of_one_tenant_that_do_not_end_leave_room_for_those_of_oth
 async def test_searches_of_one_tenant_that_last_leave_room_for_those_of_others(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, asking: list[asyncio.Task[Any]]
 ) -> None:
-    monkeypatch.setattr(handlers, "SEARCHES", 4)
-    monkeypatch.setattr(handlers, "SEARCHES_WAITING", 4)
+    monkeypatch.setattr(request_limits, "SEARCHES", 4)
+    monkeypatch.setattr(request_limits, "SEARCHES_WAITING", 4)
     (worker,) = await cluster.start([0, 1])
     waiting = []
 

@@ -11,7 +11,7 @@ import pytest
 from support.waiting import eventually
 
 from light_scheduler.tables.views import Query
-from light_scheduler.web import handlers, own, preview, reader, scatter, slices, turns
+from light_scheduler.web import handlers, own, preview, reader, request_limits, scatter, slices, turns
 from light_scheduler.web.own import own_page
 from light_scheduler.web.problems import ProblemError
 from light_scheduler.web.reader import ScheduleReader
@@ -99,7 +99,7 @@ async def test_of_a_hundred_lists_one_is_read_at_a_time_and_those_beyond_the_que
             return response.status, response.headers.get("Retry-After"), await response.json(content_type=None)
 
     asked = [asyncio.create_task(ask()) for _ in range(100)]
-    expected = 100 - (handlers.LISTS + handlers.LISTS_WAITING) // 2  # they are all of one tenant
+    expected = 100 - (request_limits.LISTS + request_limits.LISTS_WAITING) // 2  # they are all of one tenant
     for _ in range(expected):
         await refused.acquire()
     assert (await workers[0].json("/live")) == {"status": "live"}

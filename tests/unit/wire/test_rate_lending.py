@@ -8,7 +8,7 @@ from support.partition import command
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model.rate_lending import ALL, RateAsk, RateGrant, RateKind, RateName
 from light_scheduler.wire.lane_marks import mark_of
-from light_scheduler.wire.lending import require_ours
+from light_scheduler.wire.lending import ROOM_GIVEN, require_ours
 from light_scheduler.wire.rate_lending import RATE_ASKED, RATE_LENT, rate_headers, rate_in
 
 TOPIC, SECRET = "app-commands", b"of the workers"
@@ -21,9 +21,9 @@ GRANT = RateGrant(RateName(RateKind.FIRINGS, ALL), 4, 77, 0)
     [(ASK, RATE_ASKED, b"commands:acme:3:77:1500:"), (GRANT, RATE_LENT, b"firings::4:77:0:")],
 )
 def test_what_is_said_is_read_back_from_golden_headers(said: RateAsk | RateGrant, name: str, text: bytes) -> None:
-    ((header, value),) = headers = rate_headers(said, TOPIC, 9, SECRET)
+    (header, value), (for_earlier_versions, _) = headers = rate_headers(said, TOPIC, 9, SECRET)
     assert value is not None
-    assert (header, value[:-64]) == (name, text)
+    assert (header, value[:-64], for_earlier_versions) == (name, text, ROOM_GIVEN)
     record = command(*headers, key=None, value=None, partition=9)
     assert mark_of(record) == said
     require_ours(record, TOPIC, SECRET)

@@ -1,0 +1,47 @@
+"""What requests may take of a worker at a time. A tenant may have half of it, and less while others ask (`shares`)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .turns import Turns
+
+LISTS = 16
+"""Lists of the whole cluster that this worker puts together at a time."""
+
+LISTS_WAITING = 32
+"""Lists that wait for one of those to end."""
+
+WORK_WAITING = 64
+"""Reads of this worker's own tables, previews and dry runs that wait for their turn: there is one at a time."""
+
+SEARCHES = 4
+SEARCHES_WAITING = 16
+"""Searches in topics, such as for the history of an id, at a time; and those that wait for one of them to end."""
+
+BATCHES = 8
+BATCHES_WAITING = 16
+"""Batches that are carried out at a time; and those that wait for one of them to end."""
+
+PATIENCE_S = 2.0
+"""How long they wait. Other workers wait for `scatter.TOTAL_TIMEOUT_S`, for reading too."""
+
+
+class RequestTurns(NamedTuple):
+    """`lists` of the whole cluster and `work` on this worker's own tables are two queues: were a list to keep its turn
+    at the tables while it waits for other workers, they could wait for each other."""
+
+    lists: Turns
+    work: Turns
+    searches: Turns
+    batches: Turns
+
+
+def request_turns() -> RequestTurns:
+    """Return a worker's queues."""
+    return RequestTurns(
+        Turns("lists", at_work=LISTS, waiting=LISTS_WAITING, patience_s=PATIENCE_S),
+        Turns("lists, previews and dry runs", at_work=1, waiting=WORK_WAITING, patience_s=PATIENCE_S),
+        Turns("searches", at_work=SEARCHES, waiting=SEARCHES_WAITING, patience_s=PATIENCE_S),
+        Turns("batches", at_work=BATCHES, waiting=BATCHES_WAITING, patience_s=PATIENCE_S),
+    )

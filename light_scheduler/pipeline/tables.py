@@ -19,9 +19,8 @@ Format = Literal["parquet", "csv", "json", "delta"]
 
 _READING: dict[str, dict[str, str]] = {
     # As RFC 4180 has it: quotes are doubled, and what is quoted may hold line breaks. Nothing at all is null, and "" is
-    # empty: Spark takes both for null, unless null is something that no cell holds. Columns are those of the header: a
-    # file of a folder whose header differs is an error, where Spark would go by their order.
-    "csv": {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0", "enforceSchema": "false"},
+    # empty: Spark takes both for null, unless null is something that no cell holds.
+    "csv": {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\0"},
 }
 _WHOLE = re.compile(r"(?P<root>[^/:]+://[^/]*|[^/:]+:(?!//)|)(?P<path>/.*|)", re.DOTALL)
 """A whole path: `/state`, `file:/state`, `s3a://bucket/state`."""

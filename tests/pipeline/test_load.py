@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from support.kafka_records import committed_records
@@ -136,14 +135,6 @@ class TestFormats:
         assert first.headers == [("kind", b"x")]
         assert first.labels == {"team": "billing", "kind": "r"}
         assert (second.payload, third.payload) == (None, b"")
-
-    def test_csv_files_of_a_folder_whose_headers_differ_are_an_error(self, load: Load, tmp_path: Path) -> None:
-        folder = tmp_path / "rows"
-        folder.mkdir()
-        (folder / "a.csv").write_text(f"id,key,payload,at\na,k,p,{AT}\n")
-        (folder / "b.csv").write_text(f"id,payload,key,at\nb,p,k,{AT}\n")
-        with pytest.raises(PySparkException, match=r"(?i)header"):
-            load(folder, format="csv", constants={"target-topic": "reminders"})
 
     def test_json_lines_may_have_objects_for_headers_and_labels(
         self, load: Load, kafka: Kafka, topic: str, tmp_path: Path

@@ -88,8 +88,12 @@ async def each_knows_all(workers: Sequence[WorkerProcess]) -> None:
         for number in range(0, LISTED, 7):
             detail = await answer(worker, f"/api/v1/tenants/default/schedules/listed-{number}")
             assert detail is not None
-        overview = await answer(worker, "/api/v1/overview")
-        assert overview is not None, "it may lack partitions of the other version, and names them"
+
+        async def has_an_overview(worker: WorkerProcess = worker) -> bool:
+            """It may lack partitions of the other version, and names them."""
+            return await answer(worker, "/api/v1/overview") is not None
+
+        await eventually(has_an_overview, within=WITHIN_S, every=0.1, what=f"{worker.url}: an overview")
 
 
 async def counts_agree(workers: Sequence[WorkerProcess]) -> None:

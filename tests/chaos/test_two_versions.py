@@ -89,12 +89,6 @@ async def each_knows_all(workers: Sequence[WorkerProcess]) -> None:
             detail = await answer(worker, f"/api/v1/tenants/default/schedules/listed-{number}")
             assert detail is not None
 
-        async def has_an_overview(worker: WorkerProcess = worker) -> bool:
-            """It may lack partitions of the other version, and names them."""
-            return await answer(worker, "/api/v1/overview") is not None
-
-        await eventually(has_an_overview, within=WITHIN_S, every=0.1, what=f"{worker.url}: an overview")
-
 
 async def counts_agree(workers: Sequence[WorkerProcess]) -> None:
     """Wait until each worker counts the schedules of all partitions."""

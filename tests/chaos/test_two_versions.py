@@ -19,7 +19,7 @@ import pytest
 from support.application import Application, WorkerProcess
 from support.reading import header, read_all, read_until
 from support.traffic import traffic
-from support.versions import EarlierWorker, Version, earlier_worker
+from support.versions import EarlierWorker, Version, earlier_worker, writes_this_format
 from support.waiting import eventually
 
 from light_scheduler.client import SchedulerClient
@@ -88,6 +88,9 @@ async def each_knows_all(workers: Sequence[WorkerProcess]) -> None:
         for number in range(0, LISTED, 7):
             detail = await answer(worker, f"/api/v1/tenants/default/schedules/listed-{number}")
             assert detail is not None
+        if writes_this_format(worker):  # before it, there was no overview
+            overview = await answer(worker, "/api/v1/overview")
+            assert overview is not None, "it may lack partitions of the other version, and names them"
 
 
 async def counts_agree(workers: Sequence[WorkerProcess]) -> None:

@@ -34,7 +34,7 @@ from .inputs import AT, Record, commands
 
 pytestmark = pytest.mark.timeout(3_600)
 
-SOON_S = 2.0
+SOON_S = 1.0
 """Processor time within which any small input is dealt with; most take some microseconds."""
 
 T = TypeVar("T")

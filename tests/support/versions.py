@@ -13,6 +13,7 @@ from pathlib import Path
 from light_scheduler.devkit.worker_process import worker_environment
 from light_scheduler.model import Headers
 from light_scheduler.settings import ENVIRONMENT_PREFIX
+from light_scheduler.wire.state_format import FORMAT_VERSION
 
 from .application import Application, WorkerProcess
 
@@ -84,12 +85,12 @@ class EarlierWorker(WorkerProcess):
         """`current` is the worker of this version that is to replace it: both have one place, folder and name."""
         log = current.log.with_name(f"earlier-{current.log.name}")
         super().__init__(current.settings, log, variables=_variables(version.folder), folder=version.folder)
-        self._version = version
+        self.version = version
 
     @property
     def environment(self) -> dict[str, str]:
         """What it is started with: a setting that it does not know would end it."""
-        known = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in self._version.settings}
+        known = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in self.version.settings}
         ours = {name for name in worker_environment(self.settings, {}) if name not in known}
         return {name: value for name, value in super().environment.items() if name not in ours}
 
@@ -99,6 +100,11 @@ def earlier_worker(application: Application, version: Version, current: WorkerPr
     worker = EarlierWorker(version, current)
     application.workers.append(worker)
     return worker
+
+
+def writes_this_format(worker: WorkerProcess) -> bool:
+    """Tell whether a worker's state has the format of this version."""
+    return not isinstance(worker, EarlierWorker) or worker.version.format == FORMAT_VERSION
 
 
 def _variables(folder: Path) -> dict[str, str]:

@@ -10,7 +10,6 @@ import time
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import median
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -52,11 +51,11 @@ async def test_a_message_is_delivered_at_its_time_and_not_before(scheduler: InMe
 async def test_a_decade_of_cron_takes_less_than_a_second(scheduler: InMemoryScheduler) -> None:
     """A second of a processor that does nothing else: such a one names the times with croniter in 0.18 s.
 
-    The two are measured by turns, so whatever else it does makes both slower, and of the turns the median counts.
+    The two are measured by turns, so whatever else it does makes both slower.
     """
     await scheduler.schedule("daily", topic="reports", cron="0 9 * * 1-5", timezone="Europe/Prague")
     times = croniter("0 9 * * 1-5", START.astimezone(ZoneInfo("Europe/Prague")))
-    delivered, ratios = 0, []
+    delivered, ours, naming = 0, 0.0, 0.0
     for _ in range(10):
         began = time.process_time()
         await scheduler.advance(DECADE / 10)
@@ -64,9 +63,10 @@ async def test_a_decade_of_cron_takes_less_than_a_second(scheduler: InMemorySche
         between = time.process_time()
         for _ in range(came, delivered):
             times.get_next(datetime)
-        ratios.append((between - began) / (time.process_time() - between))
+        naming += time.process_time() - between
+        ours += between - began
     assert delivered == 2_609
-    assert median(ratios) < 1 / 0.18
+    assert ours / naming < 1 / 0.18
 
 
 async def test_every_message_of_a_series_has_its_own_time(scheduler: InMemoryScheduler) -> None:
@@ -100,17 +100,6 @@ async def test_bulk_commands_reach_every_partition(scheduler: InMemoryScheduler)
     assert (await scheduler.cancel_many(id_prefix="order-")).count == 40
     await scheduler.advance(hours=2)
     assert scheduler.delivered == []
-
-
-async def test_a_list_may_be_of_one_partition(scheduler: InMemoryScheduler) -> None:
-    requests = [{"id": f"order-{number}", "topic": "t", "after": "1h"} for number in range(40)]
-    results = await scheduler.schedule_many(requests, wait=True)  # type: ignore[call-overload]
-    for number in range(4):
-        partition = f"light-scheduler-commands[{number}]"
-        found = {each.id async for each in scheduler.list(partition=partition)}
-        assert found == {result.id for result in results if result.partition == number} != set()
-    with pytest.raises(InvalidCommand, match="partition"):
-        _ = [each async for each in scheduler.list(partition="3")]
 
 
 async def test_only_the_topics_that_are_named_exist() -> None:

@@ -63,19 +63,34 @@ class AvroForm:
         """Return a record by its fields' names. Raises InvalidCommand."""
         id = self._schema_id(data)
         body = data if id is None else data[FRAME.size :]
-        candidates = self._published if id is None or self._schemas is None else [self._writers(id)]
-        reason = ""
-        for schema in candidates:
-            try:
-                return _read(body, schema)
-            except Exception as error:  # noqa: BLE001 - a decoder's errors are as many as there are ways to be no Avro
-                reason = reason or f"{type(error).__name__}: {error}"[:200]
-        found = self._of_variants(body) if candidates is self._published else []
+        if id is None or self._schemas is None:
+            return self._by_any(body)
+        schema = self._writers(id)
+        try:
+            return _read(body, schema)
+        except Exception as error:  # noqa: BLE001 - a decoder's errors are as many as there are ways to be no Avro
+            raise self._no_avro(schema, _reason(error)) from None
+
+    def _by_any(self, body: bytes) -> dict[str, Any]:
+        """Return the record that data is by the first published schema that it fits, or else by the only variant."""
+        first, *others = self._published
+        try:
+            return _read(body, first)
+        except Exception as error:  # noqa: BLE001 - as above
+            reason = _reason(error)
+        reading = _Reading(body)
+        for schema in others:
+            if (record := reading.record(schema)) is not None:
+                return record
+        found = self._of_variants(reading)
         if len(found) == 1:
             return found[0]
         if found:
             reason = "it can be read in several ways: frame it, and name a schema registry"
-        raise InvalidCommand(self._field, f"is no Avro of the schema {_name(candidates[0])} ({reason})")
+        raise self._no_avro(first, reason)
+
+    def _no_avro(self, schema: Any, reason: str) -> InvalidCommand:
+        return InvalidCommand(self._field, f"is no Avro of the schema {_name(schema)} ({reason})")
 
     def unframed(self, data: bytes) -> bytes | None:
         """Return data, without its frame if it has one, to be read byte by byte by the newest published schema.
@@ -107,11 +122,11 @@ class AvroForm:
             return id
         return None if any(_read_or_none(data, schema) is not None for schema in self._published) else id
 
-    def _of_variants(self, body: bytes) -> list[dict[str, Any]]:
+    def _of_variants(self, reading: _Reading) -> list[dict[str, Any]]:
         """Return the different records that data may be; an empty map means as much as none."""
         found: list[dict[str, Any]] = []
         for schema in self._variants:
-            record = _read_or_none(body, schema)
+            record = reading.record(schema)
             if record is not None:
                 record = {name: None if value == {} else value for name, value in record.items()}
                 if record not in found:
@@ -233,6 +248,10 @@ def _layout(schema: Any) -> Any:
     return _layout(kind)
 
 
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
 def _name(schema: Any) -> str:
     return str(schema["name"])
 
@@ -251,6 +270,34 @@ def _read_or_none(body: bytes, schema: Any) -> dict[str, Any] | None:
         return _read(body, schema)
     except Exception:  # noqa: BLE001 - as many as there are ways to be no Avro
         return None
+
+
+class _Reading:
+    """Reads data by many schemas of a record whose fields are alike: by a type, each place is read once for all."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._known: dict[tuple[int, Any], tuple[Any, int] | None] = {}  # place and type -> value and where it ends
+
+    def record(self, schema: Any) -> dict[str, Any] | None:
+        """Return the record that all of the data is by a parsed schema; None: it is none."""
+        record, at = {}, 0
+        for field in schema["fields"]:
+            wanted = at, _layout(field["type"])
+            if wanted not in self._known:
+                self._known[wanted] = self._read(at, field["type"])
+            if (found := self._known[wanted]) is None:
+                return None
+            record[field["name"]], at = found
+        return record if at == len(self._body) else None
+
+    def _read(self, at: int, type: Any) -> tuple[Any, int] | None:
+        stream = BytesIO(self._body)
+        stream.seek(at)
+        try:
+            return fastavro.schemaless_reader(stream, type, None), stream.tell()
+        except Exception:  # noqa: BLE001 - as many as there are ways to be no Avro
+            return None
 
 
 def _written(record: Mapping[str, Any], schema: Any) -> bytes:

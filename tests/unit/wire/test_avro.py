@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from io import BytesIO
 from typing import Any
 
+import fastavro
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support.foreign import LIGHT4J_KEY, LIGHT4J_VALUE, SKYUK_SCHEMA, avro, record, skyuk_avro, task, task_key
 from support.partition import AT, HOUR
 
 from light_scheduler.errors import InvalidCommand
 from light_scheduler.model import Entry, FixedRate, Once, Progress, Schedule, ScheduleCommand, Target
 from light_scheduler.wire import dialect_named
-from light_scheduler.wire.dialects.avro import AvroForm
+from light_scheduler.wire.dialects.avro import AvroForm, _Reading
+from light_scheduler.wire.dialects.skyuk import PUBLISHED, VARIANTS
 from light_scheduler.wire.schemas import MOST_KEPT, Schemas
 
 DUE = AT + HOUR
@@ -280,3 +285,22 @@ def test_the_message_of_a_framed_task_is_the_same_either_way(
     monkeypatch.setattr(AvroForm, "unframed", lambda self, data: None)
     assert short == dialect.delivered(entry, DUE, b"commands")
     assert short[0] == task(DUE, id=id, **{**given, "start": DUE + HOUR})
+
+
+@given(
+    data=st.binary(max_size=40) | st.lists(st.sampled_from([b"\0", b"\2", b"\2t", b"\4", b"\1", b"k"])).map(b"".join)
+)
+@example(avro(VARIANTS[0], DOCUMENT))
+@example(avro(PUBLISHED[0], DOCUMENT))
+def test_data_is_the_same_records_whether_places_are_read_once_for_all_schemas_or_again_for_each(data: bytes) -> None:
+    def alone(schema: Any) -> Any:
+        stream = BytesIO(data)
+        try:
+            found = fastavro.schemaless_reader(stream, schema, None)
+        except Exception:  # noqa: BLE001 - as many as there are ways to be no Avro
+            return None
+        return found if stream.tell() == len(data) else None
+
+    reading = _Reading(data)
+    for schema in map(fastavro.parse_schema, [*PUBLISHED, *VARIANTS]):
+        assert reading.record(schema) == alone(schema)

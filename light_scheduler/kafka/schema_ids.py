@@ -11,7 +11,9 @@ What is read needs none: a frame names its schema by an id, which is the same fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, Literal
 
 import aiohttp
@@ -21,6 +23,7 @@ from yarl import URL
 from light_scheduler.connection.registry import RegistryAccess
 
 TIMEOUT_S = 5.0
+KEPT_S = 300.0
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _SHOWN = 200
 
@@ -47,19 +50,25 @@ def subject_of(strategy: str, topic: str, part: Part, schema: Mapping[str, Any])
 
 
 class SchemaIds:
-    """Ids of schemas in a registry, which takes those that it does not have yet. Each is asked for once."""
+    """Ids of schemas in a registry, which takes those that it does not have yet.
 
-    def __init__(self, access: RegistryAccess, strategy: str) -> None:
+    Each is asked for again after `KEPT_S`: a registry that was set up anew has others. `monotonic` is in seconds.
+    """
+
+    def __init__(self, access: RegistryAccess, strategy: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._access = access
         self._strategy = strategy
-        self._known: dict[str, int] = {}
+        self._monotonic = monotonic
+        self._known: dict[str, tuple[int, float]] = {}  # subject -> id, and until when
 
     async def id_of(self, topic: str, part: Part, schema: Mapping[str, Any]) -> int:
         """Return the id of a record's schema for a topic. Raises RegistryError."""
         subject = subject_of(self._strategy, topic, part, schema)
-        if subject not in self._known:
-            self._known[subject] = await self._registered(subject, schema)
-        return self._known[subject]
+        id, until = self._known.get(subject, (0, -inf))
+        if self._monotonic() >= until:
+            id = await self._registered(subject, schema)
+            self._known[subject] = id, self._monotonic() + KEPT_S
+        return id
 
     async def _registered(self, subject: str, schema: Mapping[str, Any]) -> int:
         body = msgspec.json.encode({"schema": msgspec.json.encode(schema).decode()})

@@ -41,10 +41,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class LaneTasks(msgspec.Struct, frozen=True, kw_only=True):
-    """The tasks of a lane."""
+    """The tasks of a lane. `has_name`: a schedule of the name that is asked for is pending, task or not."""
 
     lane: Lane
     rows: list[Row]
+    has_name: bool = False
 
 
 class OwnTasks(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ async def own_tasks(lanes: Tables, topics: frozenset[str], wanted: Wanted, read:
     readers = await bounded.read_lanes(lanes, topics, lambda lane: _Reader(lane, wanted, read))
     if readers is None:
         return OwnTasks(lanes=sorted(bounded.own_lanes(lanes, topics)), tasks=[], is_refused=True)
-    tasks = [LaneTasks(lane=reader.lane, rows=reader.rows) for reader in readers]
+    tasks = [LaneTasks(lane=reader.lane, rows=reader.rows, has_name=reader.has_name) for reader in readers]
     return OwnTasks(lanes=[each.lane for each in tasks], tasks=tasks)
 
 
@@ -81,6 +82,7 @@ class _Reader:
         """Those to be read, the one that is being read last."""
         self._after: Mark | None = None
         self.rows: list[Row] = []
+        self.has_name = False
         self.size = 0
         self.is_done = False
 
@@ -107,7 +109,9 @@ class _Reader:
     def _read_host(self, table: ReadableTable, host: str, time: LoopTime, budget: int) -> int:
         if self._wanted.name is not None:
             entry = table.get(host, self._wanted.name)
-            self._keep([] if entry is None else [entry])
+            if entry is not None:
+                self.has_name = True
+                self._keep([entry])
             return 1
         part = scan(
             {self.lane: table},

@@ -11,7 +11,7 @@ from support.foreign import LIGHT4J_KEY, LIGHT4J_VALUE, task_key
 from support.registry import FakeRegistry
 
 from light_scheduler.host.ports import free_port
-from light_scheduler.model import FixedRate
+from light_scheduler.model import Cron, FixedRate
 from light_scheduler.settings import load_settings
 from light_scheduler.wire import partition_for
 
@@ -93,6 +93,14 @@ async def test_an_update_goes_to_where_the_task_is(cluster: Any, workers: Any) -
     assert (shown["frequency"], shown["topic"]) == ({"timeUnit": "HOURS", "time": 3}, TASK["topic"])
     await send(workers[1], action="DELETE")
     assert await workers[0].json(PATH) == []
+
+
+async def test_a_task_that_was_rescheduled_to_what_no_task_says_is_still_found(cluster: Any, workers: Any) -> None:
+    elsewhere = (partition_for(task_key(NAME), 4) + 1) % 4
+    cluster.put(NAME, tenant=HOST, partition=elsewhere, trigger=Cron("0 9 * * *"))
+    assert await workers[0].json(PATH) == []
+    await send(workers[1], action="DELETE")
+    assert place(cluster) is None
 
 
 @pytest.mark.parametrize("action", ["UPDATE", "DELETE"])

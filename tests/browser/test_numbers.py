@@ -163,6 +163,7 @@ async def settled(application: Application) -> Topics:
     return found
 
 
+@pytest.mark.soak
 async def test_pages_show_what_is_in_the_topics_after_workers_were_killed(two_workers: Application, page: Page) -> None:
     await load_with_kills(two_workers)
     topics = await settled(two_workers)

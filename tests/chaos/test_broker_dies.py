@@ -78,6 +78,7 @@ async def test_firings_survive_a_sigkill_of_the_broker_or_one_of_three(tmp_path:
     assert dead == [], "an outage is no firing's failure"
 
 
+@pytest.mark.soak
 async def test_a_worker_ends_in_order_while_the_broker_is_away(tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         application = await Application.create(broker.bootstrap_servers, tmp_path)

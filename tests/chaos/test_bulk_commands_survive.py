@@ -75,6 +75,7 @@ async def kill_halfway(
     worker.kill()
 
 
+@pytest.mark.soak
 async def test_totals_are_exact_and_nothing_cancelled_or_paused_fires_through_kills(
     kafka: Kafka, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ async def test_delayed_records_survive_two_sigkills(application: Application, si
     assert all(record.timestamp == sent[number_of(record)] + delay for _, record in sightings.records)
 
 
+@pytest.mark.soak
 async def test_a_frozen_worker_that_wakes_after_another_took_over_forwards_nothing_twice(
     application: Application,
 ) -> None:

@@ -87,6 +87,7 @@ async def many_wait(worker: WorkerProcess) -> None:
     await worker.shows(lambda info: sum(target["waiting"] for target in info.get("targets", [])) > FRAIL // 4)
 
 
+@pytest.mark.soak
 async def test_a_target_that_is_deleted_and_created_again_gets_what_was_due_meanwhile(application: Application) -> None:
     """Beside it is one with the time of appending, which gets each firing once and not early."""
     servers, clock = application.bootstrap_servers, SystemClock()

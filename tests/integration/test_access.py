@@ -300,6 +300,7 @@ async def serial_number(node: SecuredNode) -> int:
         await writer.wait_closed()
 
 
+@pytest.mark.soak
 async def test_certificates_are_renewed_while_requests_and_firings_go_on_and_none_fails_or_is_late(
     node: SecuredNode,
 ) -> None:

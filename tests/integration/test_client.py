@@ -387,6 +387,7 @@ async def test_a_call_that_is_given_up_leaves_the_client_usable(
         assert (await client.schedule("b", topic="t")).id == "b"
 
 
+@pytest.mark.soak
 async def test_when_the_broker_dies_calls_end_in_time_and_closing_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -56,6 +56,7 @@ def check(records: list[Record], *names: str) -> None:
         assert int(header(record, "schedule-due") or "") <= record.timestamp
 
 
+@pytest.mark.soak
 async def test_a_clock_that_steps_forward_and_back_fires_everything_once_and_never_early_by_itself(
     application: Application,
 ) -> None:

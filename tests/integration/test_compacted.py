@@ -98,6 +98,7 @@ async def test_a_change_and_what_the_history_tells_of_it_are_written_together_or
         ]
 
 
+@pytest.mark.soak
 async def test_a_change_ends_in_time_though_the_broker_hangs_meanwhile_and_the_next_one_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

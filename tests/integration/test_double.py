@@ -72,6 +72,7 @@ async def _followed(clock: DrivenClock, consumer: Any, until: int, simulated: li
     clock.advance_to(until)
 
 
+@pytest.mark.soak
 async def test_an_outage_comes_to_the_same(application: Application) -> None:
     clock = application.drive_clock(behind=BEHIND)
     start = (clock.now() // HOUR + 1) * HOUR

@@ -77,6 +77,7 @@ async def metrics_of(worker: WorkerProcess) -> str:
         return await response.text()
 
 
+@pytest.mark.soak
 async def test_commands_that_were_deleted_unread_are_counted_and_the_rest_is_carried_out(
     application: Application, admin: AIOKafkaAdminClient
 ) -> None:

@@ -74,7 +74,9 @@ def command_record(page: str, due: int, target: str) -> tuple[bytes, bytes, list
     return task_key("order-1"), task(due, frequency=once, start=due - HOUR * 1_000, topic=target), []
 
 
-@pytest.mark.parametrize("page", TOPICS)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page == "etf1" else pytest.mark.soak) for page in TOPICS]
+)
 async def test_a_shadow_delivers_what_the_other_scheduler_does(page: str, home: Home, kafka: Kafka) -> None:
     topic, target, source = f"{TOPICS[page]}-{SUFFIX}", f"mails-{page}-{SUFFIX}", kafka.bootstrap_servers
     for name in (topic, target):

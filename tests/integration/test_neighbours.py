@@ -75,6 +75,7 @@ def running(tasks: list[asyncio.Task[Any]]) -> Iterator[None]:
         task.cancel()
 
 
+@pytest.mark.soak
 async def test_clients_that_list_preview_and_send_without_end_leave_firings_and_health_as_they_are(
     application: Application,
 ) -> None:

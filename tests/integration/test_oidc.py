@@ -137,6 +137,7 @@ async def test_tokens_that_are_not_for_the_scheduler_not_valid_or_not_genuine_ar
     assert (await asked(worker, good))[0] == 200, "those that were refused have locked nobody out"
 
 
+@pytest.mark.soak
 async def test_a_new_key_is_accepted_soon_a_withdrawn_one_no_longer_and_known_ones_outlive_an_outage(
     realm: Realm,
 ) -> None:

@@ -74,6 +74,7 @@ async def dead_letters(application: Application, ids: Iterable[str]) -> dict[str
     return letters
 
 
+@pytest.mark.soak
 async def test_what_its_target_refuses_is_tried_again_in_the_next_minute_and_holds_nothing_up(
     application: Application,
 ) -> None:

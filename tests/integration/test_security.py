@@ -50,6 +50,9 @@ pytestmark = pytest.mark.integration
 LATE_MS = 5_000
 """Where nothing is held up, firings are some ms late; a machine that does much else makes it more."""
 
+WITHOUT_SOAK = ("SSL", "SCRAM-SHA-256")
+"""Kinds of connection that are always tried."""
+
 PROGRAM = [sys.executable, "-c", "from light_scheduler.cli import main; main()"]
 
 
@@ -86,7 +89,9 @@ def written(application: Application, *outputs: str) -> str:
     return "\n".join([*(worker.log.read_text() for worker in application.workers), *outputs])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in WITHOUT_SOAK else pytest.mark.soak) for kind in KINDS]
+)
 async def test_a_schedule_goes_its_way_under_least_rights_and_no_secret_is_written_anywhere(
     secured: SecuredKafka, application: Application, kind: str
 ) -> None:
@@ -145,6 +150,7 @@ async def test_a_file_is_sent_under_least_rights(
     assert "right" in refused.stderr
 
 
+@pytest.mark.soak
 def test_tenants_and_tokens_are_changed_under_least_rights_and_not_where_the_history_cannot_be_told(
     secured: SecuredKafka, application: Application
 ) -> None:
@@ -333,6 +339,7 @@ def test_a_principal_is_who_the_broker_says_one_is(secured: SecuredKafka, kind: 
     assert principal_of(settings_of(secured.settings(kind)).connection) == secured.principal(kind)
 
 
+@pytest.mark.soak
 async def test_a_client_goes_on_with_a_renewed_certificate_when_its_own_has_expired(
     secured: SecuredKafka, tmp_path: Path
 ) -> None:
@@ -385,6 +392,7 @@ async def test_certificates_and_their_authority_are_renewed_while_a_worker_fires
         assert await worker.end() == 0
 
 
+@pytest.mark.soak
 async def test_a_blocking_client_takes_renewed_certificates_in_the_middle_of_its_calls(
     secured: SecuredKafka, application: Application, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ async def test_state_of_a_newer_version_stops_the_worker_and_is_left_as_it_is(ap
     assert record.value == b"\x63newer"
 
 
+@pytest.mark.soak
 async def test_the_state_of_another_application_stops_the_worker_before_it_writes_anything(
     application: Application,
 ) -> None:

@@ -81,6 +81,7 @@ async def test_a_command_and_its_firing_are_linked_and_other_schedules_make_no_s
     assert attributes_of(firing)["light_scheduler.firing_id"].startswith("order-1@")
 
 
+@pytest.mark.soak
 async def test_a_collector_that_is_away_changes_nothing(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:

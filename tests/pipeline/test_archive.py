@@ -337,6 +337,7 @@ def test_only_days_that_got_records_are_compacted_and_only_those_asked_for_are_r
     assert {path.split("date=")[1].split("/")[0] for path in of_days.inputFiles()} == {"2026-01-02", "2026-01-03"}
 
 
+@pytest.mark.soak
 def test_a_relative_path_is_that_of_the_working_directory(
     spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

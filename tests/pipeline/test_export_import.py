@@ -237,6 +237,7 @@ def test_an_import_that_was_interrupted_writes_what_is_missing_and_topics_get_ot
 
 
 class TestGuards:
+    @pytest.mark.soak
     def test_nothing_is_added_to_schedules_that_are_there_unless_it_is_asked_for(
         self,
         spark: SparkSession,
@@ -332,6 +333,7 @@ class TestGuards:
         assert written == importing.ImportSummary(4, 4)
         assert [stored for _, stored in pending(kafka, new)] == IMPORTED
 
+    @pytest.mark.soak
     def test_nothing_is_imported_beside_a_bulk_command_that_is_at_work(
         self,
         spark: SparkSession,

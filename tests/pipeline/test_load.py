@@ -467,6 +467,7 @@ class TestOnceOnly:
             spark.sql(f"DROP TABLE {name}")
         assert [command.id for command in commands(kafka, topic)] == list("abcd")
 
+    @pytest.mark.soak
     def test_a_load_of_a_delta_table_that_failed_goes_on_with_the_version_it_began(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path
     ) -> None:
@@ -537,6 +538,7 @@ class TestOnceOnly:
         assert load(table, **options, sends_past=True) == LoadSummary(5, 3, 2, 0, None)
         assert load(table, **options) == LoadSummary(5, 0, 5, 0, None)
 
+    @pytest.mark.soak
     def test_rows_that_were_refused_because_they_have_passed_can_be_loaded_from_their_table(
         self, load: Load, tmp_path: Path
     ) -> None:

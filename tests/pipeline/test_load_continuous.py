@@ -97,6 +97,7 @@ def test_files_are_loaded_as_they_come_each_row_once(
     assert {row.reason is not None for row in spark.read.parquet(str(tmp_path / "refused")).collect()} == {True}
 
 
+@pytest.mark.soak
 def test_what_was_not_loaded_at_a_stop_is_loaded_by_the_next_one_however_old_the_files_are(
     load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:

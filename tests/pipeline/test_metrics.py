@@ -49,6 +49,7 @@ def test_a_command_adds_a_row_for_each_run(spark: SparkSession, tmp_path: Path) 
     )
 
 
+@pytest.mark.soak
 def test_a_delta_table_of_an_earlier_version_gets_the_columns_that_it_lacks(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration]
 
-KINDS = ("SSL", "SCRAM-SHA-512", "OAUTHBEARER")
+KINDS = ["SSL", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("SCRAM-SHA-512", "OAUTHBEARER"))]
 ROWS = 20
 
 

@@ -59,6 +59,7 @@ def partitions(view: DataFrame) -> set[str]:
     return {"/".join(file.split("/")[-3:-1]) for file in view.inputFiles()}
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("this_session")
 def test_views_over_an_archive_by_name_read_the_day_and_the_tenant_that_are_asked_for(
     spark: SparkSession, kafka: Kafka, ledger: Ledger, prefix: str, tmp_path: Path

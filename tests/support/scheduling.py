@@ -22,7 +22,6 @@ CAMPAIGN = f"{SIMULATION}test_campaign.py"
 LONGEST_FIRST = (SPARK, "tests/chaos/", "tests/integration/")
 MEASURE_TIMES = (
     "tests/chaos/test_failure_domains.py",
-    "tests/chaos/test_random_faults.py",
     "tests/chaos/test_rebalances.py",
     "tests/chaos/test_rolling_restart.py",
 )

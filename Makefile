@@ -16,7 +16,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 DENO := DENO_DIR=build/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 # For `make test`: options and paths for pytest in place of these, as in `make test ARGS="tests/unit -k duration"`.
 # More processes than two cores have room for: most of them wait for Kafka most of the time.
-ARGS ?= --numprocesses 3
+ARGS ?= --numprocesses 4
 
 # Where byte code is turned off, each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -35,7 +35,7 @@ demo: $(STAMP) ## Schedule real messages on a real Kafka, kill the worker in the
 up: $(STAMP) ## Run Kafka and a worker until Ctrl-C, and say what to try.
 	@$(BIN)/light-scheduler up
 
-test: $(STAMP) ## Run all tests, three at a time; ARGS is passed to pytest instead.
+test: $(STAMP) ## Run all tests, four at a time; ARGS is passed to pytest instead.
 	@$(BIN)/pytest $(ARGS)
 
 lint: $(STAMP) ## Check style, security, types, the direction of imports, and the links of the documents.

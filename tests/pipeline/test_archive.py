@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.jobs import quick_environment
 from support.ledger import Ledger
 from support.ordering import ordered_producer
+from support.placing import delete_topic
 from support.waiting import eventually_blocking
 
 from light_scheduler.clock import SettableClock
@@ -212,7 +213,6 @@ class TestATopicThatWasCreatedAgain:
     def test_is_not_archived_as_if_it_were_the_same_unless_loss_is_allowed(
         self, spark: SparkSession, kafka: Kafka, prefix: str, tmp_path: Path
     ) -> None:
-        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         producer = ordered_producer(kafka.bootstrap_servers)
         for values in (b"ab", b"cde"):
             create_topic(kafka.bootstrap_servers, prefix, 1)
@@ -221,7 +221,7 @@ class TestATopicThatWasCreatedAgain:
             assert producer.flush(15) == 0
             if values == b"ab":
                 assert archived(spark, kafka, tmp_path / "lake", [prefix]).records == 2
-                admin.delete_topics([prefix], operation_timeout=15)[prefix].result(15)
+                delete_topic(kafka.bootstrap_servers, prefix)
         with pytest.raises(StreamingQueryException, match=rf"topic {prefix} was deleted .*--allow-data-loss"):
             archived(spark, kafka, tmp_path / "lake", [prefix])
         assert archived(spark, kafka, tmp_path / "lake", [prefix], allow_data_loss=True).records == 3

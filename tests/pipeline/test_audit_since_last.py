@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from support.ledger import Ledger, Record
+from support.placing import delete_topic
 
 from light_scheduler.clock import SettableClock
 from light_scheduler.errors import JobError
@@ -201,8 +202,7 @@ def test_a_topic_that_is_another_one_or_has_lost_unread_records_is_refused(kafka
             assert not topics(last).logs([topic])[topic].truncated, "all that is gone has been read"
     with pytest.raises(JobError, match=f"retention has deleted records of topic {topic}.*up to offset 4.*begins at 5"):
         topics(last).logs([topic])
-    for deleted in admin.delete_topics([topic]).values():
-        deleted.result()
+    delete_topic(kafka.bootstrap_servers, topic)
     create_topic(kafka.bootstrap_servers, topic, 2)
     with pytest.raises(JobError, match=f"topic {topic} was deleted and created again"):
         topics(last).logs([topic])

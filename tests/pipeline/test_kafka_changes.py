@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 from support.garbled import GarbledBatch
 from support.growing import grow
 from support.ordering import ordered_producer
+from support.placing import delete_topic
 
 from light_scheduler.kafka.topic_admin import create_topic, topic_id
 from light_scheduler.pipeline.kafka import KafkaDataSource
@@ -105,41 +106,41 @@ def values(found: list[Row]) -> list[bytes]:
     return [row["value"] for row in found]
 
 
-def replace_topic(kafka: Kafka, admin: AdminClient, topic: str) -> None:
-    admin.delete_topics([topic], operation_timeout=TIMEOUT_S)[topic].result(TIMEOUT_S)
+def replace_topic(kafka: Kafka, topic: str) -> None:
+    delete_topic(kafka.bootstrap_servers, topic)
     create_topic(kafka.bootstrap_servers, topic, 1)
 
 
 class TestATopicThatIsReplaced:
     def test_is_an_error_even_if_it_has_grown_past_what_was_read(
-        self, reader: MakeReader, produce: Produce, kafka: Kafka, admin: AdminClient, topic: str
+        self, reader: MakeReader, produce: Produce, kafka: Kafka, topic: str
     ) -> None:
         produce(b"a", b"b")
         read, found = batch(reader(), reader().initialOffset())
         assert values(found) == [b"a", b"b"]
         assert read == {topic: {"0": 2}, TOPIC_IDS: {topic: topic_id(kafka.bootstrap_servers, topic)}}
-        replace_topic(kafka, admin, topic)
+        replace_topic(kafka, topic)
         produce(b"c", b"d", b"e")
         with pytest.raises(DataLossError, match=rf"topic {topic} was deleted and created again.* --allow-data-loss"):
             batch(reader(), read)
 
     def test_is_an_error_in_a_batch_that_was_planned_before_and_is_run_again(
-        self, reader: MakeReader, produce: Produce, kafka: Kafka, admin: AdminClient, topic: str
+        self, reader: MakeReader, produce: Produce, kafka: Kafka, topic: str
     ) -> None:
         produce(b"a", b"b")
         start = reader().initialOffset()
         end = reader().latestOffset(start, ReadAllAvailable())
-        replace_topic(kafka, admin, topic)
+        replace_topic(kafka, topic)
         produce(b"c", b"d", b"e")
         with pytest.raises(DataLossError, match="deleted and created again"):
             reader().partitions(start, end)
 
     def test_is_read_from_its_beginning_if_loss_is_allowed(
-        self, reader: MakeReader, produce: Produce, kafka: Kafka, admin: AdminClient, topic: str
+        self, reader: MakeReader, produce: Produce, kafka: Kafka, topic: str
     ) -> None:
         produce(b"a", b"b")
         read, _ = batch(reader(), reader().initialOffset())
-        replace_topic(kafka, admin, topic)
+        replace_topic(kafka, topic)
         produce(b"c")
         lenient = reader(failOnDataLoss="false")
         read, found = batch(lenient, read)
@@ -148,13 +149,13 @@ class TestATopicThatIsReplaced:
         assert values(batch(lenient, read)[1]) == [b"d"]
 
     def test_while_all_that_is_there_is_read_is_noticed_too(
-        self, reader: MakeReader, produce: Produce, kafka: Kafka, admin: AdminClient, topic: str
+        self, reader: MakeReader, produce: Produce, kafka: Kafka, topic: str
     ) -> None:
         produce(b"a", b"b")
         lenient = reader(failOnDataLoss="false")
         lenient.prepareForTriggerAvailableNow()
         read, _ = batch(lenient, lenient.initialOffset())
-        replace_topic(kafka, admin, topic)
+        replace_topic(kafka, topic)
         produce(b"c")
         assert values(batch(lenient, read)[1]) == [b"c"]
 

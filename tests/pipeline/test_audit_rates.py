@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from light_scheduler.pipeline.audit.evidence import COMMAND, HISTORY, IMPORTED
-from light_scheduler.pipeline.audit.gathering import CARRIED, COLUMNS
-from light_scheduler.pipeline.audit.rates import MOST_LISTED, disagreements, series
+from light_scheduler.pipeline.audit.gathering import CARRIED, COLUMNS, history
+from light_scheduler.pipeline.audit.rates import MOST_LISTED, disagreements, events, series
 from light_scheduler.pipeline.audit.verdict import Bounds
 
 pytestmark = [pytest.mark.pipeline]
@@ -67,7 +67,7 @@ def test_what_differs_is_found_by_arithmetic_and_nothing_else(spark: SparkSessio
     table = [row for id, (told, _) in CASES.items() for row in rows(id, told, first=first)]
     evidence = spark.createDataFrame(table, COLUMNS)
 
-    found = disagreements(evidence, series(evidence), Bounds(0, 1 << 40, 0)).collect()
+    found = disagreements(events(evidence, series(evidence)), series(evidence), Bounds(0, 1 << 40, 0)).collect()
 
     by_id: dict[str, dict[str, list[int]]] = {id: {} for id in CASES}
     for fault in sorted(found, key=lambda row: row.due):
@@ -79,6 +79,12 @@ def test_what_differs_is_found_by_arithmetic_and_nothing_else(spark: SparkSessio
 def test_times_outside_of_the_audit_are_not_listed(spark: SparkSession) -> None:
     told = [("fired", 10, 1), ("fired", 864_000_010, 1)]
     evidence = spark.createDataFrame(rows("one", told, first={"asks": "schedule"}), COLUMNS)
-    found = disagreements(evidence, series(evidence), Bounds(500_001, 500_030, 0)).collect()
+    found = disagreements(events(evidence, series(evidence)), series(evidence), Bounds(500_001, 500_030, 0)).collect()
     assert sorted(row.due for row in found) == [500_010, 500_020, 500_030]
     assert {(row.topic, row.offset) for row in found} == {("topic", 1)}, "the line with which the series begins"
+
+
+def test_a_line_of_history_is_parsed_once(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = "topic string, partition int, offset bigint, timestamp timestamp, value binary"
+    history(spark.createDataFrame([], columns)).explain()
+    assert capsys.readouterr().out.count("from_json") == 1

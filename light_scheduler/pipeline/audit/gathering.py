@@ -84,8 +84,9 @@ def for_many(commands: DataFrame, carried: DataFrame | None = None) -> DataFrame
 
 def history(records: DataFrame) -> DataFrame:
     """Return the evidence of history. Records that are none are left out, and the totals of bulk commands."""
-    event = F.from_json(F.col("value").cast("string"), _EVENT)
-    table = records.withColumn("event", event).where("event.tenant is not null")
+    # From a generator: Spark would parse a line once for each member of any other column.
+    event = F.explode(F.array(F.from_json(F.col("value").cast("string"), _EVENT)))
+    table = records.select("*", event.alias("event")).where("event.tenant is not null")
     table = table.where("event.version is not null or event.event in ('rejected', 'moved')")
     # What somebody sends again by hand is no decision of the scheduler's.
     table = table.where(~F.coalesce(F.col("event.reason"), F.lit("")).startswith(REDRIVEN))

@@ -45,8 +45,9 @@ def main(spark: SparkSession, options: AuditOptions, progress: Progress = SILENT
             series = kept(rates.series(promised), stack)
             expanded = series.count()
             if expanded:
+                events = kept(rates.events(promised, series), stack)
                 found = kept(
-                    found.unionByName(rates.disagreements(promised, series, bounds), allowMissingColumns=True), stack
+                    found.unionByName(rates.disagreements(events, series, bounds), allowMissingColumns=True), stack
                 )
         with progress.phase("Reporting"):
             faults, waiting = without_waiting(found)

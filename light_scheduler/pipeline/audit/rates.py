@@ -52,11 +52,12 @@ def series(evidence: DataFrame) -> DataFrame:
     return found.where("schedules = 1 and others = 0 and interval is not null").drop("schedules", "others")
 
 
-def disagreements(evidence: DataFrame, series: DataFrame, bounds: Bounds) -> DataFrame:
+def disagreements(events: DataFrame, series: DataFrame, bounds: Bounds) -> DataFrame:
     """Return, as findings, the times on which Spark and history differ about series: of each run of times that are
     missing, or that one line of history has too many, the first MOST_LISTED.
+
+    `events` are those of these series. They are looked at many times: keep them, or each look parses all history.
     """
-    events = _events(evidence, series)
     begun = _begun(events, series)
     known = _dealt_with(events).join(begun, _WHO)
     missing = _listed(_gaps(known, begun), FaultKind.MISSING, "has this time, and history passes over it", bounds)
@@ -64,8 +65,8 @@ def disagreements(evidence: DataFrame, series: DataFrame, bounds: Bounds) -> Dat
     return missing.unionByName(surplus)
 
 
-def _events(evidence: DataFrame, series: DataFrame) -> DataFrame:
-    """Return what history tells of series. Lines of other schedules, which are nearly all, are not parsed."""
+def events(evidence: DataFrame, series: DataFrame) -> DataFrame:
+    """Return the history of series, parsed. Lines of other schedules, which are nearly all, are left out first."""
     recorded = evidence.where(F.col("kind") == HISTORY).select(*_WHO, "value", *_PLACE)
     of_series = recorded.join(series.drop(*_PLACE), _WHO)
     event = F.from_json(F.col("value").cast("string"), _EVENT)

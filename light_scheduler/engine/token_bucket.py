@@ -20,13 +20,14 @@ MIN_REFILL_S = 0.1
 class TokenBucket:
     """Gives out `rate` tokens a second, and at most `saved_s` seconds' worth, or one, at once. It begins full.
 
-    What it earns beyond that is spare, up to `spare_s` seconds' worth: only others get it.
+    What it earns beyond that is spare, up to `spare_s` seconds' worth: only others get it. It holds no more than
+    `saved_s` and `spare_s` seconds' worth in all, or one token.
     """
 
     def __init__(self, rate: float, now: int, saved_s: float = SAVED_S, spare_s: float = SPARE_S) -> None:
         self.rate = rate
         self._capacity = max(1.0, rate * saved_s)
-        self._most_spare = rate * spare_s
+        self._most_spare = max(0.0, rate * (saved_s + spare_s) - self._capacity)
         self._tokens = self._capacity
         self._spare = 0.0
         self._borrowed: tuple[tuple[int, float], ...] = ()  # until when, and how many

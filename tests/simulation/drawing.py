@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from random import Random
 
 from light_scheduler.lanes.pace import MOST
@@ -277,3 +278,49 @@ def draw_lending_growth(seed: int) -> History:
     later = Change(random.randint(1_000, 9_000), "default", max_pending=quota + random.choice((-1, 1, 2)))
     changes = (Change(0, "default", max_pending=quota), later)
     return replace(history, changes=tuple(each._replace(delayed_above=rate) for each in changes), lends=True)
+
+
+def draw_rates(seed: int) -> History:
+    """Make a history up in which more is sent, or due, than a rate allows, and at any moment mostly in one partition.
+
+    By turns the rate is of commands that are delayed, of commands that are rejected, of firings of a tenant, and of all
+    firings. In a third nothing goes wrong; in a fifth clocks differ.
+    """
+    random = Random(seed)
+    partitions, rate = random.choice((2, 3, 3, 4)), random.choice((2.0, 4.0, 4.0, 8.0))
+    rule, is_of_firings = seed % 4, seed % 4 > 1
+    number, seconds = random.randint(int(3 * rate), int(6 * rate)), random.choice((1.5, 3.0, 6.0))
+    begun, sends = random.choice((0.5, 2.5)), []
+    for each in range(number):
+        at = begun + seconds * each / number
+        busy = int(2 * each / number) % partitions if random.random() < 0.8 else random.randrange(partitions)
+        ids = (f"r{random.randrange(10_000)}" for _ in count())
+        id = next(id for id in ids if partition_for(id.encode(), partitions) == busy)
+        if is_of_firings:
+            due = begun + 3.0 * (1 + int(2 * each / number)) + random.choice((0.0, 0.0, random.random()))
+            sends.append(Send(random.random() * begun, busy, "schedule", id, 100 * int(10 * due), b"x", None))
+            continue
+        kind, partition = random.choices(("cancel", "schedule"), (6, 1))[0], busy
+        if random.random() < 0.05:
+            partition = random.randrange(partitions)
+        sends.append(Send(at, partition, kind, id, 20_000, b"x" if kind in SCHEDULES else None, None))
+    faults: list[tuple[int, Fault]] = []
+    for _ in range(0 if seed % 3 == 0 else random.choice((1, 2, 3, 5))):
+        kind = random.choices(KINDS, (8, 2, 2, 4, 6, 4, 1, 4, 2))[0]
+        faults.append((random.randint(20, random.choice((150, 300, 600))), Fault(kind, random.random() * 9.0)))
+    machines = random.choice((1, 2, 2))
+    clocks = tuple(random.choice((-3_000, -300, 0, 300, 5_000)) for _ in range(machines)) if seed % 5 == 4 else ()
+    rules = {0: Change(-10_000, "default", delayed_above=rate), 1: Change(-10_000, "default", rejected_above=rate)}
+    shares = {2: Shares(rates={OTHERS: rate}), 3: Shares(rate=rate)}
+    return History(
+        seed,
+        machines,
+        partitions,
+        tuple(sorted(sends, key=lambda send: send.at)),
+        tuple(sorted(faults)),
+        (),
+        shares=shares.get(rule, EQUAL_SHARES),
+        changes=(rules[rule],) if rule in rules else (),
+        lends=True,
+        clocks=clocks,
+    )

@@ -68,6 +68,8 @@ class History:
     """Whether partitions lend each other room for pending schedules."""
     probes: float = 0.0
     """How often (s) each partition is probed; 0: never."""
+    clocks: tuple[int, ...] = ()
+    """By how much (ms) the clock of each machine is ahead of the brokers'; empty: they are the same."""
 
 
 class Verdict(NamedTuple):

@@ -87,6 +87,13 @@ class Transaction:
     group_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     broken: KafkaError | None = None
     """What its producer fails with from now on, whatever it asks for; the error does not say what it is about."""
+    owner: Clients | None = None
+    """Whose it is: each lane has clients of its own."""
+
+    @property
+    def clock_ahead(self) -> int:
+        """By how much (ms) its owner's clock is ahead of the brokers'."""
+        return 0 if self.owner is None else self.owner.node.clock_ahead
 
 
 class Log:
@@ -184,11 +191,13 @@ class Kafka:
         self._epochs[transactional_id] = self.epoch(transactional_id) + 1
         return self._epochs[transactional_id]
 
-    def begin(self, transactional_id: str, epoch: int, backlog_end: dict[Place, int]) -> None:
+    def begin(
+        self, transactional_id: str, epoch: int, backlog_end: dict[Place, int], owner: Clients | None = None
+    ) -> None:
         """Begin a transaction; of an id that is stuck, when it is free."""
         self._check(transactional_id, epoch)
         self._write_markers(transactional_id)  # the broker would answer CONCURRENT_TRANSACTIONS until they are
-        transaction = Transaction(transactional_id, epoch, backlog_end)
+        transaction = Transaction(transactional_id, epoch, backlog_end, owner=owner)
         self._current[transactional_id] = transaction
         asyncio.get_running_loop().call_later(TRANSACTION_TIMEOUT_S, self._time_out, transaction)
 
@@ -375,7 +384,7 @@ class Producer:
         self._backlog_end = {place: self._kafka.last_stable(place) for place in self._lane.watched}
 
     async def begin_transaction(self) -> None:
-        await self._request("3.begin", lambda: self._kafka.begin(self._id, self._epoch, self._backlog_end))
+        await self._request("3.begin", lambda: self._kafka.begin(self._id, self._epoch, self._backlog_end, self._lane))
 
     async def send_batch(self, builder: Any, topic: str, *, partition: int) -> asyncio.Future[RecordMetadata]:
         place, me = (topic, partition), (self._id, self._epoch)

@@ -25,6 +25,7 @@ from light_scheduler.wire.state import decode_entry
 
 from .kafka import POISON, Record, Transaction
 from .lending import Quota, is_lending
+from .rates import Pace
 from .ruled import Change, Timeline
 from .violation import Violation
 from .waiting import Step, Waiting, steps_of
@@ -139,6 +140,7 @@ class Partition:
     """None: the topic never grows."""
     quota: Quota | None = None
     """None: partitions lend no room to each other."""
+    pace: Pace = field(default_factory=Pace)
     waiting: Waiting = field(default_factory=Waiting)
     pending: dict[str, Pending] = field(default_factory=dict)
     owed: list[tuple[str, str, Sent]] = field(default_factory=list)
@@ -146,6 +148,10 @@ class Partition:
     fired: int = 0
     decided_at: int = 0
     """When (ms) what is being committed was decided, or is to be visible if it was prepared ahead of that."""
+    _backlog_end: int = 0
+    """Commands before that one waited when the lane of the commit took over, if it has not read them all."""
+    _counts_at: int = 0
+    """When (ms) the command that is being carried out counts as recorded."""
     _last: dict[tuple[int, str], tuple[tuple[int, int], int]] = field(default_factory=dict)
     """(target partition, tenant, or "" for any) -> what was delivered last, by which commit."""
 
@@ -167,6 +173,7 @@ class Partition:
             if not is_for_many(record)
         ]
         copies = Counter((r.partition, sent(r)) for r in passed_on if is_for_many(r) and not counts(r))
+        self._backlog_end = self._backlog_end_of(commit)
         steps = deque(steps_of(commit, CHANGELOG))
         take = partial(self._take, number=number, now=now, happened=happened, said=said, copies=copies)
         self._leave(steps, take)
@@ -181,6 +188,7 @@ class Partition:
                 continue
             if tenant in self.waiting.queues and (sent(command), "rejected") not in said:
                 raise Violation(f"the command at {command.offset} overtakes {self.waiting.queues[tenant]}")
+            self._counts_at = recorded_at(command)
             take(command)
         if steps:
             raise Violation(f"{steps} were delayed, and were not read")
@@ -213,7 +221,20 @@ class Partition:
     def _leave(self, steps: deque[Step], take: Callable[[Record], None]) -> None:
         """Carry out what leaves its queue before the next command joins one."""
         while steps and steps[0].joins is None:
+            self._counts_at = self._leaves_at(steps[0].tenant)
             take(self.waiting.leave(steps.popleft()))
+
+    def _backlog_end_of(self, commit: Transaction) -> int:
+        """Return where the backlog ends of which a commit is; 0: it is of none."""
+        end = commit.backlog_end.get(("app-commands", self.number), 0)
+        return end if self.taken < len(self.commands) and self.commands[self.taken].offset < end else 0
+
+    def _leaves_at(self, tenant: str) -> int:
+        """Return when (ms) a command leaves its queue: in a backlog, when the next of its tenant was recorded."""
+        if not self._backlog_end:
+            return self.decided_at
+        following = (each for each in self.commands[self.taken :] if header(each, "schedule-tenant") == tenant)
+        return next(map(recorded_at, following), self.decided_at)
 
     def _take(
         self,
@@ -244,6 +265,8 @@ class Partition:
         if answer not in said:
             raise Violation(f"{answer} has to come next, and is not among {said}")
         said.remove(answer)
+        if outcome not in ("forwarded", "rejected"):
+            self.pace.note(header(command, "schedule-tenant"), self._counts_at, self.decided_at)
 
     def _hand_over(self, record: Record) -> str:
         """A schedule is moved, as it is; return its id."""
@@ -332,6 +355,8 @@ class Partition:
         is_home = partition_for(command.key or b"", self.partitions) == self.number
         if self.moves is not None:  # what a lane knows of partitions that were added is its own affair
             is_home = not is_forwarded
+        if is_rejected and kind != "invalid" and rule is not None and rule.rejected_above is not None:
+            kind = "invalid"
         if kind != "invalid" and not current and not is_home and sent(command) == place(command):
             outcome, told = "forwarded", "moved"
         elif kind in CHANGES:
@@ -488,6 +513,12 @@ def sent(command: Record) -> Sent:
     """Return where a command was sent to, and its offset there, if it was passed on."""
     origin = header(command, FORWARDED_FROM)
     return (int(origin.split(":")[0]), int(origin.split(":")[1])) if origin else place(command)
+
+
+def recorded_at(command: Record) -> int:
+    """Return when (UTC epoch ms) a command was recorded where it was sent to."""
+    origin = header(command, FORWARDED_FROM)
+    return int(origin.split(":")[2]) if origin else command.timestamp
 
 
 def text(value: bytes | None) -> str:

@@ -20,6 +20,7 @@ from aiokafka.errors import KafkaConnectionError
 from support.counting import miscounted
 
 from light_scheduler.agents import DueTimer
+from light_scheduler.clock import Clock
 from light_scheduler.engine import FiringRules
 from light_scheduler.errors import BrokerError
 from light_scheduler.kafka.target_outages import Outages
@@ -254,6 +255,16 @@ def _existing(partitions: int) -> TargetTopic:
     return TargetTopic(partitions, MAX_BATCH_BYTES, None, 0.0)
 
 
+class _ClockAhead(NamedTuple):
+    """A clock that is so many ms ahead of another one."""
+
+    other: Clock
+    ahead: int
+
+    def now(self) -> int:
+        return self.other.now() + self.ahead
+
+
 class _Feed:
     """Where the fetcher reads a lane's commands, and how far it has handed them on."""
 
@@ -270,6 +281,9 @@ class Node:
         self.world = world
         self.machine = machine
         self.disk = disk
+        self.clock_ahead = world.clock_ahead_of(machine)
+        """By how much (ms) its clock is ahead of the brokers'."""
+        self.clock: Clock = world.clock if not self.clock_ahead else _ClockAhead(world.clock, self.clock_ahead)
         self.generation = 0
         self.is_dead = False
         self._frozen: asyncio.Event | None = None
@@ -404,7 +418,7 @@ class Node:
         return LaneServices(
             clients=cast(Any, Clients(self, [(tp.topic, tp.partition)])),
             group=NAMES.app_id,
-            clock=self.world.clock,
+            clock=self.clock,
             confirm=self._confirm,
             changelog_facts=self._changelog_facts,
             commands_ids=TopicIds(self._commands_id, self.world.loop.time),
@@ -444,7 +458,7 @@ class Node:
         return lane
 
     def _new_timer(self, tick: Callable[[], None]) -> Timer:
-        return DueTimer(self.world.clock, TICK_MS, tick)
+        return DueTimer(self.clock, TICK_MS, tick)
 
     async def _changelog_facts(self, topic: str) -> ChangelogFacts:
         await self.reach("0.facts")

@@ -26,6 +26,13 @@ class Change(NamedTuple):
     """Of its target, for whatever it schedules."""
     delayed_above: float | None = None
     """Commands a second; those above are delayed."""
+    rejected_above: float | None = None
+    """Likewise; those above are rejected."""
+
+    @property
+    def commands_per_second(self) -> float | None:
+        """Commands a second, whatever becomes of those above."""
+        return self.rejected_above if self.delayed_above is None else self.delayed_above
 
     @property
     def is_stopped(self) -> bool:
@@ -103,7 +110,7 @@ def _tenant(change: Change) -> Tenant:
         max_payload_bytes=change.max_payload,
         max_pending=change.max_pending,
         distribution=None if change.partition is None else f"partition:{change.partition}",
-        commands_per_second=change.delayed_above,
+        commands_per_second=change.commands_per_second,
         over_rate=None if change.delayed_above is None else OverRate.DELAY,
     )
     return Tenant(name=change.tenant, rules=rules, state=TenantState(change.state))

@@ -29,6 +29,7 @@ from simulation.drawing import (
     draw_lending,
     draw_lending_growth,
     draw_probes,
+    draw_rates,
     draw_tenants,
     draw_trouble,
 )
@@ -142,6 +143,14 @@ def test_room_is_lent_while_the_topic_gets_more_partitions_and_every_command_fin
 ) -> None:
     seeds = range(pytestconfig.getoption("--histories") // 20)
     violations = {seed: violation for seed in seeds if (violation := play(draw_lending_growth(seed)).violation)}
+
+    assert violations == {}
+
+
+@pytest.mark.timeout(1_800)
+def test_no_rate_is_passed_over_all_partitions_whatever_they_lend_to_each_other(pytestconfig: pytest.Config) -> None:
+    seeds = range(max(4, pytestconfig.getoption("--histories") // 40))
+    violations = {seed: violation for seed in seeds if (violation := play(draw_rates(seed)).violation)}
 
     assert violations == {}
 

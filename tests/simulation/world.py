@@ -20,6 +20,7 @@ from .model import Many, Moves, Partition, Sent
 from .node import COMMANDS, FRAIL, NAMES, TARGET, TOMBSTONES_KEPT_MS, Disk, Fault, Node
 from .placements import Facts
 from .probes import send_probes, wrong_with_probes
+from .rates import check_rates
 from .ruled import SimulatedTenancy, Timeline
 from .sending import Command
 from .trouble import Trouble, check_others
@@ -103,6 +104,9 @@ class World:
             if change.delayed_above is not None:
                 grown = history.partitions if history.growth is None else history.growth.partitions
                 self._lasts_until(max(last, change.at / 1_000) + len(history.sends) * grown / change.delayed_above)
+        if history.lends and (caps := [*filter(None, (history.shares.rate, *history.shares.rates.values()))]):
+            due = max((send.at + send.wait / 1_000 for send in history.sends), default=0.0)
+            self._lasts_until(due + len(history.sends) * history.partitions / min(caps))
         if history.growth is not None:
             self.loop.call_at(history.growth.at, self._grow, history.growth.partitions)
             self._lasts_until(history.growth.at)
@@ -135,6 +139,11 @@ class World:
         if trouble is None or place[0] != FRAIL or place[1] not in trouble.partitions:
             return None
         return trouble if trouble.begins <= self.loop.time() < trouble.ends else None
+
+    def clock_ahead_of(self, machine: str) -> int:
+        """Return by how much (ms) the clock of a machine is ahead of the brokers'."""
+        clocks = self.history.clocks
+        return clocks[int(machine.split()[1])] if clocks else 0
 
     def new_token(self) -> str:
         """Make a token that no other lane has made, the same in every run of a history."""
@@ -196,7 +205,7 @@ class World:
                 partition = next((place[1] for place in commit.places if place[0] == changelog), None)
                 if partition is None:
                     raise Violation(f"a commit of {commit.transactional_id} changes no state")
-                now = EPOCH_MS + int(commit.decided_at * 1_000)
+                now = EPOCH_MS + int(commit.decided_at * 1_000) + commit.clock_ahead
                 models[partition].follow(number, commit, now)
             for tp, model in zip(self.partitions, models, strict=True):
                 model.finish(self.clock.now())
@@ -205,12 +214,18 @@ class World:
                     raise Violation(f"the group's offset is {offset} after command {model.commands[-1].offset}")
             if models and models[0].moves is not None:
                 models[0].moves.finish(models, self.facts.current)
+            self._check_rates(models)
             if self.history.trouble is not None:
                 logs = {tp.partition: self.kafka.log((tp.topic, tp.partition)) for tp in self.partitions}
                 check_others(self.kafka.commits, self.history.trouble, logs, TARGET, FRAIL, EPOCH_MS)
         except Violation as violation:
             return str(violation)
         return None
+
+    def _check_rates(self, models: list[Partition]) -> None:
+        paces, changelog = [model.pace for model in models], NAMES.changelog(COMMANDS)
+        targets = frozenset((TARGET, FRAIL))
+        check_rates(self.history, self.kafka.commits, paces, commands=COMMANDS, changelog=changelog, targets=targets)
 
 
 class _Clock:

@@ -3,7 +3,20 @@
 A mutant is the real lane with one thing replaced, for as long as its context lasts. The modules register them.
 """
 
-from . import bulk, committing, counts, delayed, growth, lending, recovering, state, takeover, taking, tenants  # noqa: F401 (they register theirs)
+from . import (  # noqa: F401 (they register theirs)
+    bulk,
+    committing,
+    counts,
+    delayed,
+    growth,
+    lending,
+    rates,
+    recovering,
+    state,
+    takeover,
+    taking,
+    tenants,
+)
 from .planting import MUTANTS, Mutant
 
 __all__ = ["MUTANTS", "Mutant"]

@@ -207,6 +207,13 @@ def test_what_is_lent_is_not_had_twice_and_what_is_needed_is_kept() -> None:
     assert bucket.lend(1_000, 1_000, AT + 10_000) == 35
 
 
+@pytest.mark.parametrize(("rate", "held"), [(0.5, 1), (1, 1), (2, 2), (4, 4), (40, 40)])
+def test_a_bucket_holds_a_second_of_its_rate_or_one_token_with_what_is_for_others(rate: float, held: int) -> None:
+    bucket = TokenBucket(rate, AT)
+    bucket.available(AT + 60_000)
+    assert bucket.lend(1_000, 0, AT + 60_000) == held
+
+
 def test_borrowed_tokens_are_spent_first_and_fill_the_bucket_up_when_they_are_old() -> None:
     bucket = TokenBucket(10, AT, saved_s=1.0, spare_s=0.0)
     bucket.borrow(5, AT + BORROWED_MS)

@@ -1,0 +1,60 @@
+"""Rates of tenants, and tokens that partitions lend to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from light_scheduler.engine.rate_lending import Demand
+from light_scheduler.engine.tenants import CommandRates
+from light_scheduler.engine.throttle import Throttle
+from light_scheduler.engine.token_bucket import TokenBucket
+from simulation.drawing import draw_rates
+
+from .planting import mutant, replaced
+
+
+@mutant(2, "An answer brings twice the tokens that were lent.", 100, draw_rates)
+def _tokens_are_taken_twice() -> Iterator[Any]:
+    answered = Demand.answered
+    with replaced(Demand, "answered", lambda self, *answer: 2 * answered(self, *answer)):
+        yield None
+
+
+@mutant(2, "A partition keeps the tokens that it lends.", 100, draw_rates)
+def _tokens_are_lent_and_kept() -> Iterator[Any]:
+    lend = TokenBucket.lend
+
+    def kept(self: TokenBucket, *ask: Any) -> float:
+        spare, tokens = self._spare, self._tokens
+        lent = lend(self, *ask)
+        self._spare, self._tokens = spare, tokens
+        return lent
+
+    with replaced(TokenBucket, "lend", kept):
+        yield None
+
+
+@mutant(2, "Borrowed tokens are not used up by what is carried out with them.", 100, draw_rates)
+def _borrowed_tokens_last() -> Iterator[Any]:
+    spend = TokenBucket.spend
+
+    def own_ones_first(self: TokenBucket, tokens: float) -> None:
+        borrowed = self._borrowed
+        spend(self, tokens)
+        self._borrowed = borrowed
+
+    with replaced(TokenBucket, "spend", own_ones_first):
+        yield None
+
+
+@mutant(2, "Commands that were carried out do not count for the rate.", 100, draw_rates)
+def _commands_do_not_count() -> Iterator[Any]:
+    with replaced(CommandRates, "commit", CommandRates.begin):
+        yield None
+
+
+@mutant(1, "Each partition has a cap to itself.", 100, draw_rates)
+def _caps_are_not_shared() -> Iterator[Any]:
+    with replaced(Throttle, "share_among", lambda *_: None):
+        yield None

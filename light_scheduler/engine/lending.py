@@ -52,6 +52,20 @@ ASKED_AHEAD = 2
 replace = msgspec.structs.replace
 
 
+class Others(NamedTuple):
+    """The partitions that one may ask: all but itself and those that are `left_alone`."""
+
+    partition: int
+    left_alone: frozenset[int] = frozenset()
+
+    def of(self, lending: Lending) -> list[int]:
+        """Return them; successive searches begin with different ones."""
+        of, shift = lending.version.partitions, lending.number
+        others = [(self.partition + each) % of for each in range(1, of)]
+        turned = [others[(shift + place) % len(others)] for place in range(len(others))]
+        return [each for each in turned if each not in self.left_alone]
+
+
 class Search(NamedTuple):
     """Where a search stands: whom to ask now. `goes_on_at` is when to look again; None: nobody has room."""
 
@@ -84,7 +98,7 @@ def share_with(lending: Lending, partition: int) -> int:
     return share_of(lending.version.most, partition, lending.version.partitions) + lending.balance
 
 
-def search(lending: Lending, partition: int, now: int) -> Search:
+def search(lending: Lending, others: Others, now: int) -> Search:
     """Begin to search for room, or go on, and mark those that are to be asked as asked."""
     if now < lending.closed_until:
         return Search(lending, (), None)
@@ -101,13 +115,13 @@ def search(lending: Lending, partition: int, now: int) -> Search:
     begun = lending.search_until - SEARCH_MS
     asked = {each.partition for each in lending.asked if each.at >= begun and not each.is_ahead}
     known = {*lending.without, *lending.promising, *out, *asked}
-    if left := [each for each in _others(lending, partition) if each not in known]:
+    if left := [each for each in others.of(lending) if each not in known]:
         return _asking(lending, left[: max(FIRST_ASKED, len(known))], now)
-    if lending.promising and not lending.has_repeated:
+    promising = tuple(each for each in lending.promising if each not in others.left_alone)
+    if promising and not lending.has_repeated:
         if now < lending.answered_at + AGAIN_MS:
             return Search(lending, (), min(lending.answered_at + AGAIN_MS, lending.search_until))
-        again = lending.promising
-        return _asking(replace(lending, promising=(), has_repeated=True), again, now)
+        return _asking(replace(lending, promising=(), has_repeated=True), promising, now)
     if out:
         return Search(lending, (), min(max(out.values()) + SEARCH_MS, lending.search_until))
     return Search(closed(lending, now), (), None)
@@ -123,20 +137,20 @@ def found(lending: Lending) -> Lending:
     return replace(lending, search_until=0, without=(), promising=(), has_repeated=False, closed_until=0)
 
 
-def ahead(lending: Lending, partition: int, spare: int, now: int) -> Search:
+def ahead(lending: Lending, others: Others, spare: int, now: int) -> Search:
     """Ask ahead of need, if there is room for few more only; `goes_on_at` has no meaning."""
     low = max(1, lending.version.most // lending.version.partitions // 8)
     if spare >= low or lending.search_until or now < lending.ahead_at:
         return Search(lending, (), None)
     silent = _silent(lending, now)
-    to = [each for each in _others(lending, partition) if each not in silent][:ASKED_AHEAD]
+    to = [each for each in others.of(lending) if each not in silent][:ASKED_AHEAD]
     return _asking(replace(lending, ahead_at=now + CLOSED_MS), to, now, is_ahead=True)
 
 
-def all_others(lending: Lending, partition: int, now: int) -> Search:
+def all_others(lending: Lending, others: Others, now: int) -> Search:
     """Ask everybody who has not been asked: more is pending than may be."""
     silent = _silent(lending, now)
-    return _asking(lending, [each for each in _others(lending, partition) if each not in silent], now)
+    return _asking(lending, [each for each in others.of(lending) if each not in silent], now)
 
 
 def given(ask: RoomAsk, spare: int) -> int:
@@ -216,11 +230,3 @@ def _remembered(lending: Lending, now: int) -> Iterator[Asked]:
         newer[each.partition] -= 1
         if each.at + FORGET_MS > now or newer[each.partition] < MOST_UNANSWERED - 1:
             yield each
-
-
-def _others(lending: Lending, partition: int) -> list[int]:
-    """Return all other partitions; successive searches begin with different ones."""
-    of = lending.version.partitions
-    shift = lending.number
-    others = [(partition + each) % of for each in range(1, of)]
-    return [others[(shift + place) % len(others)] for place in range(len(others))]

@@ -57,15 +57,16 @@ THOUSANDTHS = 1_000
 
 
 class Place(NamedTuple):
-    """A partition of a topic with so many."""
+    """A partition of a topic with so many, some of which are `left_alone`."""
 
     partition: int
     partitions: int
+    left_alone: frozenset[int] = frozenset()
 
     @property
     def others(self) -> list[int]:
-        """All other partitions."""
-        return [each for each in range(self.partitions) if each != self.partition]
+        """All other partitions that may be asked."""
+        return [each for each in range(self.partitions) if each != self.partition and each not in self.left_alone]
 
 
 class Other:

@@ -168,7 +168,7 @@ class Targets:
                 self.outages.suspect(alike, reason, self._clock.now())
 
     def doubt(self, topics: Iterable[str]) -> None:
-        """Watch the metadata of topics for a while: their leaders may be lost, and nobody waits to write to them."""
+        """Watch the metadata of topics for a while: their leaders may be lost, and nobody is to wait for that."""
         until = time.monotonic() + DOUBT_S
         self._doubted.update(dict.fromkeys(topics, until))
         self._watch_outages()
@@ -197,7 +197,8 @@ class Targets:
     def _watched(self) -> set[str]:
         now = time.monotonic()
         self._doubted = {topic: until for topic, until in self._doubted.items() if now < until}
-        return self.outages.topics | self._doubted.keys()
+        own = {topic for topic in self._own if (known := self._known.get(topic)) is not None and known.unavailable}
+        return self.outages.topics | self._doubted.keys() | own
 
     async def _watch_until_mended(self) -> None:
         while watched := self._watched():

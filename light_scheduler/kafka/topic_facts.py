@@ -31,7 +31,8 @@ class TargetTopic(NamedTuple):
     """A topic as a target: partitions, the largest batch (bytes) it takes, or why nothing can be written to it.
 
     A compacted topic refuses records without a key. With `stamps_appends` the broker sets timestamps by its own clock.
-    `leaders` has the leader node of each partition. With `is_denied` we have no right to the topic; it probably exists.
+    `leaders` has the leader node of each partition; those in `unavailable` take nothing for the moment. With
+    `is_denied` we have no right to the topic; it probably exists.
     """
 
     partitions: int
@@ -42,6 +43,7 @@ class TargetTopic(NamedTuple):
     stamps_appends: bool = False
     leaders: tuple[int, ...] = ()
     is_denied: bool = False
+    unavailable: frozenset[int] = frozenset()
 
     def led_like(self, partition: int) -> list[int]:
         """Return the partitions with the same leader as one of them, that one included."""
@@ -100,6 +102,7 @@ def topic_of(described: Mapping[str, Any], config: TopicConfiguration, asked_at:
         is_compacted=config.is_compacted,
         stamps_appends=config.stamps_appends,
         leaders=tuple(partition.get("leader", 0) for partition in sorted(described["partitions"], key=_number)),
+        unavailable=frozenset(faults_of(described, config)),
     )
 
 

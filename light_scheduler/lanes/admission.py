@@ -33,8 +33,8 @@ class Admission(NamedTuple):
     @classmethod
     def to(cls, transaction: Transaction, restrictions: Restrictions) -> Self:
         """Return what lets commands into a transaction."""
-        lending = RoomLending(transaction, may_be_asked=restrictions.may_ask)
-        rates = RateLending(transaction, may_be_asked=restrictions.may_ask)
+        lending = RoomLending(transaction, left_alone=restrictions.left_alone)
+        rates = RateLending(transaction, left_alone=restrictions.left_alone)
         quotas = Quotas(transaction, lending, rates)
         return cls(quotas, lending, Delaying(transaction, quotas, lending, restrictions.can_read), rates)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from light_scheduler.engine.lending import (
     ANSWER_MS,
+    Others,
     Search,
     ahead,
     all_others,
@@ -37,16 +38,16 @@ from .transaction import Transaction
 
 
 class RoomLending:
-    """The room of tenants in a partition, for the length of one cycle, in which others `may_be_asked` and answered."""
+    """The room of tenants in a partition, for the length of one cycle, in which some others are `left_alone`."""
 
-    def __init__(self, transaction: Transaction, *, may_be_asked: bool = True) -> None:
+    def __init__(self, transaction: Transaction, *, left_alone: frozenset[int] = frozenset()) -> None:
         context = transaction.context
         self._transaction = transaction
         self._overlay = transaction.overlay
         self._now = transaction.now
         self._topic = context.commands_topic
         self._partition = context.partition
-        self.may_be_asked = may_be_asked
+        self.left_alone = left_alone
         self._forwards = context.dialect.forwards
         self._known: dict[str, Lending] = {}
 
@@ -79,14 +80,15 @@ class RoomLending:
     def ask_ahead(self, tenant: Tenant) -> None:
         """1. Ask for room before there is none, if little is left."""
         if (lending := self._of(tenant.name)) is not None and self._lends:
-            self._ask(tenant.name, lending, ahead(lending, self._partition, self._spare(tenant.name), self._now), 0)
+            step = ahead(lending, self._others, self._spare(tenant.name), self._now)
+            self._ask(tenant.name, lending, step, 0)
 
     def answer(self, record: CommandRecord, ask: RoomAsk, waiting: int) -> None:
         """2. Give room that is left beside what `waiting` commands need. Raises InvalidCommand, LaneError."""
         self._require_genuine(record)
         if ask.version.partitions > self._transaction.context.placement.partitions:
             raise LaneError(f"another partition knows of {ask.version.partitions}, and this one of fewer")
-        if not self.may_be_asked:
+        if ask.partition in self.left_alone:
             return
         lending, amount, may_have_more = self._of(ask.tenant), 0, True
         if lending is not None and lending.version == ask.version:
@@ -122,18 +124,22 @@ class RoomLending:
         for name in counted if self._lends else ():
             limited, spare = self._of(name), self._spare(name)
             if limited is not None and spare < 0 and not limited.search_until:
-                self._ask(name, limited, all_others(limited, self._partition, self._now), -spare)
+                self._ask(name, limited, all_others(limited, self._others, self._now), -spare)
 
     @property
     def _lends(self) -> bool:
         placement = self._transaction.context.placement
-        return self.may_be_asked and self._forwards and placement.partitions > 1 and bool(placement.secret)
+        return self._forwards and len(self.left_alone) < placement.partitions - 1 and bool(placement.secret)
+
+    @property
+    def _others(self) -> Others:
+        return Others(self._partition, self.left_alone)
 
     def _search(self, name: str, waiting: int) -> int | None:
         lending = self._of(name)
         if lending is None or not (self._lends and lending.version.most):
             return None
-        step = search(lending, self._partition, self._now)
+        step = search(lending, self._others, self._now)
         self._ask(name, lending, step, max(1, waiting) - min(0, self._spare(name)))
         return step.goes_on_at
 

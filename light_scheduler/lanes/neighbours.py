@@ -1,41 +1,58 @@
-"""Whether a lane may ask the other partitions of its commands topic for room.
+"""Which other partitions of its commands topic a lane neither asks for room and tokens nor answers.
 
-A transaction fails if any partition that it writes to is unavailable. No lane stands still for room that it asks for:
-after a failure it asks and answers nobody for a while, which gets longer each time.
+A transaction fails if any partition that it writes to is unavailable, and no lane is to stand still for what it asks
+for. So a lane leaves alone partitions that take nothing, as the metadata tell. After a transaction that timed out it
+leaves those alone that did not answer, for a while, which gets longer each time. If none of its partitions answered,
+that does not tell which one failed, and the lane leaves all others alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 from light_scheduler.model.place import Place
 
 FIRST_PAUSE_MS, LAST_PAUSE_MS = 60_000, 960_000
+MOST_DOUBLINGS = 4
+"""Doublings of the first pause, until it is the last one."""
+
+ALL = -1
+"""In place of a partition: all others."""
 
 
 class Neighbours:
-    """The other partitions of a lane's topic, and whether they may be asked. Instants are UTC epoch ms."""
+    """The other partitions of a lane's topic, and which of them failed lately. Instants are UTC epoch ms."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic
         self._partition = partition
-        self._pause_ms = FIRST_PAUSE_MS
-        self._paused_until = 0
+        self._failures: Counter[int] = Counter()
+        self._until: dict[int, int] = {}
 
-    def may_be_asked(self, now: int) -> bool:
-        """Tell whether they may be asked, and answered."""
-        return now >= self._paused_until
+    def left_alone(self, partitions: int, unavailable: Collection[int], now: int) -> frozenset[int]:
+        """Return which of so many partitions are not asked, or answered; some are `unavailable`, as metadata tell."""
+        if not (self._until or unavailable):
+            return frozenset()
+        self._until = {partition: until for partition, until in self._until.items() if now < until}
+        others = frozenset(range(partitions)) - {self._partition}
+        return others if ALL in self._until else others & (self._until.keys() | set(unavailable))
 
-    def failed(self, places: Iterable[Place], now: int) -> None:
-        """Ask nobody for a while, if one of them may be why a transaction that wrote to these places failed."""
-        if self._are_among(places):
-            self._paused_until = now + self._pause_ms
-            self._pause_ms = min(2 * self._pause_ms, LAST_PAUSE_MS)
+    def failed(self, places: Iterable[Place], written: Collection[Place], now: int) -> None:
+        """Leave others alone that may be why a transaction failed, of whose places those in `written` have answered."""
+        asked = self.among(places)
+        if not asked:
+            return
+        for partition in [each for each in asked if (self._topic, each) not in written] if written else [ALL]:
+            self._until[partition] = now + (FIRST_PAUSE_MS << self._failures[partition])
+            self._failures[partition] = min(MOST_DOUBLINGS, self._failures[partition] + 1)
 
     def committed(self, places: Iterable[Place]) -> None:
-        """Forget failures, if a transaction has written to one of them."""
-        if self._are_among(places):
-            self._pause_ms = FIRST_PAUSE_MS
+        """Forget failures of those that a transaction has written to."""
+        if self._failures and (written := self.among(places)):
+            for partition in (*written, ALL):
+                del self._failures[partition]
 
-    def _are_among(self, places: Iterable[Place]) -> bool:
-        return any(topic == self._topic and partition != self._partition for topic, partition in places)
+    def among(self, places: Iterable[Place]) -> list[int]:
+        """Return which of these places are other partitions of the topic."""
+        return [number for topic, number in places if topic == self._topic and number != self._partition]

@@ -29,17 +29,17 @@ MOST_ASKS = 64
 
 
 class RateLending:
-    """Tokens asked for and lent, for the length of one cycle, in which others `may_be_asked` and answered.
+    """Tokens asked for and lent, for the length of one cycle, in which some others are `left_alone`.
 
     `ask_at` (UTC epoch ms) is when there is somebody to ask next; None: nothing is needed.
     """
 
-    def __init__(self, transaction: Transaction, *, may_be_asked: bool = True) -> None:
+    def __init__(self, transaction: Transaction, *, left_alone: frozenset[int] = frozenset()) -> None:
         context = transaction.context
         self._transaction = transaction
         self._context = context
         self._now = transaction.now
-        self._may_be_asked = may_be_asked
+        self._left_alone = left_alone
         self._demand = context.demand
         self._demand.cycle += 1
         self._cycle = self._demand.cycle
@@ -65,7 +65,7 @@ class RateLending:
     def ask(self) -> None:
         """1. Ask for what is needed."""
         context, place = self._context, self._place
-        if not (self._may_be_asked and context.dialect.forwards and place.others and context.placement.secret):
+        if not (context.dialect.forwards and place.others and context.placement.secret):
             return
         left = MOST_ASKS
         for name, (demand, rate) in sorted(self._needed.items(), key=lambda needed: needed[1][0].asked_at):
@@ -82,7 +82,7 @@ class RateLending:
     def answer(self, record: CommandRecord, ask: RateAsk) -> None:
         """2. Lend what is not needed here soon. Raises InvalidCommand."""
         self._require_ours(record)
-        if not self._may_be_asked or record.timestamp + ANSWER_MS < self._now:
+        if ask.partition in self._left_alone or record.timestamp + ANSWER_MS < self._now:
             return
         kept = self._demand.of(ask.name, self._now).kept(self._now)
         lent = self._lend(ask.name, ask.wanted / THOUSANDTHS, kept)
@@ -108,7 +108,7 @@ class RateLending:
 
     @property
     def _place(self) -> Place:
-        return Place(self._context.partition, self._context.placement.partitions)
+        return Place(self._context.partition, self._context.placement.partitions, self._left_alone)
 
     def _need(self, name: RateName, rate: float) -> Demand:
         demand = self._demand.of(name, self._now)

@@ -14,12 +14,12 @@ class Restrictions(NamedTuple):
     """Of one cycle; by default there are none.
 
     `condemned` work is refused, for these reasons. A delayed command waits on unless it `can_read` it. Other partitions
-    are asked for room, and answered, if it `may_ask`.
+    are asked for room and tokens, and answered, but those that are `left_alone`.
     """
 
     condemned: Mapping[Work, str] = NOTHING_CONDEMNED
     can_read: CanRead = all_can_be_read
-    may_ask: bool = True
+    left_alone: frozenset[int] = frozenset()
 
 
 UNRESTRICTED = Restrictions()

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, RequestTimedOutError
@@ -21,7 +21,7 @@ from light_scheduler.kafka.batches import RecordBatches, RecordsRefusedError, Ta
 from light_scheduler.kafka.continuity import Untouched
 from light_scheduler.kafka.producer import LaneProducer
 from light_scheduler.model.place import Place
-from light_scheduler.model.tenant_rules import NO_TENANTS
+from light_scheduler.model.tenant_rules import NO_TENANTS, TenantBook
 from light_scheduler.tables import DueScan, Overlay, ScheduleTable
 from light_scheduler.tables.due_scan import Waits
 from light_scheduler.tables.services import LaneServices
@@ -86,6 +86,23 @@ class _Made(NamedTuple):
         return self.position is None and not self.is_bulk_at_work and not self.batches.places
 
 
+class _Followed(NamedTuple):
+    """Rules of tenants that room follows, in how many partitions; those `left_alone` are still to be asked for it."""
+
+    tenants: TenantBook = NO_TENANTS
+    partitions: int = 0
+    left_alone: frozenset[int] = frozenset()
+
+    @classmethod
+    def by(cls, cycle: Cycle) -> Self:
+        """Return what a cycle follows, if it does."""
+        return cls(cycle.transaction.tenants, cycle.moving.placement.partitions, cycle.lending.left_alone)
+
+    def covers(self, other: Self) -> bool:
+        """Tell whether nothing is left to do that another cycle could."""
+        return self[:2] == other[:2] and self.left_alone <= other.left_alone
+
+
 class LaneWork:
     """The cycles of a lane. `reason` says why it started again last."""
 
@@ -118,7 +135,7 @@ class LaneWork:
         self._removal = Removal()
         self._sweep = Sweep()
         self._attempt = Attempt()
-        self._followed = NO_TENANTS, 0
+        self._followed = _Followed()
         self._neighbours = Neighbours(*self._tp)
         self._failed_places: list[Place] = []
 
@@ -144,7 +161,7 @@ class LaneWork:
             self._holding.stuck()
         if attempt.is_begun:
             if isinstance(error, CycleTimeout):
-                self._neighbours.failed(attempt.places, self._services.clock.now())
+                self._neighbours.failed(attempt.places, attempt.written, self._services.clock.now())
             if not isinstance(error, TransactionStuck | Overtaken | InputInDoubt):
                 self._caution.failed(attempt.size, attempt.works, is_break=isinstance(error, BREAKS_OF_CONNECTIONS))
                 if attempt.works:
@@ -211,8 +228,8 @@ class LaneWork:
         isolation.expire(now)
         budget.follow_tenants()
         overlay, batches = Overlay(table), self._context.new_batches(now, isolation.suspicious_topics)
-        may_ask = self._neighbours.may_be_asked(now)
-        restrictions = Restrictions(self._caution.condemned, self._incoming.readable.can_read, may_ask)
+        can_read = self._incoming.readable.can_read
+        restrictions = Restrictions(self._caution.condemned, can_read, self._left_alone(now))
         cycle = Cycle(self._context, overlay, batches, now, restrictions)
         most, kinds = self._caution.share(budget.most(table))
         max_bytes = self._caution.bytes_of(MAX_FIRING_BYTES)
@@ -243,6 +260,12 @@ class LaneWork:
         slice = self._hand_over(cycle, overlay, most, now) if not is_traced else None  # 2.
         return _Made(now, kinds, overlay, batches, cycle, read, position, due, is_bulk_at_work, lost_results, slice)
 
+    def _left_alone(self, now: int) -> frozenset[int]:
+        """Return which other partitions of its topic are not asked for anything, or answered."""
+        context = self._context
+        unavailable = context.targets[context.commands_topic].unavailable
+        return self._neighbours.left_alone(context.placement.partitions, unavailable, now)
+
     def _hand_over(self, cycle: Cycle, overlay: Overlay, most: int, now: int) -> Slice | None:
         """Move schedules that belong elsewhere, once all commands that waited for them are carried out."""
         if not self._intake.backlog_taken or cycle.any_bulk_at_work or not self._sweep.is_due(cycle.moving, now):
@@ -251,13 +274,14 @@ class LaneWork:
 
     def _follow_rules(self, cycle: Cycle) -> None:
         """Have room follow the rules of tenants, if they or the number of partitions have changed."""
-        if self._followed != (cycle.transaction.tenants, cycle.moving.placement.partitions):
+        if not self._followed.covers(_Followed.by(cycle)):
             cycle.lending.follow_rules()
 
     def _settle(self, made: _Made) -> None:
         """Learn which rules are followed and how far schedules have been moved, and tell when nothing is left."""
-        if made.cycle.lending.may_be_asked:  # else room is still to be asked for
-            self._followed = made.cycle.transaction.tenants, made.cycle.moving.placement.partitions
+        followed = _Followed.by(made.cycle)
+        if not self._followed.covers(followed):
+            self._followed = followed
         if made.slice is not None:
             self._sweep.learn(made.slice, made.now)
         moving, placements = made.cycle.moving, self._context.placements
@@ -295,6 +319,8 @@ class LaneWork:
             if made.is_bulk_at_work:
                 attempt.works.append(Work(Kind.BULK, cycle.bulk_offset))
         attempt.begin(made.read + len(made.due.entries), made.batches)
+        if self._neighbours.among(attempt.places):
+            self._context.targets.doubt([self._tp.topic])  # one that loses its leader is to be known soon
         offsets = {} if made.position is None else {self._tp: made.position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.

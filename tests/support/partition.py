@@ -112,8 +112,8 @@ class Partition:
         self.probe = LaneProbe()
         self.sweep: Sweep | None = None
         self.fair = FairQueue()
-        self.may_ask = True
-        """Whether other partitions may be asked for room."""
+        self.left_alone: frozenset[int] = frozenset()
+        """Other partitions that are not asked for room or tokens, and not answered."""
         self.follows_rules = False
         """Whether the next cycle is the first one after a change of rules."""
 
@@ -158,7 +158,7 @@ class Partition:
         """
         self.producer.records.clear()
         overlay, batches = Overlay(self.table), self.context.new_batches(now)
-        cycle = Cycle(self.context, overlay, batches, now, Restrictions(condemned, self.can_read, self.may_ask))
+        cycle = Cycle(self.context, overlay, batches, now, Restrictions(condemned, self.can_read, self.left_alone))
         if self.follows_rules:
             cycle.lending.follow_rules()
         self.follows_rules = False

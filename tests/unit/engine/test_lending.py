@@ -19,6 +19,7 @@ from light_scheduler.engine.lending import (
     REPEAT_MS,
     ROUND_MS,
     SEARCH_MS,
+    Others,
     Search,
     ahead,
     all_others,
@@ -33,6 +34,7 @@ from light_scheduler.engine.lending import (
 from light_scheduler.model.lending import Lending, QuotaVersion, RoomAsk, RoomGrant
 
 AT = 1_767_225_600_000
+FIRST = Others(0)
 
 
 @dataclass
@@ -95,9 +97,9 @@ def test_shares_and_what_is_under_way_are_always_the_quota(quota: int, partition
         number %= partitions
         if what == "take" and topic.spare(number) > 0:
             topic.pending[number] += 1
-            topic.follow(number, ahead(topic.all[number], number, topic.spare(number), now), 0)
+            topic.follow(number, ahead(topic.all[number], Others(number), topic.spare(number), now), 0)
         elif what == "take":
-            topic.follow(number, search(topic.all[number], number, now), 1 + choice % 5)
+            topic.follow(number, search(topic.all[number], Others(number), now), 1 + choice % 5)
         elif what == "end" and topic.pending[number]:
             topic.pending[number] -= 1
         elif what == "receive" and topic.said:
@@ -117,13 +119,13 @@ def test_one_that_searches_alone_gets_everything_and_then_is_told_that_there_is_
     topic, now = Topic(QuotaVersion(5, quota, partitions)), AT
     for _ in range(quota):
         while topic.spare(0) == 0:
-            step = search(topic.all[0], 0, now)
+            step = search(topic.all[0], FIRST, now)
             assert step.goes_on_at is not None
             topic.follow(0, step, 1)
             while topic.said:
                 topic.receive(0, now)
         topic.pending[0] += 1
-    while (step := search(topic.all[0], 0, now)).goes_on_at is not None:
+    while (step := search(topic.all[0], FIRST, now)).goes_on_at is not None:
         topic.follow(0, step, 1)
         while topic.said:
             topic.receive(0, now)
@@ -133,26 +135,26 @@ def test_one_that_searches_alone_gets_everything_and_then_is_told_that_there_is_
 def test_the_others_are_asked_in_rounds_that_grow() -> None:
     topic = Topic(QuotaVersion(5, 0, 30))
     rounds = []
-    while (step := search(topic.all[0], 0, AT)).goes_on_at is not None:
+    while (step := search(topic.all[0], FIRST, AT)).goes_on_at is not None:
         rounds.append(len(step.ask))
         topic.follow(0, step, 1)
         while topic.said:
             topic.receive(0, AT)
     assert rounds == [FIRST_ASKED, 3, 6, 12, 5]
-    assert search(step.lending, 0, AT + CLOSED_MS - 1) == (step.lending, (), None)
-    assert len(search(step.lending, 0, AT + CLOSED_MS).ask) == FIRST_ASKED
+    assert search(step.lending, FIRST, AT + CLOSED_MS - 1) == (step.lending, (), None)
+    assert len(search(step.lending, FIRST, AT + CLOSED_MS).ask) == FIRST_ASKED
 
 
 def test_answers_that_do_not_come_hold_a_round_up_for_a_second_and_a_search_for_fifteen() -> None:
     topic, now, rounds = Topic(QuotaVersion(5, 0, 6)), AT, []
-    while (step := search(topic.all[0], 0, now)).goes_on_at is not None:
+    while (step := search(topic.all[0], FIRST, now)).goes_on_at is not None:
         rounds.append((now - AT, len(step.ask)))
         topic.follow(0, step, 1)
         now = step.goes_on_at
     assert rounds == [(0, 3), (ROUND_MS, 2), (2 * ROUND_MS, 0)]
     assert now - AT == SEARCH_MS
     topic.all[0], now = step.lending, now + CLOSED_MS
-    assert search(topic.all[0], 0, now).goes_on_at is None, "the next one waits for nobody who has not answered yet"
+    assert search(topic.all[0], FIRST, now).goes_on_at is None, "the next one waits for nobody who has not answered yet"
 
 
 @pytest.mark.parametrize(("partitions", "down"), [(8, 1), (64, 16)])
@@ -162,7 +164,7 @@ def test_partitions_that_are_down_hold_searches_up_once_and_no_longer_than_one_s
     topic, now, took = Topic(QuotaVersion(5, 0, partitions)), AT, []
     while now < AT + 2 * REPEAT_MS:
         begun = now
-        while (step := search(topic.all[0], 0, now)).goes_on_at is not None:
+        while (step := search(topic.all[0], FIRST, now)).goes_on_at is not None:
             topic.follow(0, step, 1)
             has_asked = bool(step.ask)
             while (
@@ -183,7 +185,7 @@ def test_one_that_never_answers_is_asked_again_after_a_minute_and_five_times_an_
     lending, now = Lending(QuotaVersion(5, 0, 2)), AT
     asked: list[int] = []
     while now < AT + 20 * REPEAT_MS:
-        step = search(lending, 0, now)
+        step = search(lending, FIRST, now)
         asked += [now - AT] * len(step.ask)
         lending, now = step.lending, step.goes_on_at or now + CLOSED_MS
     assert len(asked) == len(lending.asked) == MOST_UNANSWERED
@@ -199,7 +201,7 @@ def test_one_that_has_not_answered_for_an_hour_is_asked_again_and_no_more_than_f
     lending, now = Lending(QuotaVersion(5, 0, 2)), AT
     asked: list[int] = []
     while now < AT + 3 * FORGET_MS:
-        step = search(lending, 0, now)
+        step = search(lending, FIRST, now)
         asked += [now] * len(step.ask)
         lending, now = step.lending, step.goes_on_at or now + CLOSED_MS
         assert len(lending.asked) <= MOST_UNANSWERED
@@ -210,17 +212,17 @@ def test_one_that_has_not_answered_for_an_hour_is_asked_again_and_no_more_than_f
 
 def test_who_waits_for_room_itself_is_asked_once_more() -> None:
     version = QuotaVersion(5, 2, 2)
-    first = search(Lending(version), 0, AT)
+    first = search(Lending(version), FIRST, AT)
     (asked,) = first.lending.asked
     promised = answered(first.lending, RoomGrant("t", 1, asked.number, version, 0, True), AT + 20)
     assert promised is not None
-    step = search(promised, 0, AT + 20)
+    step = search(promised, FIRST, AT + 20)
     assert step == (promised, (), AT + 20 + AGAIN_MS)
-    step = search(promised, 0, AT + 20 + AGAIN_MS)
+    step = search(promised, FIRST, AT + 20 + AGAIN_MS)
     assert step.ask == (1,)
     promised = answered(step.lending, RoomGrant("t", 1, step.lending.number, version, 0, True), AT + 400)
     assert promised is not None
-    assert search(promised, 0, AT + 400).goes_on_at is None
+    assert search(promised, FIRST, AT + 400).goes_on_at is None
 
 
 @pytest.mark.parametrize(
@@ -245,12 +247,12 @@ def test_what_is_wanted_is_given_and_half_of_plenty_and_two_who_ask_ahead_come_t
 
 def test_another_version_of_the_quota_leaves_nothing_and_takes_nothing() -> None:
     old, new = QuotaVersion(5, 10, 2), QuotaVersion(6, 10, 2)
-    lending = search(less(Lending(old), 3), 0, AT).lending
+    lending = search(less(Lending(old), 3), FIRST, AT).lending
     assert under(lending, old) is lending
     changed = under(lending, new)
     assert changed == Lending(new, number=lending.number)
     assert answered(changed, RoomGrant("t", 1, lending.number, old, 4, False), AT) is None
-    fresh = search(changed, 0, AT).lending
+    fresh = search(changed, FIRST, AT).lending
     assert fresh.number > lending.number
     told = answered(fresh, RoomGrant("t", 1, fresh.number, old, 4, False), AT)
     assert told is not None
@@ -265,7 +267,7 @@ def test_lending_never_goes_back_to_an_older_version_of_the_quota() -> None:
 
 def test_an_answer_counts_once() -> None:
     version = QuotaVersion(5, 10, 2)
-    lending = search(Lending(version), 0, AT).lending
+    lending = search(Lending(version), FIRST, AT).lending
     grant = RoomGrant("t", 1, lending.number, version, 4, False)
     once = answered(lending, grant, AT)
     assert once is not None
@@ -274,15 +276,30 @@ def test_an_answer_counts_once() -> None:
 
 def test_nobody_asks_ahead_while_enough_is_left_or_more_than_once_a_second() -> None:
     lending = Lending(QuotaVersion(5, 320, 4))
-    assert ahead(lending, 0, 10, AT).ask == ()
-    step = ahead(lending, 0, 9, AT)
+    assert ahead(lending, FIRST, 10, AT).ask == ()
+    step = ahead(lending, FIRST, 9, AT)
     assert len(step.ask) == 2
-    assert ahead(step.lending, 0, 9, AT + CLOSED_MS - 1).ask == ()
-    assert len(ahead(step.lending, 0, 9, AT + CLOSED_MS).ask) == 1, "of three others, two have not answered"
+    assert ahead(step.lending, FIRST, 9, AT + CLOSED_MS - 1).ask == ()
+    assert len(ahead(step.lending, FIRST, 9, AT + CLOSED_MS).ask) == 1, "of three others, two have not answered"
 
 
 def test_everybody_is_asked_for_what_is_pending_beyond_the_share() -> None:
     lending = Lending(QuotaVersion(5, 4, 5))
-    step = all_others(lending, 2, AT)
+    step = all_others(lending, Others(2), AT)
     assert sorted(step.ask) == [0, 1, 3, 4]
-    assert all_others(step.lending, 2, AT).ask == ()
+    assert all_others(step.lending, Others(2), AT).ask == ()
+
+
+def test_partitions_that_are_left_alone_are_asked_for_nothing_and_hold_no_search_up() -> None:
+    version = QuotaVersion(0, 100, 4)
+    others = Others(0, frozenset({1, 3}))
+    assert all_others(Lending(version), others, AT).ask == (2,)
+    assert ahead(Lending(version), others, 0, AT).ask == (2,)
+    step = search(Lending(version), others, AT)
+    assert step.ask == (2,)
+    known = answered(step.lending, RoomGrant("t", 2, step.lending.number, version, 0, False), AT)
+    assert known is not None
+    assert search(known, others, AT).goes_on_at is None
+    promised = answered(step.lending, RoomGrant("t", 2, step.lending.number, version, 0, True), AT)
+    assert promised is not None
+    assert search(promised, Others(0, frozenset({1, 2, 3})), AT).goes_on_at is None

@@ -142,6 +142,12 @@ def test_without_the_right_to_read_its_configuration_a_topic_has_kafkas_defaults
     assert topic == TargetTopic(2, 1_048_588, None, 7.0, leaders=(1, 1))
 
 
+def test_partitions_without_a_leader_or_enough_replicas_in_sync_are_known_to_be_unavailable() -> None:
+    config = TopicConfiguration(min_insync_replicas=2)
+    given = described(partition(0), partition(1, leader=-1), partition(2, in_sync=1), partition(3))
+    assert topic_of(given, config, 7.0).unavailable == {1, 2}
+
+
 def test_a_topic_does_with_records_what_its_configuration_says() -> None:
     config = TopicConfiguration("compact", max_message_bytes=9, message_timestamp_type="LogAppendTime")
     topic = topic_of(described(partition()), config, 0.0)

@@ -151,6 +151,19 @@ async def test_a_topic_of_ours_is_never_waited_for(targets: Targets, cluster: Cl
     assert not targets.outages
 
 
+async def test_a_topic_of_ours_is_watched_while_a_partition_of_it_has_no_leader(
+    targets: Targets, cluster: Cluster
+) -> None:
+    cluster.leaders[OWN] = [1, -1]
+    await targets.resolve({OWN})
+    assert targets[OWN].unavailable == {1}
+    cluster.leaders[OWN] = [1, 1]
+    await eventually(lambda: not targets[OWN].unavailable)
+    assert targets._watch is not None
+    async with asyncio.timeout(WAIT_S):
+        await targets._watch
+
+
 # -- topics that are deleted ------------------------------------------------------------------------------------------
 
 

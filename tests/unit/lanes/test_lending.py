@@ -377,7 +377,7 @@ async def test_a_lane_that_may_ask_nobody_rejects_at_once_keeps_what_it_has_and_
     for key in islice(homes(2, 0), 5):
         lanes.send(key)
     await lanes.settle(Random(1))
-    lanes.all[0].may_ask = False
+    lanes.all[0].left_alone = frozenset({1})
     before, begun = lanes.asked, lanes.now
     lanes.outcomes.clear()
     for key in islice(homes(2, 0), 5, 7):

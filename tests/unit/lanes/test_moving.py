@@ -504,7 +504,7 @@ async def test_a_topic_that_has_settled_passes_nothing_on(home: Partition) -> No
 
 def delay_above(partition: Partition, rate: float) -> None:
     """Have commands of the tenant above a rate (a second, of all partitions) be delayed; nobody lends tokens."""
-    partition.may_ask = False
+    partition.left_alone = frozenset(range(AFTER)) - {partition.number}
     rules = TenantRules(over_rate=OverRate.DELAY, commands_per_second=rate)
     partition.tenants.book = TenantBook([Tenant(name="default", rules=rules)])
 

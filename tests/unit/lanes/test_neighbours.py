@@ -1,31 +1,57 @@
-"""When a lane asks other partitions for room: not while they may be why its transactions fail."""
+"""Which partitions a lane leaves alone: those that may be why its transactions fail, and those known to be away."""
 
 from __future__ import annotations
 
 from light_scheduler.lanes.neighbours import FIRST_PAUSE_MS, LAST_PAUSE_MS, Neighbours
 
 AT = 1_767_225_600_000
-OTHERS = [("commands", 3), ("changelog", 1)]
+PLACES = [("commands", 3), ("commands", 2), ("changelog", 1), ("commands", 1)]
+OTHERS = {0, 2, 3}
+
+
+def left_alone(neighbours: Neighbours, now: int = AT) -> set[int]:
+    return set(neighbours.left_alone(4, frozenset(), now))
 
 
 def pause(neighbours: Neighbours) -> int:
-    """Let a transaction fail; return for how many first pauses nobody is asked."""
-    neighbours.failed(OTHERS, AT)
-    return next(n for n in range(100) if neighbours.may_be_asked(AT + n * FIRST_PAUSE_MS))
+    """Let a transaction fail in which partition 3 does not answer; return for how many first pauses it is alone."""
+    neighbours.failed(PLACES, {("changelog", 1), ("commands", 2)}, AT)
+    return next(n for n in range(100) if not left_alone(neighbours, AT + n * FIRST_PAUSE_MS))
 
 
-def test_after_failures_nobody_is_asked_for_longer_and_longer_until_something_was_written() -> None:
+def test_one_that_did_not_answer_is_left_alone_for_longer_and_longer_until_something_was_written_to_it() -> None:
     neighbours = Neighbours("commands", 1)
-    assert neighbours.may_be_asked(AT)
+    assert left_alone(neighbours) == set()
     assert [pause(neighbours) for _ in range(6)] == [1, 2, 4, 8, 16, 16]
-    assert not neighbours.may_be_asked(AT + LAST_PAUSE_MS - 1)
-    neighbours.committed([("changelog", 1)])
+    neighbours.failed(PLACES, {("changelog", 1), ("commands", 2)}, AT)
+    assert left_alone(neighbours, AT + LAST_PAUSE_MS - 1) == {3}
+    neighbours.committed([("changelog", 1), ("commands", 2)])
     assert pause(neighbours) == 16
-    neighbours.committed(OTHERS)
+    neighbours.committed([("commands", 3)])
     assert pause(neighbours) == 1
 
 
-def test_failures_of_transactions_that_wrote_to_no_other_partition_do_not_count() -> None:
+def test_all_are_left_alone_if_nothing_answered_that_a_transaction_wrote_to() -> None:
     neighbours = Neighbours("commands", 1)
-    neighbours.failed([("commands", 1), ("targets", 3)], AT)
-    assert neighbours.may_be_asked(AT)
+    neighbours.failed(PLACES, {}, AT)
+    assert left_alone(neighbours, AT + FIRST_PAUSE_MS - 1) == OTHERS
+    assert left_alone(neighbours, AT + FIRST_PAUSE_MS) == set()
+    neighbours.failed(PLACES, {}, AT)
+    neighbours.committed([("commands", 2)])
+    assert left_alone(neighbours, AT + 2 * FIRST_PAUSE_MS - 1) == OTHERS
+    neighbours.failed(PLACES, {}, AT)
+    assert left_alone(neighbours, AT + FIRST_PAUSE_MS) == set()
+
+
+def test_failures_that_no_other_partition_of_the_topic_had_a_part_in_do_not_count() -> None:
+    neighbours = Neighbours("commands", 1)
+    neighbours.failed([("commands", 1), ("targets", 3)], {}, AT)
+    neighbours.failed(PLACES, {("commands", 2), ("commands", 3)}, AT)
+    assert left_alone(neighbours) == set()
+
+
+def test_those_that_are_known_to_take_nothing_are_left_alone_for_as_long_as_that() -> None:
+    neighbours = Neighbours("commands", 1)
+    neighbours.failed(PLACES, {("changelog", 1), ("commands", 2)}, AT)
+    assert neighbours.left_alone(4, frozenset({0, 1, 7}), AT) == {0, 3}
+    assert left_alone(neighbours) == {3}

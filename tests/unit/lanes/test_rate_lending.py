@@ -109,18 +109,30 @@ async def test_what_a_cycle_took_or_lent_that_was_dropped_was_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "may_ask", "answers"),
-    [(AT + ANSWER_MS, True, 1), (AT + ANSWER_MS + 1, True, 0), (AT, False, 0)],
-    ids=["in time", "late", "while others are not asked"],
+    ("now", "left_alone", "answers"),
+    [(AT + ANSWER_MS, {2}, 1), (AT + ANSWER_MS + 1, set(), 0), (AT, {0}, 0)],
+    ids=["in time", "late", "while that partition is left alone"],
 )
-async def test_an_ask_is_answered_in_time_or_not_at_all(now: int, may_ask: bool, answers: int) -> None:
+async def test_an_ask_is_answered_in_time_or_not_at_all(now: int, left_alone: set[int], answers: int) -> None:
     idle = partition(1)
-    idle.may_ask = may_ask
+    idle.left_alone = frozenset(left_alone)
     ask = RateAsk(COMMANDS, 0, 5, 100_000)
     await idle.run(
         command(*rate_headers(ask, NAMES.commands, 1, SECRET), key=None, value=None, partition=1, timestamp=AT), now=now
     )
     assert len(said(idle, 0)) == answers
+
+
+async def test_a_partition_that_is_left_alone_is_not_asked_for_tokens_and_no_answer_of_it_is_awaited() -> None:
+    busy = partition(0)
+    busy.left_alone = frozenset({1})
+    cycle = await busy.run(*cancels(11))
+    assert outcomes(busy) == 10 * ["not_found"] + ["rejected"]
+    assert (said(busy, 1), cycle.rates.ask_at) == ([], None)
+    busy.left_alone = frozenset()
+    cycle = await busy.run(*cancels(1))
+    assert len(said(busy, 1)) == 1
+    assert cycle.rates.ask_at is not None
 
 
 async def test_forged_records_bring_nothing() -> None:

@@ -105,7 +105,7 @@ async def test_room_is_asked_for_when_that_is_possible_again_though_the_rules_ch
     await partition.run(*map(schedule, range(3)))
     partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
     work = work_on(partition, [], clock := Clock())
-    work._neighbours.failed([(NAMES.commands, 1)], AT)
+    work._neighbours.failed([(NAMES.commands, 1)], {(NAMES.history, 0)}, AT)
     asked = []
     for _ in range(2):
         made = await work._make(partition.table)
@@ -113,3 +113,19 @@ async def test_room_is_asked_for_when_that_is_possible_again_though_the_rules_ch
         asked.append([place for place in made.batches.places if place[0] == NAMES.commands])
         clock.at += FIRST_PAUSE_MS
     assert asked == [[], [(NAMES.commands, 1)]]
+
+
+async def test_room_is_asked_for_of_a_partition_that_had_no_leader_once_it_has_one_and_not_again(
+    partition: Partition,
+) -> None:
+    partition.tenants.book = TenantBook()
+    await partition.run(*map(schedule, range(3)))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
+    work = work_on(partition, [], Clock())
+    topic, asked = partition.topics[NAMES.commands], []
+    for unavailable in (frozenset({1}), frozenset({1}), frozenset[int](), frozenset[int]()):
+        partition.topics[NAMES.commands] = topic._replace(unavailable=unavailable)
+        made = await work._make(partition.table)
+        work._settle(made)
+        asked.append([place for place in made.batches.places if place[0] == NAMES.commands])
+    assert asked == [[], [], [(NAMES.commands, 1)], []]

@@ -324,3 +324,9 @@ def draw_rates(seed: int) -> History:
         lends=True,
         clocks=clocks,
     )
+
+
+def draw_rates_in_doubt(seed: int) -> History:
+    """Make a history up as `draw_rates` does, in which answers are lost again and again."""
+    lost = sorted(Random(seed).sample(range(30, 900), 25))
+    return replace(draw_rates(seed), faults=tuple((step, Fault("lose", 0.0)) for step in lost), clocks=())

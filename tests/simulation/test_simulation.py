@@ -30,6 +30,7 @@ from simulation.drawing import (
     draw_lending_growth,
     draw_probes,
     draw_rates,
+    draw_rates_in_doubt,
     draw_tenants,
     draw_trouble,
 )
@@ -148,9 +149,12 @@ def test_room_is_lent_while_the_topic_gets_more_partitions_and_every_command_fin
 
 
 @pytest.mark.timeout(1_800)
-def test_no_rate_is_passed_over_all_partitions_whatever_they_lend_to_each_other(pytestconfig: pytest.Config) -> None:
-    seeds = range(max(4, pytestconfig.getoption("--histories") // 40))
-    violations = {seed: violation for seed in seeds if (violation := play(draw_rates(seed)).violation)}
+@pytest.mark.parametrize("draw", [draw_rates, draw_rates_in_doubt])
+def test_no_rate_is_passed_over_all_partitions_whatever_they_lend_to_each_other(
+    draw: Callable[[int], History], pytestconfig: pytest.Config
+) -> None:
+    seeds = range(max(4, pytestconfig.getoption("--histories") // 60))
+    violations = {seed: violation for seed in seeds if (violation := play(draw(seed)).violation)}
 
     assert violations == {}
 

@@ -9,7 +9,8 @@ from light_scheduler.engine.rate_lending import Demand
 from light_scheduler.engine.tenants import CommandRates
 from light_scheduler.engine.throttle import Throttle
 from light_scheduler.engine.token_bucket import TokenBucket
-from simulation.drawing import draw_rates
+from light_scheduler.lanes.work import LaneWork
+from simulation.drawing import draw_rates, draw_rates_in_doubt
 
 from .planting import mutant, replaced
 
@@ -57,4 +58,17 @@ def _commands_do_not_count() -> Iterator[Any]:
 @mutant(1, "Each partition has a cap to itself.", 100, draw_rates)
 def _caps_are_not_shared() -> Iterator[Any]:
     with replaced(Throttle, "share_among", lambda *_: None):
+        yield None
+
+
+@mutant(5, "A lane whose transaction was aborted has saved up as much as a new one.", 400, draw_rates_in_doubt)
+def _aborted_transactions_fill_buckets() -> Iterator[Any]:
+    failed = LaneWork.failed
+
+    def anew(self: LaneWork, *error: Any, **known: Any) -> bool:
+        self._context.throttle._total, self._context.throttle._buckets = None, {}
+        self._context.rates._committed.clear()
+        return failed(self, *error, **known)
+
+    with replaced(LaneWork, "failed", anew):
         yield None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.outages import Topics
 from support.partition import AT, HOUR, NAMES, SECRET, TO_REMINDERS, Partition, command, due_at
 from support.producing import FakeProducer
 
+from light_scheduler.errors import CycleTimeout
+from light_scheduler.kafka.batches import Written
 from light_scheduler.kafka.target_outages import Outages
 from light_scheduler.lanes.alarm import Alarm
 from light_scheduler.lanes.caution import Kind, Work
@@ -63,7 +65,7 @@ def work_on(partition: Partition, waiting: list[Any], clock: Clock) -> LaneWork:
     intake.open(first, 0)
     if waiting:
         intake.offer(intake.epoch, first, waiting)
-    services: Any = SimpleNamespace(clock=clock, max_clock_skew=1_000)
+    services: Any = SimpleNamespace(clock=clock, max_clock_skew=1_000, group="app")
     place: Any = SimpleNamespace(topic=NAMES.commands, partition=0)
     timer: Any = None
     return LaneWork(
@@ -129,3 +131,26 @@ async def test_room_is_asked_for_of_a_partition_that_had_no_leader_once_it_has_o
         work._settle(made)
         asked.append([place for place in made.batches.places if place[0] == NAMES.commands])
     assert asked == [[], [], [(NAMES.commands, 1)], []]
+
+
+async def test_the_metadata_of_the_topic_are_watched_while_others_are_asked_and_one_without_an_answer_is_left_alone(
+    partition: Partition,
+) -> None:
+    class Unanswered:
+        transactional_id = "id"
+
+        async def commit(self, batches: Any, *_: Any, **__: Any) -> None:
+            batches.written[NAMES.history, 0] = Written(1, 1)
+            raise CycleTimeout("a transaction took too long")
+
+    partition.tenants.book = TenantBook()
+    await partition.run(*map(schedule, range(3)))
+    partition.tenants.book = TenantBook([Tenant(name="default", rules=TenantRules(max_pending=2))], {"default": 1})
+    work, producer = work_on(partition, [], Clock()), cast(Any, Unanswered())
+    made = await work._make(partition.table)
+    with pytest.raises(CycleTimeout) as error:
+        await work._commit(made, partition.table, producer)
+    work.failed(error.value, may_count=False)
+    assert isinstance(partition.topics, Topics)
+    assert partition.topics.doubted == {NAMES.commands}
+    assert work._left_alone(AT) == {1}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,8 +26,8 @@ from .count_limits import CountTurns, count_time, too_much
 from .intervals import MINUTE_MS, Intervals, cells_in, intervals_asked
 from .parameters import checked, read_parameters
 from .scatter import Scatter, Whole, is_local, share_response
-from .slices import pieces
-from .upcoming_document import PendingCount, UpcomingCount, UpcomingDocument, UpcomingParameters
+from .slices import SHORT_REST, LoopTime, pieces
+from .upcoming_document import By, PendingCount, UpcomingCount, UpcomingParameters
 
 
 class Kind(NamedTuple):
@@ -45,6 +47,16 @@ class OwnCounts(msgspec.Struct, frozen=True):
     lanes: list[Lane]
     counts: list[tuple[Lane, Kind, int]]
     is_refused: bool = False
+
+
+class EncodedCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """An `UpcomingDocument` whose counts are JSON already."""
+
+    by: By
+    due_from: int
+    due_to: int
+    counts: list[msgspec.Raw]
+    pending: list[msgspec.Raw]
 
 
 @dataclass(frozen=True)
@@ -121,32 +133,62 @@ async def own_counts(tables: Tables, asked: TenantIntervals) -> OwnCounts:
     return OwnCounts(sorted(found), rows)
 
 
-def document(whole: Whole[OwnCounts], asked: TenantIntervals) -> UpcomingDocument:
-    """Add up what all workers have. Raises QueryError if one of them has too much to count."""
+async def document(whole: Whole[OwnCounts], asked: TenantIntervals) -> bytes:
+    """Add up what all workers have, and return it as JSON. Raises QueryError if one of them has too much to count."""
     if any(share.is_refused for share in whole.shares.values()):
         raise too_much()
-    sums: Counter[Kind] = Counter()
-    for url, share in whole.shares.items():
-        for lane, kind, count in share.counts:
-            if whole.claims.get(lane) == url:
-                sums[kind] += count
-    return UpcomingDocument(
-        by=asked.by,
-        due_from=asked.begin * MINUTE_MS,
-        due_to=asked.end * MINUTE_MS,
-        counts=sorted(
-            (
-                UpcomingCount(kind.minute * MINUTE_MS, kind.topic, kind.state, count)
-                for kind, count in sums.items()
-                if kind.minute is not None
-            ),
-            key=lambda each: (each.due_from, each.target_topic, each.state),
-        ),
-        pending=sorted(
-            (PendingCount(kind.topic, kind.state, count) for kind, count in sums.items() if kind.minute is None),
-            key=lambda each: (each.target_topic, each.state),
-        ),
-    )
+    async with LoopTime(rest=SHORT_REST) as time:
+        merged = Merged()
+        for _ in chain(merged.add(whole), merged.encode()):
+            if time.slice_is_over():
+                await time.rest()
+        return _encode(
+            EncodedCounts(
+                by=asked.by,
+                due_from=asked.begin * MINUTE_MS,
+                due_to=asked.end * MINUTE_MS,
+                counts=merged.counts,
+                pending=merged.pending,
+            )
+        )
+
+
+class Merged:
+    """The counts of all lanes together, part by part: first added up, then in order as JSON."""
+
+    def __init__(self) -> None:
+        self._sums: Counter[Kind] = Counter()
+        self.counts: list[msgspec.Raw] = []
+        self.pending: list[msgspec.Raw] = []
+
+    def add(self, whole: Whole[OwnCounts]) -> Iterator[None]:
+        """Add up all shares, some counts between two yields."""
+        for url, share in whole.shares.items():
+            for some in pieces(iter(share.counts)):
+                for lane, kind, count in some:
+                    if whole.claims.get(lane) == url:
+                        self._sums[kind] += count
+                yield
+
+    def encode(self) -> Iterator[None]:
+        """Encode the sums in order, some between two yields."""
+        pending: list[list[tuple[str, State, int]]] = []
+        counts: list[list[tuple[int, str, State, int]]] = []
+        for some in pieces(iter(self._sums.items())):
+            pending.append(sorted((kind.topic, kind.state, n) for kind, n in some if kind.minute is None))
+            counts.append(
+                sorted((kind.minute, kind.topic, kind.state, n) for kind, n in some if kind.minute is not None)
+            )
+            yield
+        for each in pieces(heapq.merge(*pending)):
+            self.pending += [msgspec.Raw(_encode(PendingCount(*count))) for count in each]
+            yield
+        for rows in pieces(heapq.merge(*counts)):
+            self.counts += [
+                msgspec.Raw(_encode(UpcomingCount(minute * MINUTE_MS, topic, state, n)))
+                for minute, topic, state, n in rows
+            ]
+            yield
 
 
 class UpcomingHandlers:
@@ -167,7 +209,7 @@ class UpcomingHandlers:
         path = str(URL(request.rel_url.raw_path, encoded=True).with_query(asked.parameters))
         async with self._turns.whole.turn():
             whole = await self._scatter(request).whole(self._own(asked), path, OwnCounts)
-            return web.Response(body=_encode(document(whole, asked)), content_type="application/json")
+            return web.Response(body=await document(whole, asked), content_type="application/json")
 
     async def _own(self, asked: TenantIntervals) -> OwnCounts:
         tables = await caught_up(self._lanes)

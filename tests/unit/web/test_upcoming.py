@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import count
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from multidict import MultiDict
 
 from light_scheduler.tables.views import Lane
+from light_scheduler.web.scatter import Whole
+from light_scheduler.web.upcoming import document, intervals_of, own_counts
 
 UPCOMING = "/api/v1/tenants/default/upcoming"
 LIST = "/api/v1/tenants/default/schedules"
@@ -120,3 +124,22 @@ async def test_a_partition_that_does_not_run_is_named_and_never_left_out(workers
     workers[1].lanes.states[lane] = "restoring"
     problem = await workers[0].json(UPCOMING, status=503)
     assert [each["partition"] for each in problem["missing"]] == [3]
+
+
+async def test_an_answer_is_put_together_slice_by_slice_and_in_order(
+    cluster: Any, workers: Any, rests: list[Any]
+) -> None:
+    begin = NOW // HOUR * HOUR
+    targets = [f"out-{number}" for number in (3, 1, 4, 0, 2)]
+    for number, target in enumerate(targets):
+        cluster.put(f"a-{number}", partition=number % 2 * 2, due=begin + (5 - number) * HOUR, target=target)
+        cluster.put(f"b-{number}", partition=number % 2 * 2, due=begin + HOUR, target=target)
+    asked = intervals_of("default", MultiDict(due_from=str(NOW)), NOW)
+    share = await own_counts(workers[0].lanes, asked)
+    rests.clear()
+    answer = json.loads(await document(Whole({"url": share}, dict.fromkeys(share.lanes, "url")), asked))
+    assert len(rests) >= 15 + 14 + 14, "each count of a lane, each sum, and each that is encoded"
+    assert [each["target_topic"] for each in answer["pending"]] == sorted(targets)
+    ordered = [(each["due_from"], each["target_topic"]) for each in answer["counts"]]
+    assert ordered == sorted(ordered)
+    assert sum(each["count"] for each in answer["counts"]) == sum(each["count"] for each in answer["pending"]) == 10

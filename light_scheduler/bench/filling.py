@@ -16,7 +16,6 @@ _FAR_MS = 30 * 24 * 3_600_000
 
 def fill(application: BenchApplication, options: Options, count: int, progress: Progress, prefix: str = "held") -> Look:
     """Have a worker accept so many schedules; return how it stands afterwards. The worker is started, and runs on."""
-    worker = application.worker
     workload = Workload(
         messages=count,
         payloads=Payloads(options.payload_bytes, options.seed),
@@ -24,6 +23,12 @@ def fill(application: BenchApplication, options: Options, count: int, progress: 
         due=DueTimes(SystemClock().now() + _FAR_MS),
         namespace=Namespace(prefix=prefix),
     )
+    return fill_with(application, workload, progress)
+
+
+def fill_with(application: BenchApplication, workload: Workload, progress: Progress) -> Look:
+    """Have a worker carry out the commands of a workload that is not due soon; see `fill`."""
+    worker, count = application.worker, workload.messages
     if not worker.is_running:
         worker.start()
         worker.wait_ready()

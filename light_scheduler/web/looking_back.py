@@ -28,7 +28,8 @@ from .slices import LoopTime
 MOST_RECORDS = 20_000
 MOST_BYTES = 16 << 20
 MOST_TIME_S = 0.1
-"""Limits of one request: records, bytes and processor time. A piece that is begun is read to its end."""
+"""Limits of one request: records, bytes and processor time, unless it asks for less of that. A piece that is begun is
+read to its end."""
 
 FIRST_PIECE = 16
 LARGEST_PIECE = 2_000
@@ -105,11 +106,18 @@ class Found(Generic[T]):
 
 
 async def look_back(
-    log: Log, place: Place, *, now: int, limit: int, select: Callable[[CommandRecord], T | None]
+    log: Log,
+    place: Place,
+    *,
+    now: int,
+    limit: int,
+    select: Callable[[CommandRecord], T | None],
+    most_s: float | None = None,
 ) -> Found[T]:
-    """Return the newest `limit` values that `select` makes of records before a place. Raises BrokerError."""
+    """Return the newest `limit` values that `select` makes of records before a place, within `most_s` of processor
+    time; None: `MOST_TIME_S`. Raises BrokerError."""
     search: _Search[T] = _Search(await log.extents(place.since), place, now, limit)
-    async with LoopTime(MOST_TIME_S) as time:
+    async with LoopTime(MOST_TIME_S if most_s is None else most_s) as time:
         size = FIRST_PIECE
         while (spans := search.piece(size)) and not time.is_used_up():
             found: dict[int, list[Match[T]]] = {partition: [] for partition in spans}

@@ -1,8 +1,14 @@
-"""Slices: long work in the lanes' event loop, a few milliseconds at a time."""
+"""Slices: long work in the lanes' event loop, a few milliseconds at a time.
+
+Others have the loop after each slice, for a multiple of what the slice took from them. That is its processor time:
+while other processes have the processor, nobody in this one can use it. A slice that waited, for the disk or a lock,
+has kept the loop all that time.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Iterator
 from itertools import islice
 from math import inf
@@ -19,6 +25,10 @@ seen to be at work."""
 SHORT_REST = 3.0
 """The same for answers that are waited for only some seconds, however much there is to read."""
 
+PAGE_TIME_S = 0.015
+"""Processor time for a page of a list, which with its rests takes ten times as long: whoever waits sees the first rows
+soon. Rows that take long to read, or match rarely, give a short page and its cursor."""
+
 ROWS_AT_ONCE = 500
 """Rows that take less than a slice, to be read between two looks at the clock."""
 
@@ -31,12 +41,20 @@ def pieces(rows: Iterator[T]) -> Iterator[list[T]]:
         yield piece
 
 
+def waits() -> int | None:
+    """Return how often this thread has waited for a disk, a lock or the like so far; None: the system does not tell."""
+    return resource.getrusage(_THIS_THREAD).ru_nvcsw if _THIS_THREAD is not None else None
+
+
+_THIS_THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
+
+
 class LoopTime:
     """The loop's time that one request takes. A context manager: a slice begins with it and after each `rest`; it rests
     in the end, too, so that many short requests take no more than a long one.
 
-    A slice is measured by the clock, since others wait for it. The sum is processor time, at most `most_s`: a busy
-    machine makes no answer shorter. `rest` is how long others then have the loop, in slices.
+    A slice ends by the clock, since others wait for it. The sum is processor time, at most `most_s`: a busy machine
+    makes no answer shorter. `rest` is how long others then have the loop, in slices.
     """
 
     def __init__(self, most_s: float = inf, rest: float = REST) -> None:
@@ -61,9 +79,11 @@ class LoopTime:
 
     async def rest(self) -> None:
         """Let others run."""
-        self._used_s += thread_time() - self._cpu_began
-        await asyncio.sleep((perf_counter() - self._began) * self._rest)
+        cpu_s = thread_time() - self._cpu_began
+        self._used_s += cpu_s
+        has_run = self._waits is not None and waits() == self._waits
+        await asyncio.sleep((cpu_s if has_run else perf_counter() - self._began) * self._rest)
         self._begin()
 
     def _begin(self) -> None:
-        self._began, self._cpu_began = perf_counter(), thread_time()
+        self._began, self._cpu_began, self._waits = perf_counter(), thread_time(), waits()

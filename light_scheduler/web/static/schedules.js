@@ -30,7 +30,7 @@ import {
 /** @typedef {import("./types.d.ts").SchedulePage} SchedulePage */
 
 const LIMIT = 50;
-const MOST_REQUESTS = 25;
+const MOST_REQUESTS = 100;
 const FILTERS = [
   "id_prefix",
   "id_contains",

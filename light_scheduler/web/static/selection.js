@@ -28,7 +28,7 @@ const LONG_PAST = "2000-01-01T00:00:00Z";
 const NO_INTERVALS = { by: "minute", due_from: LONG_PAST, due_to: LONG_PAST };
 
 const PAGE = 1_000;
-const MOST_REQUESTS = 10;
+const MOST_REQUESTS = 40;
 
 /**
  * Return which filters of a list a command does not know, by the names of their fields. A resume changes paused schedules alone.
@@ -90,7 +90,7 @@ export async function counted(ask, { id_prefix = "", label = "", state = "" }) {
 }
 
 /**
- * Return how many schedules there are: "1,742 schedules", "At least 10,000 schedules".
+ * Return how many schedules there are: "1,742 schedules", "At least 40,000 schedules".
  * @param {Counted} counted
  */
 export function howMany({ number, isAll }) {

@@ -184,14 +184,16 @@ def dashboards_cost(application: BenchApplication, asked: argparse.Namespace) ->
     for number in range(asked.rounds):
         for kind, options in kinds.items():
             given = ["dashboards", application.worker.url, "--count", str(asked.dashboards), *options]
-            shares[kind].append(round(_share(application, [CLIENTS, *given], asked.watch_seconds), 2))
-            print(f"round {number + 1}, dashboards {kind}: {shares[kind][-1]} % of a core", file=sys.stderr)
+            share, received = _watched(application, [CLIENTS, *given], asked.watch_seconds)
+            shares[kind].append(round(share, 2))
+            print(f"round {number + 1}, {kind}: {share:.2f} % of a core, {received} bytes sent", file=sys.stderr)
     none, *others = (median(each) for each in shares.values())
     more = {f"{kind}_percent_of_a_core": round(each - none, 2) for kind, each in zip([*kinds][1:], others, strict=True)}
     return {"dashboards": asked.dashboards, "worker_percent": shares, **more, "load": round(os.getloadavg()[0], 2)}
 
 
-def _share(application: BenchApplication, clients: list[str], seconds: float) -> float:
+def _watched(application: BenchApplication, clients: list[str], seconds: float) -> tuple[float, int]:
+    """Return the share of a core (%) that the worker takes, and the bytes that the dashboards got."""
     pid = application.worker.pid
     assert pid is not None
     watching = Clients(clients)
@@ -199,10 +201,10 @@ def _share(application: BenchApplication, clients: list[str], seconds: float) ->
     begun, before = time.monotonic(), cpu_seconds(pid)
     time.sleep(seconds)
     after, ended = cpu_seconds(pid), time.monotonic()
-    watching.answers()
+    received: int = watching.answers()["received_bytes"]
     assert before is not None
     assert after is not None
-    return 100 * (after - before) / (ended - begun)
+    return 100 * (after - before) / (ended - begun), received
 
 
 def options() -> Iterator[tuple[str, type, float, str]]:

@@ -8,11 +8,8 @@ from typing import Protocol, TypeVar
 from light_scheduler.tables.views import Lane, QueryError, ReadableTable
 
 from .cluster import Tables
-from .own import REQUEST_BUDGET, SLICE_BUDGET
+from .own import REQUEST_BUDGET, REQUEST_TIME_S, SLICE_BUDGET
 from .slices import LoopTime
-
-REQUEST_TIME_S = 0.1
-"""Processor time for one answer, which is refused if that is not enough."""
 
 MOST_BYTES = 32 << 20
 """Of the rows that a worker keeps for one answer, in JSON."""

@@ -23,7 +23,7 @@ from .guard import IDENTITY, refuse_hidden
 from .history import DAY_MS, place_of
 from .looking_back import Log, OpenLog, look_back, opened
 from .parameters import checked, read_parameters
-from .slices import PAGE_TIME_S
+from .slices import SEARCH_TIME_S
 from .turns import Turns
 
 _OF_NO_ID = history_key("", None)
@@ -65,7 +65,12 @@ class ChangeHandlers:
         place = place_of(parameters.since, parameters.cursor, self._clock.now() - DAY_MS)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
             found = await look_back(
-                _Changes(log), place, now=self._clock.now(), limit=parameters.limit, select=select, most_s=PAGE_TIME_S
+                _Changes(log),
+                place,
+                now=self._clock.now(),
+                limit=parameters.limit,
+                select=select,
+                search_s=SEARCH_TIME_S,
             )
         page = ChangePage(
             changes=[match.value for match in found.matches],

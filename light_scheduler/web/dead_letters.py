@@ -26,7 +26,7 @@ from .looking_back import OpenLog, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import ProblemError
 from .redrive import Redrive
-from .slices import PAGE_TIME_S
+from .slices import SEARCH_TIME_S
 from .turns import Turns
 
 Cause = Literal["rejected", "refused", "missed", "unacknowledged"]
@@ -92,7 +92,7 @@ class DeadLetterHandlers:
         place = place_of(parameters.since, parameters.cursor, 0)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
             found = await look_back(
-                log, place, now=self._clock.now(), limit=parameters.limit, select=select, most_s=PAGE_TIME_S
+                log, place, now=self._clock.now(), limit=parameters.limit, select=select, search_s=SEARCH_TIME_S
             )
         return _json(
             DeadLetterPage(

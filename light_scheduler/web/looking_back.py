@@ -28,8 +28,7 @@ from .slices import LoopTime
 MOST_RECORDS = 20_000
 MOST_BYTES = 16 << 20
 MOST_TIME_S = 0.1
-"""Limits of one request: records, bytes and processor time, unless it asks for less of that. A piece that is begun is
-read to its end."""
+"""Limits of one request: records, bytes and processor time. A piece that is begun is read to its end."""
 
 FIRST_PIECE = 16
 LARGEST_PIECE = 2_000
@@ -112,14 +111,16 @@ async def look_back(
     now: int,
     limit: int,
     select: Callable[[CommandRecord], T | None],
-    most_s: float | None = None,
+    search_s: float = MOST_TIME_S,
 ) -> Found[T]:
-    """Return the newest `limit` values that `select` makes of records before a place, within `most_s` of processor
-    time; None: `MOST_TIME_S`. Raises BrokerError."""
+    """Return the newest `limit` values that `select` makes of records before a place. Where most records give none, it
+    ends after `search_s` of processor time. Raises BrokerError."""
     search: _Search[T] = _Search(await log.extents(place.since), place, now, limit)
-    async with LoopTime(MOST_TIME_S if most_s is None else most_s) as time:
+    async with LoopTime(MOST_TIME_S) as time:
         size = FIRST_PIECE
         while (spans := search.piece(size)) and not time.is_used_up():
+            if search.is_in_vain and time.has_taken(search_s):
+                break
             found: dict[int, list[Match[T]]] = {partition: [] for partition in spans}
             async for records in log.read(spans):
                 for record in records:
@@ -149,6 +150,11 @@ class _Search(Generic[T]):
         self._oldest = dict.fromkeys(extents, now)
         self._matches: list[Match[T]] = []
         self._records = self._bytes = 0
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether most records gave no match."""
+        return self._records > 2 * len(self._matches)
 
     def piece(self, size: int) -> dict[int, Span]:
         """Return the spans to read next, about `size` offsets in all; none: the search, or the request, is over.

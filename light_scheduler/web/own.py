@@ -8,13 +8,16 @@ from light_scheduler.tables.views import Lane, Mark, Query, scan
 
 from .cluster import Tables
 from .documents import ScheduleDetail, detail, summary
-from .slices import PAGE_TIME_S, LoopTime
+from .slices import SEARCH_TIME_S, LoopTime
 
 SLICE_BUDGET = 500
 """Rows read at one go, if there is time for that many in a slice: their payloads are in memory together."""
 
 REQUEST_BUDGET = 20_000
 """Rows read for one request: a filter that matches little gives a short page and its cursor."""
+
+REQUEST_TIME_S = 0.1
+"""Processor time for one request: rows that take long to read give a short page, too."""
 
 PAGE_BYTES = 1 << 20
 """A page ends with the row that makes it this large."""
@@ -41,7 +44,7 @@ class OwnMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 async def own_page(lanes: Tables, query: Query) -> OwnPage:
     """Read a page from this worker's running lanes; one that stops meanwhile is not among the page's lanes."""
-    async with LoopTime(PAGE_TIME_S) as time:
+    async with LoopTime(REQUEST_TIME_S) as time:
         return await _page(lanes, query, time)
 
 
@@ -61,7 +64,8 @@ async def _page(lanes: Tables, query: Query, time: LoopTime) -> OwnPage:
             size += len(row)
             if size >= PAGE_BYTES:
                 return OwnPage(lanes=sorted(kept), rows=rows, reached=mark)
-        if after is None or len(rows) >= query.limit or spent >= REQUEST_BUDGET or time.is_used_up():
+        is_over = time.is_used_up() or (spent > 2 * len(rows) and time.has_taken(SEARCH_TIME_S))
+        if after is None or len(rows) >= query.limit or spent >= REQUEST_BUDGET or is_over:
             return OwnPage(lanes=sorted(kept), rows=rows, reached=after)
         await time.rest()
 

@@ -25,9 +25,9 @@ seen to be at work."""
 SHORT_REST = 3.0
 """The same for answers that are waited for only some seconds, however much there is to read."""
 
-PAGE_TIME_S = 0.015
-"""Processor time for a page of a list, which with its rests takes ten times as long: whoever waits sees the first rows
-soon. Rows that take long to read, or match rarely, give a short page and its cursor."""
+SEARCH_TIME_S = 0.015
+"""Processor time for a page where most of what is read does not match; with its rests it takes ten times as long. It
+is short, so whoever waits soon sees what there is, and goes on with the cursor."""
 
 ROWS_AT_ONCE = 500
 """Rows that take less than a slice, to be read between two looks at the clock."""
@@ -75,7 +75,11 @@ class LoopTime:
 
     def is_used_up(self) -> bool:
         """Whether the request has taken all the time that it may take."""
-        return self._used_s + thread_time() - self._cpu_began >= self._most_s
+        return self.has_taken(self._most_s)
+
+    def has_taken(self, seconds: float) -> bool:
+        """Whether the request has taken so much processor time."""
+        return self._used_s + thread_time() - self._cpu_began >= seconds
 
     async def rest(self) -> None:
         """Let others run."""

@@ -79,12 +79,12 @@ async def test_a_list_shows_the_newest_first_and_what_is_asked_for(workers: Any,
 async def test_a_list_whose_matches_are_rare_ends_soon_and_its_cursor_goes_on(
     workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_letters, "PAGE_TIME_S", 0.0)
+    monkeypatch.setattr(dead_letters, "SEARCH_TIME_S", 0.0)
     rare = add_letter(cluster, "refused", at=NOW - 2 * HOUR)
     for _ in range(looking_back.FIRST_PIECE):
         add_letter(cluster)
     page = await workers[0].json(PATH, cause="refused")
-    assert (page["dead_letters"], cluster.topics.read) == ([], 0)
+    assert (page["dead_letters"], cluster.topics.read) == ([], looking_back.FIRST_PIECE)
     monkeypatch.undo()
     page = await workers[0].json(PATH, cause="refused", cursor=page["next_cursor"])
     assert [each["letter"] for each in page["dead_letters"]] == [rare]

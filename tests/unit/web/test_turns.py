@@ -136,7 +136,7 @@ async def test_a_slice_ends_by_its_time_whatever_its_rows(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "SLICE_S", 0)
-    monkeypatch.setattr(own, "PAGE_TIME_S", 60)
+    monkeypatch.setattr(own, "REQUEST_TIME_S", 60)
     for number in range(100):
         cluster.put(f"id-{number}")
     loop_turns = 0
@@ -159,7 +159,7 @@ async def test_a_request_ends_by_its_time_and_the_next_page_goes_on(
     cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "SLICE_S", 0)
-    monkeypatch.setattr(own, "PAGE_TIME_S", 0)
+    monkeypatch.setattr(own, "REQUEST_TIME_S", 0)
     for number in range(20):
         cluster.put(f"id-{number:02}", partition=number % 4)
     ids: list[str] = []

@@ -25,7 +25,8 @@ Format = Literal["jsonl", "csv"]
 HEADER = "header."
 """Columns of CSV whose names begin so are headers of the message."""
 
-_PLAIN = frozenset({"id", "key", "payload", "target-topic"})
+_TENANT = "tenant"
+_PLAIN = frozenset({"id", "key", "payload", "target-topic", _TENANT})
 _COLUMNS = _PLAIN | {
     name.replace("_", "-") for name in ScheduleRequest.__annotations__ if name not in ("topic", "headers")
 }
@@ -102,9 +103,10 @@ def _csv_rows(lines: LoadedLines, tenant: str) -> Iterator[Row]:
         if len(cells) != len(columns):
             yield Row(number, text, None, None, f"has {len(cells)} cells, and there are {len(columns)} columns")
             continue
-        request = _request({name: cell for name, cell in zip(columns, cells, strict=True) if cell})
+        given = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
+        own = given.pop(_TENANT, tenant)
         try:
-            yield Row(number, text, _maker(request, tenant, _made_id(lines)))
+            yield Row(number, text, _maker(_request(given), own, _made_id(lines)))
         except InvalidCommand as error:
             yield Row(number, text, None, field_name(error.field, "csv"), error.reason)
 

@@ -319,15 +319,19 @@ async def test_a_file_is_scheduled_once_whatever_is_refused_and_whenever_it_goes
 
         table = tmp_path / "rows.csv"
         table.write_text(
-            f'id,at,target-topic,payload,header.kind\nc-1,{YEAR_2100},{served.target},"two\nlines",a\n'
-            f"c-2,soon,{served.target},,\nc-3,{YEAR_2100},{served.target}\n",
+            f'id,at,target-topic,payload,header.kind,tenant\nc-1,{YEAR_2100},{served.target},"two\nlines",a,\n'
+            f"c-2,soon,{served.target},,,\nc-3,{YEAR_2100},{served.target}\n"
+            f"c-4,{YEAR_2100},{served.target},,,acme\nc-5,{YEAR_2100},{served.target},,,no tenant\n",
             encoding="utf-8",
         )
-        assert await load(1, table) == {"lines": 5, "sent": 1, "refused": 2}
-        assert [(each["line"], each["field"]) for each in refused("rows.csv")] == [(4, "at"), (5, None)]
+        assert await load(1, table) == {"lines": 7, "sent": 2, "refused": 3}
+        assert [(each["line"], each["field"]) for each in refused("rows.csv")] == [(4, "at"), (5, None), (7, "tenant")]
         shown = await client.get("c-1")
         assert shown is not None
         assert (shown.payload, shown.headers) == (b"two\nlines", [("kind", b"a")])
+        assert await client.get("c-4") is None
+    async with served.client(tenant="acme", url=served.workers[0].url) as client:
+        assert await client.get("c-4") is not None
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("id,target\n", encoding="utf-8")
     assert "'target' is not known" in await load(2, wrong)

@@ -1,0 +1,64 @@
+"""Rows of a file: the tenant that each of them is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from light_scheduler.cli.command_rows import Format, Row, rows_of
+from light_scheduler.cli.loading import LoadedLines
+
+COLUMNS = "id,tenant,after,target-topic\n"
+
+
+def rows_in(folder: Path, format: Format, text: str) -> list[Row]:
+    """Return the rows of a file that is sent with `--tenant shop`."""
+    file = folder / f"rows.{format}"
+    file.write_text(text, encoding="utf-8")
+    with LoadedLines(file) as lines:
+        return list(rows_of(lines, format, "shop"))
+
+
+def tenants_of(rows: list[Row]) -> list[str | None]:
+    return [None if row.make is None else row.make(None).tenant for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("csv", f"{COLUMNS}a,acme,1h,out\nb,,1h,out\n"),
+        (
+            "jsonl",
+            '{"id": "a", "tenant": "acme", "target": {"topic": "out"}}\n{"id": "b", "target": {"topic": "out"}}\n',
+        ),
+    ],
+)
+def test_a_row_is_for_its_own_tenant_or_else_for_the_one_of_the_option(
+    tmp_path: Path, format: Format, text: str
+) -> None:
+    rows = rows_in(tmp_path, format, text)
+    assert tenants_of(rows) == ["acme", "shop"]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("csv", f"{COLUMNS}a,acme,1h,out\nb,no tenant,1h,out\nc,acme,1h,out\n"),
+        (
+            "jsonl",
+            '{"id": "a", "tenant": "acme", "target": {"topic": "out"}}\n'
+            '{"id": "b", "tenant": "no tenant", "target": {"topic": "out"}}\n'
+            '{"id": "c", "tenant": "acme", "target": {"topic": "out"}}\n',
+        ),
+    ],
+)
+def test_a_row_for_what_is_no_tenant_is_refused_by_line_and_field_and_others_are_sent(
+    tmp_path: Path, format: Format, text: str
+) -> None:
+    rows = rows_in(tmp_path, format, text)
+    assert tenants_of(rows) == ["acme", None, "acme"]
+    (refused,) = [row for row in rows if row.make is None]
+    assert (refused.line, refused.field) == (3 if format == "csv" else 2, "tenant")
+    assert refused.reason is not None
+    assert refused.reason.startswith("'no tenant' is not a tenant name: use 1 to 64 letters")

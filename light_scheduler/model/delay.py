@@ -13,7 +13,7 @@ from light_scheduler.durations import format_duration, parse_duration
 LONGEST_DELAY = 3_650 * 86_400_000
 """Ms. Far beyond any retention, and far from where timestamps end."""
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+RULE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
@@ -42,7 +42,7 @@ def parse_rule(
     name: str, source: str, delay: str, target: str, *, read: Callable[[str], int] = parse_duration
 ) -> DelayRule:
     """Return a rule from its parts as text; `read` parses the delay. Raises RuleError."""
-    if not _NAME.fullmatch(name):
+    if not RULE_NAME.fullmatch(name):
         raise RuleError("name", f"{name!r} must be 1 to 100 letters, digits, '.', '_' and '-'")
     for part, topic in (("source", source), ("target", target)):
         if not _TOPIC.fullmatch(topic):

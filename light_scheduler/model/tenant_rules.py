@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +26,16 @@ QUOTA = "quota."
 
 _PATTERN = re.compile(r"[A-Za-z0-9._*-]{1,249}")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+_DISTRIBUTION = rf"^(key|round-robin|partition:[0-9]{{1,6}}|header:.{{1,{MOST_HEADER_NAME}}})$"
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "max_payload_bytes": (0, 1 << 40),
+    "max_pending": (0, MOST_PENDING),
+    "commands_per_second": (0.001, MOST_A_SECOND),
+    "weight": (1, MAX_WEIGHT),
+    "firings_per_second": (0.001, MOST_A_SECOND),
+}
+"""The least and the most that a rule can be."""
 
 TENANT_DELETED = "its tenant was deleted"
 """Why a schedule was cancelled that no command speaks of, as its history has it."""
@@ -58,29 +68,53 @@ class Distribution(NamedTuple):
     is_round_robin: bool = False
 
 
+def _described(description: str, field: str | None = None, **schema: Any) -> Meta:
+    """Return what the schema of a rule says; with a field, also its range."""
+    if field is not None:
+        schema["minimum"], schema["maximum"] = _RANGES[field]
+    return Meta(description=description, extra_json_schema=schema)
+
+
 class TenantRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The rules of a tenant. A rule that is null or missing restricts nothing."""
 
     targets: Annotated[
-        tuple[str, ...] | None, Meta(description="Topics that messages may go to; * stands for any characters.")
+        tuple[str, ...] | None,
+        _described(
+            "Topics that messages may go to; * stands for any characters.",
+            minItems=1,
+            maxItems=MOST_PATTERNS,
+            items={"type": "string", "pattern": f"^{_PATTERN.pattern}$"},
+        ),
     ] = None
-    default_target: Annotated[str | None, Meta(description="Topic for commands that name none.")] = None
+    default_target: Annotated[
+        str | None, _described("Topic for commands that name none.", pattern=f"^{_TOPIC.pattern}$")
+    ] = None
     distribution: Annotated[
         str | None,
-        Meta(description="Which partition of the target: key (by default), round-robin, partition:N, header:NAME."),
+        _described(
+            "Which partition of the target: key (by default), round-robin, partition:N, header:NAME.",
+            pattern=_DISTRIBUTION,
+        ),
     ] = None
-    max_payload_bytes: Annotated[int | None, Meta(description="Largest payload, in bytes.")] = None
-    max_pending: Annotated[int | None, Meta(description="Pending schedules of each commands topic.")] = None
+    max_payload_bytes: Annotated[int | None, _described("Largest payload, in bytes.", "max_payload_bytes")] = None
+    max_pending: Annotated[int | None, _described("Pending schedules of each commands topic.", "max_pending")] = None
     commands_per_second: Annotated[
         float | None,
-        Meta(description="Commands above this rate are rejected, or delayed; reports of completion are free."),
+        _described(
+            "Commands above this rate are rejected, or delayed; reports of completion are free.", "commands_per_second"
+        ),
     ] = None
     over_rate: Annotated[
         OverRate | None,
         Meta(description="What happens to commands above commands_per_second: reject (by default) or delay."),
     ] = None
-    firings_per_second: Annotated[float | None, Meta(description="Firings above this rate wait.")] = None
-    weight: Annotated[int | None, Meta(description="Share while several tenants have more due than can go out.")] = None
+    firings_per_second: Annotated[float | None, _described("Firings above this rate wait.", "firings_per_second")] = (
+        None
+    )
+    weight: Annotated[
+        int | None, _described("Share while several tenants have more due than can go out.", "weight")
+    ] = None
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,11 +195,8 @@ def check_tenant_rules(rules: TenantRules) -> None:
         if rules.targets is not None and not _matcher(rules.targets).fullmatch(rules.default_target):
             raise TenantRulesError("default_target", f"{rules.default_target} is none of the allowed targets")
     parse_distribution(rules.distribution)
-    _check_range("max_payload_bytes", rules.max_payload_bytes, 0, 1 << 40)
-    _check_range("max_pending", rules.max_pending, 0, MOST_PENDING)
-    _check_range("commands_per_second", rules.commands_per_second, 0.001, MOST_A_SECOND)
-    _check_range("weight", rules.weight, 1, MAX_WEIGHT)
-    _check_range("firings_per_second", rules.firings_per_second, 0.001, MOST_A_SECOND)
+    for field in _RANGES:
+        _check_range(field, getattr(rules, field))
 
 
 @lru_cache(maxsize=1_000)
@@ -183,7 +214,8 @@ def parse_distribution(text: str | None) -> Distribution:
     raise TenantRulesError("distribution", f"{text!r} must be key, round-robin, partition:N or header:NAME")
 
 
-def _check_range(field: str, value: float | None, least: float, most: float) -> None:
+def _check_range(field: str, value: float | None) -> None:
+    least, most = _RANGES[field]
     if value is not None and not least <= value <= most:
         raise TenantRulesError(field, f"{value} must be from {least} to {most}")
 

@@ -20,6 +20,7 @@ from light_scheduler.model.delay import parse_rule
 
 from .cluster import Delays, Peers
 from .documents import DelayBody, DelayList
+from .json_bodies import read_json
 from .peer_client import PEER_CLIENT, PeerClient
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .requesters import requester_of
@@ -62,8 +63,8 @@ class DelayHandlers:
     async def put_delay(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         try:
-            body = msgspec.json.decode(await request.read(), type=DelayBody)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            body = read_json(await request.read(), DelayBody)
+        except ValueError as error:
             detail = f"The body is not a delay rule: {error}"
             raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_DELAY_RULE) from None
         with _problems():

@@ -13,9 +13,11 @@ from light_scheduler.access import Right
 from light_scheduler.access.tokens import TOKEN_ID
 from light_scheduler.client import Receipt
 from light_scheduler.model import Result
+from light_scheduler.model.delay import RULE_NAME
 from light_scheduler.model.tenant import TENANT_NAME
 from light_scheduler.wire import command_schema
 from light_scheduler.wire.build import FIELDS_OF
+from light_scheduler.wire.fields import ID_PATTERN
 
 from .documents import ScheduleDetail
 from .links import links_of
@@ -29,12 +31,17 @@ _OF_A_WORKER = {"openapi", "configuration", "doctor"}
 
 _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "tenant": ("Tenant of the schedules.", {"pattern": f"^{TENANT_NAME.pattern}$"}),
-    "name": ("Name of the delay rule, or of the scheduler.", {"minLength": 1}),
+    "name": ("Name of the scheduler.", {"minLength": 1}),
     "token": ("Id of the token.", {"pattern": f"^{TOKEN_ID.pattern}$"}),
     "letter": ("Partition and offset of the dead letter, such as 2-15.", {"pattern": r"^[0-9]{1,9}-[0-9]{1,18}$"}),
-    "id": ("Id of the schedule, percent-encoded. It can hold any character, slashes included.", {"minLength": 1}),
+    "id": (
+        "Id of the schedule, percent-encoded. It can hold any character but control characters, slashes included.",
+        {"pattern": ID_PATTERN},
+    ),
 }
 """Description and schema of each path parameter."""
+
+_RULE_NAME = "Name of the delay rule.", {"pattern": f"^{RULE_NAME.pattern}$"}
 
 
 def openapi_document(version: str, operations: Sequence[Operation] = OPERATIONS) -> dict[str, Any]:
@@ -174,13 +181,14 @@ def _reference(document: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+    known = _PATH_PARAMETERS | ({"name": _RULE_NAME} if _tag(operation.path) == "delays" else {})
     return [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": _PATH_PARAMETERS[name][0],
-            "schema": {"type": "string", **_PATH_PARAMETERS[name][1]},
+            "description": known[name][0],
+            "schema": {"type": "string", **known[name][1]},
         }
         for name in re.findall(r"{(\w+)}", operation.path)
     ]

@@ -16,6 +16,7 @@ from light_scheduler.model.tenant_rules import TenantRules, TenantRulesError, Te
 from light_scheduler.tenants import TenantStore
 from light_scheduler.wire.fields import parse_tenant
 
+from .json_bodies import read_json
 from .parameters import checked
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .requesters import requester_of
@@ -46,8 +47,8 @@ class TenantHandlers:
     async def put_tenant(self, request: web.Request) -> web.Response:
         name, by = _name(request), requester_of(request)
         try:
-            rules = msgspec.json.decode(await request.read(), type=TenantRules)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            rules = read_json(await request.read(), TenantRules)
+        except ValueError as error:
             detail = f"The body has no tenant's rules: {error}"
             raise ProblemError(HTTPStatus.BAD_REQUEST, detail, type=ProblemType.INVALID_TENANT_RULES) from None
         with _problems():

@@ -20,6 +20,7 @@ from light_scheduler.model import Requester
 
 from .cluster import Access
 from .guard import IDENTITY
+from .json_bodies import read_json
 from .parameters import checked, read_parameters
 from .problems import RETRY_AFTER_S, ProblemError, ProblemType
 from .requesters import requester_of
@@ -44,8 +45,8 @@ class TokenHandlers:
     async def create_token(self, request: web.Request) -> web.Response:
         by = _changer(request)
         try:
-            body = msgspec.json.decode(await request.read(), type=TokenBody)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            body = read_json(await request.read(), TokenBody)
+        except ValueError as error:
             raise ProblemError(
                 HTTPStatus.BAD_REQUEST, f"The body is not a token: {error}", type=ProblemType.INVALID_TOKEN
             ) from None

@@ -27,6 +27,8 @@ Parse = Callable[[str], Any]
 _LONGEST_EXPRESSION = 1_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]+$"
+"""What `parse_id` allows, for a JSON Schema."""
 
 
 @lru_cache(maxsize=4096)

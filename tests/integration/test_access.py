@@ -20,6 +20,7 @@ import pytest
 import requests
 from openapi_spec_validator import validate
 from support.api_cases import EVENT_STREAM, cases, check_answer, operations
+from support.api_workflows import AREAS, Walk
 from support.application import Application, WorkerProcess, port_with_room
 from support.authority import Authority
 from support.planted import OF_HTTP, found_in
@@ -278,6 +279,21 @@ def test_every_operation_keeps_to_its_document_whoever_asks_and_whatever_is_sent
                     case.path_parameters |= {"tenant": "shop"} if "tenant" in case.path_parameters else {}
                     outcomes[send(case, token).status_code] += 1
     assert {200, 400, 401, 403, 404} <= outcomes.keys()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("area", AREAS)
+def test_sequences_of_requests_that_follow_links_keep_to_the_document(
+    node: SecuredNode, area: str, request: pytest.FixtureRequest
+) -> None:
+    """As above, with all checks of schemathesis, on what earlier requests have made, changed or removed."""
+    is_long = request.config.getoption("--soak")
+    target = node.application.target
+    transport: dict[str, Any] = {"verify": str(node.client.web_ssl_ca), "cert": str(node.client.web_ssl_certificate)}
+    walk = Walk(node.worker.url, node.ops, (f"{target}-source", target), transport)
+    document = requests.get(f"{walk.url}/api/v1/openapi.json", headers=walk.credentials, timeout=10, **transport).json()
+    walk.follow(document, area, sequences=20 if is_long else AREAS[area], steps=20 if is_long else 8)
+    assert len(walk.succeeded) >= 3, walk.steps
 
 
 def token_over_http(node: SecuredNode, session: requests.Session, role: str) -> str:

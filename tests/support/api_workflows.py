@@ -1,0 +1,164 @@
+"""Sequences of requests that schemathesis makes by following the links of an OpenAPI document.
+
+A JSON Schema says what form a request has, and not which topics there are, or which fields go together. So requests
+that are meant to be right get what is right there (`make_right`), and every check of schemathesis has to hold for
+them. Requests that are meant to be wrong are left as they are.
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+
+from .api_cases import check_answer
+
+with warnings.catch_warnings():  # of the libraries that it is made of
+    warnings.simplefilter("ignore")
+    import schemathesis
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS
+
+AREAS = {"schedules": 3, "tenants": 2, "delays": 2, "tokens": 2}
+"""Tags of the operations that links connect, and how many sequences show the most of each within seconds."""
+
+_SERVER_CANNOT = ("501", "503", "504")
+"""Answers of a worker that cannot do something, or not just then."""
+
+_TEXTS = {
+    "timeout": "20s",
+    "since": "2026-01-01T00:00:00Z",
+    "event": ["scheduled,updated"],
+    "keep": "12h",
+    "expires_in": "90d",
+    "If-None-Match": "*",
+    "Prefer": "wait=20",
+}
+"""Texts of parameters and fields whose schema is that of any text."""
+
+_OF_THE_MOMENT = {"cursor", "key", "expected_version", "If-Match"}
+"""Parameters that are right for some schedules, or after some answers: links say which schedule, and not these."""
+
+
+_OUTLIVING = {"schedule_history", "why_schedule", "get_tenant", "pause_tenant", "resume_tenant"}
+"""Operations that succeed after a deletion: they tell how a schedule ended, and a tenant stays known, as deleted."""
+
+
+@dataclass
+class Walk:
+    """Where sequences of requests go, and what came of them. `transport` are options of `requests`."""
+
+    url: str
+    token: str
+    topics: tuple[str, str]
+    transport: Mapping[str, Any] = field(default_factory=dict)
+    steps: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """How often each operation was answered with each status."""
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The headers that every request has, unless a check leaves them out."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+    @property
+    def succeeded(self) -> set[str]:
+        """The operations that did what they were asked for."""
+        return {name for name, status in self.steps if status < 300}
+
+    def follow(self, document: Mapping[str, Any], area: str, *, sequences: int, steps: int) -> None:
+        """Play sequences of requests of an area. Raises the failures of the first that has any."""
+        schema: Any = schemathesis.openapi.from_dict(dict(document)).include(tag=area)
+        schema.config.phases.stateful.inference.algorithms = []  # the document's own links
+        checks = schema.config.checks
+        checks.not_a_server_error.expected_statuses = [*checks.not_a_server_error.expected_statuses, *_SERVER_CANNOT]
+        accepted = checks.positive_data_acceptance
+        accepted.expected_statuses = [*accepted.expected_statuses, "412"]  # If-None-Match says so of what is there
+        machine = type("Workflow", (_Checked, schema.as_state_machine()), {"walk": self, "guarded": set()})
+        machine.run(  # type: ignore[attr-defined]
+            settings=settings(
+                max_examples=sequences,
+                stateful_step_count=steps,
+                derandomize=True,
+                database=None,
+                deadline=None,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+        )
+
+
+class _Checked:
+    """What is done at each step of a sequence."""
+
+    walk: Walk
+    recorder: Any
+    guarded: set[str]
+    """Operations that refused a request without a token, and one with a wrong one: that is asked once."""
+
+    def before_call(self, case: Any) -> None:
+        if case.meta.generation.mode is GenerationMode.POSITIVE:
+            make_right(case, self.walk.topics)
+
+    def get_call_kwargs(self, case: Any) -> dict[str, Any]:
+        return {"base_url": self.walk.url, "headers": self.walk.credentials, **self.walk.transport}
+
+    def validate_response(self, response: Any, case: Any, additional_checks: Any = None, **transport: Any) -> None:
+        name = operation_of(case)
+        self.walk.steps[name, response.status_code] += 1
+        needless = {"ignored_auth": name in self.guarded, "use_after_free": name in _OUTLIVING}
+        case.validate_response(
+            response,
+            additional_checks=additional_checks,
+            excluded_checks=[CHECKS.get_one(check) for check, is_so in needless.items() if is_so],
+            headers=self.walk.credentials,
+            transport_kwargs=transport,
+            recorder=self.recorder,
+        )
+        check_answer(case, response)
+        if response.status_code < 300:
+            self.guarded.add(name)
+
+
+def operation_of(case: Any) -> str:
+    """Return the id of a request's operation."""
+    return str(case.operation.definition.raw["operationId"])
+
+
+def make_right(case: Any, topics: tuple[str, str]) -> None:
+    """Have a request say what a worker can do, where a schema only tells its form."""
+    for given in (case.query, case.headers):
+        for name in set(given or ()) & _OF_THE_MOMENT:
+            del given[name]
+        for name in set(given or ()) & _TEXTS.keys():
+            given[name] = _TEXTS[name]
+    if "Idempotency-Key" in (case.headers or ()):
+        case.headers["Idempotency-Key"] = uuid.uuid4().hex
+    if isinstance(case.body, dict):
+        case.body = _right_body(operation_of(case), case.body, topics)
+
+
+def _right_body(operation: str, body: dict[str, Any], topics: tuple[str, str]) -> dict[str, Any]:
+    """Return a body with what is right for an operation, and as much of the generated one as can be."""
+    source, target = topics
+    match operation:
+        case "submit_schedule" | "put_schedule":
+            payload = body.get("payload")
+            if payload is not None and "base64" in payload:
+                payload = {"base64": "AP8="}
+            return {"trigger": {"after": "1h"}, "target": {"topic": target}, "payload": payload}
+        case "reschedule_schedule":
+            return {"trigger": {"after": "2h"}}
+        case "put_tenant" if body.get("default_target") is not None:
+            return body | {"targets": None}
+        case "put_delay":
+            return {"source": source, "delay": "1h", "target": target}
+        case "create_token":
+            given = body | {"name": "workflow", "tenants": None if body["role"] == "metrics" else ["shop"]}
+            return {name: _TEXTS.get(name, value) for name, value in given.items()}
+        case _:
+            return {} if operation.endswith("_schedule") else body

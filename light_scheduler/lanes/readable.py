@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from light_scheduler.kafka.schema_registry import SchemaRegistry
 from light_scheduler.wire import CommandRecord, Dialect
@@ -20,7 +21,7 @@ class Readable:
     """Of one lane; without a registry or schemas every command can be read. `wake` is called when more of them can."""
 
     def __init__(self, dialect: Dialect, registry: SchemaRegistry | None, wake: Callable[[], None]) -> None:
-        self._schema_ids = dialect.schema_ids
+        self._schema_ids, self._needs_schemas = dialect.schema_ids, dialect.needs_schemas
         self._registry = registry if dialect.has_schemas else None
         self._wake = wake
         self._awaited: int | None = None  # the schema that the next command needs
@@ -48,11 +49,9 @@ class Readable:
         What the one after them needs is asked for.
         """
         self._awaited = None
-        if self._registry is None:
+        if self._registry is None or not self._needs_schemas(records := list(islice(waiting, most))):
             return most
-        for number, record in enumerate(waiting):
-            if number == most:
-                return most
+        for number, record in enumerate(records):
             if (needed := self._schema_ids(record)) and (unknown := self._ask(needed, self._registry)):
                 self._awaited = unknown[0] if number == 0 else None
                 return number

@@ -91,6 +91,10 @@ class Dialect(Protocol):
         """Whether records may need schemas of a registry."""
         ...
 
+    def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:
+        """Tell whether `schema_ids` may name any for some records."""
+        ...
+
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         """Return the ids, in the schema registry, of the schemas without which a record cannot be read."""
         ...

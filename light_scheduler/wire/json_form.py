@@ -148,6 +148,9 @@ class JsonDialect:
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)
 
+    def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:  # noqa: ARG002 - JSON needs no schema
+        return False
+
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - JSON needs no schema
         return ()
 

@@ -129,6 +129,9 @@ class NativeDialect:
     def delivered(self, entry: Entry, fired_at: int, source_topic: bytes) -> tuple[bytes | None, Headers]:
         return entry.schedule.payload, firing_headers(entry, fired_at, source_topic)
 
+    def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:  # noqa: ARG002 - headers need no schema
+        return False
+
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - headers need no schema
         return ()
 

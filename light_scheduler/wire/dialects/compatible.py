@@ -81,6 +81,9 @@ class CompatibleDialect(ABC):
         """Return the headers that the other scheduler adds to a message."""
         return []
 
+    def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:  # noqa: ARG002 - for dialects with a schema
+        return False
+
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:  # noqa: ARG002 - for dialects with a schema
         return ()
 

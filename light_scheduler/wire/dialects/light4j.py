@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from light_scheduler.errors import InvalidCommand
@@ -78,6 +79,8 @@ _STORING = (_ACTIONS.index("INSERT"), _ACTIONS.index("UPDATE"))
 _MOST_UNITS = 2**31 - 1
 """In an Avro int."""
 
+_KEY_OF, _VALUE_OF = attrgetter("key"), attrgetter("value")
+
 _SHORT = 63
 """Bytes of a text whose length Avro writes as one byte, twice the length."""
 
@@ -104,18 +107,23 @@ class Light4jDialect(CompatibleDialect):
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)
 
+    def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:
+        return self._keys.may_need(map(_KEY_OF, records)) or self._values.may_need(map(_VALUE_OF, records))
+
     def task(self, record: CommandRecord) -> PlainTask | None:
         key, value = record.key, record.value
-        headers = _sent(record)
-        if key is None or value is None or not has_plain_headers(record) or len(headers) < len(record.headers):
+        headers = record.headers
+        if key is None or value is None or not has_plain_headers(record):
             return None
-        whose, body = self._keys.unframed(key), self._values.unframed(value)
-        task = None if whose is None or body is None else task_bytes(body)
-        if whose is None or body is None or task is None:
+        if headers and (headers[0][0] == REQUESTED_BY or (len(headers) > 1 and len(_sent(record)) < len(headers))):
+            return None
+        whose_at, at = self._keys.body_at(key), self._values.body_at(value)
+        task = None if whose_at is None or at is None else task_bytes(value, at)
+        if whose_at is None or at is None or task is None:
             return None
         host, name, name_end, kind, start, _, _ = task
         stored = _stored(kind)
-        if stored is None or len(whose) != name_end or not body.startswith(whose):
+        if stored is None or value[at:name_end] != key[whose_at:]:
             return None
         topic, unit, interval = stored
         try:
@@ -128,7 +136,7 @@ class Light4jDialect(CompatibleDialect):
         except (ValueError, InvalidCommand):
             return None
         trigger, target = FixedRate(interval, anchor), Target(topic, key)
-        return PlainTask(tenant, id, trigger, anchor + interval, target, value, headers)
+        return PlainTask(tenant, id, trigger, anchor + interval, target, value, list(headers))
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value
         given = None if record.value is None else self._values.read(record.value)
@@ -173,12 +181,11 @@ class Light4jDialect(CompatibleDialect):
         if payload is None:
             return payload, headers
         due = entry.progress.due
-        body = self._values.unframed(payload)
-        task = None if body is None else task_bytes(body)
+        at = self._values.body_at(payload)
+        task = None if at is None else task_bytes(payload, at)
         frequency = None if task is None else _known_frequency(task[3])
-        if body is not None and task is not None and frequency is not None and due >= 0:
-            frame = payload[: len(payload) - len(body)]
-            payload = frame + with_start(body, task, _end_of_unit(frequency, due))
+        if task is not None and frequency is not None and due >= 0:
+            payload = with_start(payload, task, _end_of_unit(frequency, due))
         else:
             payload = self._values.with_field(payload, "start", lambda task: _end_of_unit(task.get("frequency"), due))
         return payload, headers

@@ -38,36 +38,38 @@ class Kind(NamedTuple):
     topic: str
 
 
-def task_bytes(body: bytes) -> TaskBytes | None:
-    """Read a task that has a frequency; None if a decoder has to read it, or to say what is wrong with it.
+def task_bytes(data: bytes, at: int = 0) -> TaskBytes | None:
+    """Read a task that has a frequency, which begins at a place; None if a decoder has to read it, or to say what is
+    wrong with it.
 
     The kind has not been looked at: it may be none.
     """
     try:
-        size = body[0]
-        host_end = 1 + (size >> 1)
-        name_size = body[host_end]
+        size = data[at]
+        host_at = at + 1
+        host_end = host_at + (size >> 1)
+        name_size = data[host_end]
         name_end = host_end + 1 + (name_size >> 1)
         if (size | name_size) & ODD_OR_LONG or not size:
             return None
         at = name_end + 3
-        while body[at] >= LONG:  # the time
+        while data[at] >= LONG:  # the time
             at += 1
-        start_at = at + 2 + (body[at + 1] >> 1)
+        start_at = at + 2 + (data[at + 1] >> 1)
         if start_at - name_end > LONGEST_KIND:
             return None
         end = start_at + 1
         start = None
-        if body[start_at] == UNION_SECOND:
-            start, end = instant(body, end)
-        elif body[start_at]:
+        if data[start_at] == UNION_SECOND:
+            start, end = instant(data, end)
+        elif data[start_at]:
             return None
-        if _end_of_data(body, end) != len(body):
+        if _end_of_data(data, end) != len(data):
             return None
-        host, name = body[1:host_end].decode(), body[host_end + 1 : name_end].decode()
+        host, name = data[host_at:host_end].decode(), data[host_end + 1 : name_end].decode()
     except UNREADABLE:
         return None
-    return host, name, name_end, body[name_end:start_at], start, start_at, end
+    return host, name, name_end, data[name_end:start_at], start, start_at, end
 
 
 def kind_of(body: bytes) -> Kind | None:
@@ -83,8 +85,8 @@ def kind_of(body: bytes) -> Kind | None:
         return None
 
 
-def with_start(body: bytes, task: TaskBytes, start: int) -> bytes:
-    """Return a task with another start, at least 0."""
+def with_start(data: bytes, task: TaskBytes, start: int) -> bytes:
+    """Return data with another start in the task that was read from it, at least 0."""
     *_, start_at, start_end = task
     rest = start << 1
     written = bytearray((UNION_SECOND,))
@@ -92,40 +94,38 @@ def with_start(body: bytes, task: TaskBytes, start: int) -> bytes:
         written.append(rest & 0x7F | LONG)
         rest >>= 7
     written.append(rest)
-    return body[:start_at] + written + body[start_end:]
+    return data[:start_at] + written + data[start_end:]
 
 
-def _end_of_data(body: bytes, at: int) -> int:
+def _end_of_data(data: bytes, at: int) -> int:
     """Return where a map, or null, ends. Raises ValueError for one that a decoder has to read, or to refuse."""
-    if not body[at]:
+    if not data[at]:
         return at + 1
-    count = body[at + 1]
-    if body[at] != UNION_SECOND or count & ODD_OR_LONG:
+    count = data[at + 1]
+    if data[at] != UNION_SECOND or count & ODD_OR_LONG:
         raise ValueError
     at += 2
     keys: list[bytes] = []
-    for _ in range(count >> 1):
+    for _ in range(count):  # of each entry the key, and the value
         # As `text` reads it: a call takes longer than all of this.
-        size, begin = body[at], at + 1
+        size, begin = data[at], at + 1
         if size & ODD_OR_LONG:
-            size, begin = natural(body, at)
-            at = begin + size
+            second = data[begin]
+            if size & 1 or not 0 < second < LONG:
+                size, begin = natural(data, at)
+                at = begin + size
+            else:
+                begin += 1
+                at = begin + ((size & 0x7F | second << 7) >> 1)
         else:
             at = begin + (size >> 1)
-        key = body[begin:at]
-        if count > 2:
-            keys.append(key)
-        size, begin = body[at], at + 1
-        if size & ODD_OR_LONG:
-            size, begin = natural(body, at)
-            at = begin + size
-        else:
-            at = begin + (size >> 1)
-        if not key.isascii() or not body[begin:at].isascii():
-            key.decode()
-            body[begin:at].decode()
+        text = data[begin:at]
+        if not text.isascii():
+            text.decode()
+        if count > UNION_SECOND:
+            keys.append(text)
     if not count:
         return at
-    if body[at] or (count > 2 and len({*keys}) != len(keys)):
+    if data[at] or (count > UNION_SECOND and len({*keys[::2]}) != len(keys) >> 1):
         raise ValueError
     return at + 1

@@ -19,6 +19,7 @@ from __future__ import annotations
 import binascii
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import msgspec
@@ -86,11 +87,14 @@ class SkyUkDialect(CompatibleDialect):
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._avro.schema_ids(record.value)
 
+    def needs_schemas(self, records: Sequence[CommandRecord]) -> bool:
+        return self._avro.may_need(map(attrgetter("value"), records))
+
     def plain(self, record: CommandRecord) -> Plain | None:
         if record.value is None or not is_plain_key(record.key) or not has_plain_headers(record):
             return None
-        body = self._avro.unframed(record.value)
-        plain = (None if body is None else plain_schedule(body)) or self._scheduled(record.value)
+        at = self._avro.body_at(record.value)
+        plain = (None if at is None else plain_schedule(record.value[at:])) or self._scheduled(record.value)
         return plain if 0 < record.timestamp <= plain[0] else None
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value

@@ -11,10 +11,12 @@ import uuid
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import FlakyStrategyDefinition
 
 from .api_cases import check_answer
 
@@ -60,6 +62,8 @@ class Walk:
     steps: Counter[tuple[str, int]] = field(default_factory=Counter)
     """How often each operation was answered with each status."""
 
+    failures: list[BaseException] = field(default_factory=list)
+
     @property
     def credentials(self) -> dict[str, str]:
         """The headers that every request has, unless a check leaves them out."""
@@ -71,7 +75,10 @@ class Walk:
         return {name for name, status in self.steps if status < 300}
 
     def follow(self, document: Mapping[str, Any], area: str, *, sequences: int, steps: int) -> None:
-        """Play sequences of requests of an area. Raises the failures of the first that has any."""
+        """Play sequences of requests of an area. Raises the failure of the first that has any.
+
+        A worker keeps what earlier sequences made. Hypothesis, which plays some beginnings again, ends when that shows.
+        """
         schema: Any = schemathesis.openapi.from_dict(dict(document)).include(tag=area)
         schema.config.phases.stateful.inference.algorithms = []  # the document's own links
         checks = schema.config.checks
@@ -79,17 +86,20 @@ class Walk:
         accepted = checks.positive_data_acceptance
         accepted.expected_statuses = [*accepted.expected_statuses, "412"]  # If-None-Match says so of what is there
         machine = type("Workflow", (_Checked, schema.as_state_machine()), {"walk": self, "guarded": set()})
-        machine.run(  # type: ignore[attr-defined]
-            settings=settings(
-                max_examples=sequences,
-                stateful_step_count=steps,
-                derandomize=True,
-                database=None,
-                deadline=None,
-                phases=[Phase.generate],
-                suppress_health_check=list(HealthCheck),
+        with suppress(FlakyStrategyDefinition):
+            machine.run(  # type: ignore[attr-defined]
+                settings=settings(
+                    max_examples=sequences,
+                    stateful_step_count=steps,
+                    derandomize=True,
+                    database=None,
+                    deadline=None,
+                    phases=[Phase.generate],
+                    suppress_health_check=list(HealthCheck),
+                )
             )
-        )
+        if self.failures:
+            raise self.failures[0]
 
 
 class _Checked:
@@ -108,6 +118,13 @@ class _Checked:
         return {"base_url": self.walk.url, "headers": self.walk.credentials, **self.walk.transport}
 
     def validate_response(self, response: Any, case: Any, additional_checks: Any = None, **transport: Any) -> None:
+        try:
+            self._check(response, case, additional_checks, transport)
+        except BaseException as error:
+            self.walk.failures.append(error)
+            raise
+
+    def _check(self, response: Any, case: Any, additional_checks: Any, transport: Mapping[str, Any]) -> None:
         name = operation_of(case)
         self.walk.steps[name, response.status_code] += 1
         needless = {"ignored_auth": name in self.guarded, "use_after_free": name in _OUTLIVING}
@@ -116,7 +133,7 @@ class _Checked:
             additional_checks=additional_checks,
             excluded_checks=[CHECKS.get_one(check) for check, is_so in needless.items() if is_so],
             headers=self.walk.credentials,
-            transport_kwargs=transport,
+            transport_kwargs=dict(transport),
             recorder=self.recorder,
         )
         check_answer(case, response)

@@ -137,11 +137,13 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """A run of matching rows. `reached` is where the scan stopped, or None at the end; `spent` is of its budget."""
+    """A run of matching rows, among so many that were `read`. `reached` is where the scan stopped, or None at the end;
+    `spent` is of its budget."""
 
     rows: list[tuple[Mark, Entry]]
     reached: Mark | None
     spent: int
+    read: int
 
 
 def scan(
@@ -162,15 +164,16 @@ def scan(
     asked = {lane: table for lane, table in tables.items() if query.lane in (None, lane)}
     merged = heapq.merge(*(read(lane, table, query, after) for lane, table in asked.items()), key=_mark_of)
     rows: list[tuple[Mark, Entry]] = []
-    spent, reached = 0, after
+    spent, number, reached = 0, 0, after
     for mark, entry in merged:
         if len(rows) >= limit or (spent and (spent >= budget or is_over())):
-            return Slice(rows, reached, spent)
+            return Slice(rows, reached, spent, number)
+        number += 1
         spent += 1 + len(entry.schedule.payload or b"") // _PAYLOAD_BYTES_PER_ROW
         reached = mark
         if query.matches(entry):
             rows.append((mark, entry))
-    return Slice(rows, None, spent)
+    return Slice(rows, None, spent, number)
 
 
 def encode_cursor(sort: Sort, mark: Mark) -> str:

@@ -24,6 +24,7 @@ from light_scheduler.connection.registry import RegistryAccess
 
 TIMEOUT_S = 5.0
 KEPT_S = 300.0
+RETRY_S = 10.0
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _SHOWN = 200
 
@@ -52,7 +53,8 @@ def subject_of(strategy: str, topic: str, part: Part, schema: Mapping[str, Any])
 class SchemaIds:
     """Ids of schemas in a registry, which takes those that it does not have yet.
 
-    Each is asked for again after `KEPT_S`: a registry that was set up anew has others. `monotonic` is in seconds.
+    Each is asked for again after `KEPT_S`, since a registry that was set up anew has others. While the registry does
+    not answer, those that are known stay, and are asked for every `RETRY_S`. `monotonic` is in seconds.
     """
 
     def __init__(self, access: RegistryAccess, strategy: str, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -62,12 +64,18 @@ class SchemaIds:
         self._known: dict[str, tuple[int, float]] = {}  # subject -> id, and until when
 
     async def id_of(self, topic: str, part: Part, schema: Mapping[str, Any]) -> int:
-        """Return the id of a record's schema for a topic. Raises RegistryError."""
+        """Return the id of a record's schema for a topic. Raises RegistryError if it is not known."""
         subject = subject_of(self._strategy, topic, part, schema)
-        id, until = self._known.get(subject, (0, -inf))
-        if self._monotonic() >= until:
-            id = await self._registered(subject, schema)
-            self._known[subject] = id, self._monotonic() + KEPT_S
+        known, until = self._known.get(subject, (None, -inf))
+        if known is not None and self._monotonic() < until:
+            return known
+        try:
+            id, kept_s = await self._registered(subject, schema), KEPT_S
+        except RegistryError:
+            if known is None:
+                raise
+            id, kept_s = known, RETRY_S
+        self._known[subject] = id, self._monotonic() + kept_s
         return id
 
     async def _registered(self, subject: str, schema: Mapping[str, Any]) -> int:

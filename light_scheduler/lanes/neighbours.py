@@ -31,12 +31,18 @@ class Neighbours:
         self._until: dict[int, int] = {}
 
     def left_alone(self, partitions: int, unavailable: Collection[int], now: int) -> frozenset[int]:
-        """Return which of so many partitions are not asked, or answered; some are `unavailable`, as metadata tell."""
+        """Return which of so many partitions are not asked, or answered; some are `unavailable`, as metadata tell.
+
+        One that is unavailable itself would wait for answers that nobody can give it.
+        """
         if not (self._until or unavailable):
             return frozenset()
-        self._until = {partition: until for partition, until in self._until.items() if now < until}
+        latest = now + LAST_PAUSE_MS  # later ones are from before the clock was set back
+        self._until = {partition: until for partition, until in self._until.items() if now < until <= latest}
         others = frozenset(range(partitions)) - {self._partition}
-        return others if ALL in self._until else others & (self._until.keys() | set(unavailable))
+        if ALL in self._until or self._partition in unavailable:
+            return others
+        return others & (self._until.keys() | set(unavailable))
 
     def failed(self, places: Iterable[Place], written: Collection[Place], now: int) -> None:
         """Leave others alone that may be why a transaction failed, of whose places those in `written` have answered."""

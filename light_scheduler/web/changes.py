@@ -23,7 +23,6 @@ from .guard import IDENTITY, refuse_hidden
 from .history import DAY_MS, place_of
 from .looking_back import Log, OpenLog, look_back, opened
 from .parameters import checked, read_parameters
-from .slices import SEARCH_TIME_S
 from .turns import Turns
 
 _OF_NO_ID = history_key("", None)
@@ -64,14 +63,7 @@ class ChangeHandlers:
         select = changes_of(tenant, request[IDENTITY].sees)
         place = place_of(parameters.since, parameters.cursor, self._clock.now() - DAY_MS)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
-            found = await look_back(
-                _Changes(log),
-                place,
-                now=self._clock.now(),
-                limit=parameters.limit,
-                select=select,
-                search_s=SEARCH_TIME_S,
-            )
+            found = await look_back(_Changes(log), place, now=self._clock.now(), limit=parameters.limit, select=select)
         page = ChangePage(
             changes=[match.value for match in found.matches],
             searched_from=found.searched_from,

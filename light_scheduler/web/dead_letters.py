@@ -26,7 +26,6 @@ from .looking_back import OpenLog, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import ProblemError
 from .redrive import Redrive
-from .slices import SEARCH_TIME_S
 from .turns import Turns
 
 Cause = Literal["rejected", "refused", "missed", "unacknowledged"]
@@ -91,9 +90,7 @@ class DeadLetterHandlers:
 
         place = place_of(parameters.since, parameters.cursor, 0)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
-            found = await look_back(
-                log, place, now=self._clock.now(), limit=parameters.limit, select=select, search_s=SEARCH_TIME_S
-            )
+            found = await look_back(log, place, now=self._clock.now(), limit=parameters.limit, select=select)
         return _json(
             DeadLetterPage(
                 dead_letters=[match.value.summary() for match in found.matches],

@@ -8,10 +8,13 @@ import msgspec
 
 T = TypeVar("T")
 
+_LONGER = 2**63
+"""No whole number of a document is so large."""
+
 
 def _number(text: str) -> float:
     number = float(text)
-    return int(number) if number.is_integer() else number
+    return int(number) if number.is_integer() and abs(number) < _LONGER else number
 
 
 _ANY = msgspec.json.Decoder(float_hook=_number)
@@ -23,6 +26,10 @@ def read_json(body: bytes, type: type[T]) -> T:
     As in JSON Schema, a number without a fraction is a whole number, however it is written: 2.0 is 2.
     """
     try:
-        return msgspec.convert(_ANY.decode(body), type)
+        try:
+            document = _ANY.decode(body)
+        except msgspec.DecodeError:
+            return msgspec.json.decode(body, type=type)  # which names the field
+        return msgspec.convert(document, type)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -105,22 +105,13 @@ class Found(Generic[T]):
 
 
 async def look_back(
-    log: Log,
-    place: Place,
-    *,
-    now: int,
-    limit: int,
-    select: Callable[[CommandRecord], T | None],
-    search_s: float = MOST_TIME_S,
+    log: Log, place: Place, *, now: int, limit: int, select: Callable[[CommandRecord], T | None]
 ) -> Found[T]:
-    """Return the newest `limit` values that `select` makes of records before a place. Where most records give none, it
-    ends after `search_s` of processor time. Raises BrokerError."""
+    """Return the newest `limit` values that `select` makes of records before a place. Raises BrokerError."""
     search: _Search[T] = _Search(await log.extents(place.since), place, now, limit)
     async with LoopTime(MOST_TIME_S) as time:
         size = FIRST_PIECE
         while (spans := search.piece(size)) and not time.is_used_up():
-            if search.is_in_vain and time.has_taken(search_s):
-                break
             found: dict[int, list[Match[T]]] = {partition: [] for partition in spans}
             async for records in log.read(spans):
                 for record in records:
@@ -150,11 +141,6 @@ class _Search(Generic[T]):
         self._oldest = dict.fromkeys(extents, now)
         self._matches: list[Match[T]] = []
         self._records = self._bytes = 0
-
-    @property
-    def is_in_vain(self) -> bool:
-        """Whether most records gave no match."""
-        return self._records > 2 * len(self._matches)
 
     def piece(self, size: int) -> dict[int, Span]:
         """Return the spans to read next, about `size` offsets in all; none: the search, or the request, is over.

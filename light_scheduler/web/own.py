@@ -51,20 +51,20 @@ async def own_page(lanes: Tables, query: Query) -> OwnPage:
 async def _page(lanes: Tables, query: Query, time: LoopTime) -> OwnPage:
     kept = set(lanes.tables())
     rows: list[tuple[Mark, bytes]] = []
-    after, spent, size = query.start(), 0, 0
+    after, spent, read, size = query.start(), 0, 0, 0
     while True:
         tables = {lane: table for lane, table in lanes.tables().items() if lane in kept}
         kept &= tables.keys()
         limit = query.limit - len(rows)
         part = scan(tables, query, after=after, limit=limit, budget=SLICE_BUDGET, is_over=time.slice_is_over)
-        after, spent = part.reached, spent + part.spent
+        after, spent, read = part.reached, spent + part.spent, read + part.read
         for mark, entry in part.rows:
             row = _encode(summary(entry, mark.topic))
             rows.append((mark, row))
             size += len(row)
             if size >= PAGE_BYTES:
                 return OwnPage(lanes=sorted(kept), rows=rows, reached=mark)
-        is_over = time.is_used_up() or (spent > 2 * len(rows) and time.has_taken(SEARCH_TIME_S))
+        is_over = time.is_used_up() or (read > 2 * len(rows) and time.has_taken(SEARCH_TIME_S))
         if after is None or len(rows) >= query.limit or spent >= REQUEST_BUDGET or is_over:
             return OwnPage(lanes=sorted(kept), rows=rows, reached=after)
         await time.rest()

@@ -137,7 +137,7 @@ class Light4jHandlers:
         async with self._lists.turn():
             for _, path in questions(request.rel_url.raw_path, wanted.hosts, **wanted.parameters()):
                 whole = await scatter.whole(self._own(wanted), path, OwnTasks)
-                lanes += [tasks.lane for tasks in claimed(whole) if tasks.has_name]
+                lanes += [tasks.lane for tasks in claimed(whole) if tasks.has_name or tasks.rows]
         return min(lanes, default=None)
 
     async def _rows(self, request: web.Request, wanted: Wanted) -> list[Row]:

@@ -41,7 +41,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class LaneTasks(msgspec.Struct, frozen=True, kw_only=True):
-    """The tasks of a lane. `has_name`: a schedule of the name that is asked for is pending, task or not."""
+    """The tasks of a lane. `has_name`: a schedule of the name that is asked for is pending, task or not. Workers of
+    earlier versions do not say so."""
 
     lane: Lane
     rows: list[Row]

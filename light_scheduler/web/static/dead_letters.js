@@ -13,7 +13,7 @@ import { address, choice, empty, failure, field, filterBox, instant, loading, ta
 /** @typedef {{ dead_letters: import("./types.d.ts").DeadLetter[], searched_from: number, next_cursor: string | null }} Page */
 
 const LIMIT = 50;
-const MOST_REQUESTS = 100;
+const MOST_REQUESTS = 25;
 const FILTERS = ["tenant", "id", "cause"];
 const CAUSES = {
   "": "All",

@@ -53,5 +53,15 @@ def test_failures_that_no_other_partition_of_the_topic_had_a_part_in_do_not_coun
 def test_those_that_are_known_to_take_nothing_are_left_alone_for_as_long_as_that() -> None:
     neighbours = Neighbours("commands", 1)
     neighbours.failed(PLACES, {("changelog", 1), ("commands", 2)}, AT)
-    assert neighbours.left_alone(4, frozenset({0, 1, 7}), AT) == {0, 3}
+    assert neighbours.left_alone(4, frozenset({0, 7}), AT) == {0, 3}
     assert left_alone(neighbours) == {3}
+
+
+def test_one_that_takes_nothing_itself_asks_nobody() -> None:
+    assert Neighbours("commands", 1).left_alone(4, frozenset({1}), AT) == OTHERS
+
+
+def test_nobody_is_left_alone_for_longer_after_a_clock_was_set_back() -> None:
+    neighbours = Neighbours("commands", 1)
+    neighbours.failed(PLACES, {("changelog", 1), ("commands", 2)}, AT)
+    assert left_alone(neighbours, AT - LAST_PAUSE_MS) == set()

@@ -111,7 +111,7 @@ def test_a_table_on_disk_is_read_to_its_end(tmp_path: Path, sort: Sort) -> None:
 def test_a_scan_stops_when_its_budget_is_spent_and_tells_where(sort: Sort) -> None:
     tables = {("commands", 0): table_of([make_entry(f"{n:02}", due=n) for n in range(20)])}
     part = scan(tables, Query(tenant="t", target_topic="none", sort=sort), after=None, limit=5, budget=7)
-    assert (part.rows, part.spent) == ([], 7)
+    assert (part.rows, part.spent, part.read) == ([], 7, 7)
     assert part.reached is not None
     rest = scan(tables, Query(tenant="t", sort=sort), after=part.reached, limit=1, budget=7)
     assert rest.rows[0][1].schedule.id == "07"
@@ -124,7 +124,7 @@ def test_large_payloads_spend_the_budget_sooner() -> None:
         for id in "abc"
     ]
     part = scan({("commands", 0): table_of(entries)}, Query(tenant="t"), after=None, limit=9, budget=25)
-    assert len(part.rows) == 1
+    assert (len(part.rows), part.read) == (1, 1)
     assert part.reached is not None
 
 

@@ -11,7 +11,6 @@ import pytest
 from light_scheduler.errors import BrokerError
 from light_scheduler.model import DeadLetter, DeadLetterCause, EventType, HistoryEvent
 from light_scheduler.model.tenant_rules import TenantRules, TenantState
-from light_scheduler.web import dead_letters, looking_back
 from light_scheduler.wire import (
     decode_history,
     encode_dead_letter,
@@ -74,20 +73,6 @@ async def test_a_list_shows_the_newest_first_and_what_is_asked_for(workers: Any,
     rest = await workers[0].json(PATH, cursor=first["next_cursor"])
     assert [each["letter"] for page in (first, rest) for each in page["dead_letters"]] == [missed, rejected, refused]
     assert (await workers[0].json(PATH, 400, cause="lost"))["parameter"] == "cause"
-
-
-async def test_a_list_whose_matches_are_rare_ends_soon_and_its_cursor_goes_on(
-    workers: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dead_letters, "SEARCH_TIME_S", 0.0)
-    rare = add_letter(cluster, "refused", at=NOW - 2 * HOUR)
-    for _ in range(looking_back.FIRST_PIECE):
-        add_letter(cluster)
-    page = await workers[0].json(PATH, cause="refused")
-    assert (page["dead_letters"], cluster.topics.read) == ([], looking_back.FIRST_PIECE)
-    monkeypatch.undo()
-    page = await workers[0].json(PATH, cause="refused", cursor=page["next_cursor"])
-    assert [each["letter"] for each in page["dead_letters"]] == [rare]
 
 
 async def test_one_is_shown_with_its_bytes(workers: Any, cluster: Any) -> None:

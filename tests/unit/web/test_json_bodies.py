@@ -30,6 +30,8 @@ def test_a_rate_keeps_its_fraction() -> None:
         ('{"whole": "88"}', "Expected `int | null`, got `str` - at `$.whole`"),
         ('{"whole": true}', "Expected `int | null`, got `bool` - at `$.whole`"),
         ('{"whole": 1e999}', "got `float`"),
+        ('{"whole": 1e300}', "got `float` - at `$.whole`"),
+        ('{"whole": %s}' % ("9" * 5_000), "at `$.whole`"),
         ('{"other": 1}', "unknown field `other`"),
         ("[]", "Expected `object`, got `array`"),
         ("{", "truncated"),

@@ -13,6 +13,8 @@ from support.registry import FakeRegistry
 from light_scheduler.host.ports import free_port
 from light_scheduler.model import Cron, FixedRate
 from light_scheduler.settings import load_settings
+from light_scheduler.web.light4j import own
+from light_scheduler.web.light4j.own import LaneTasks
 from light_scheduler.wire import partition_for
 
 from .conftest import NOW, TOPIC
@@ -93,6 +95,18 @@ async def test_an_update_goes_to_where_the_task_is(cluster: Any, workers: Any) -
     assert (shown["frequency"], shown["topic"]) == ({"timeUnit": "HOURS", "time": 3}, TASK["topic"])
     await send(workers[1], action="DELETE")
     assert await workers[0].json(PATH) == []
+
+
+async def test_a_task_of_a_worker_of_an_earlier_version_is_found(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "LaneTasks", lambda *, lane, rows, has_name: LaneTasks(lane=lane, rows=rows))
+    await send(workers[0])
+    here = place(cluster)
+    await send(workers[1], action="UPDATE", frequency={"timeUnit": "HOURS", "time": 3})
+    assert place(cluster) == here
+    await send(workers[1], action="DELETE")
+    assert place(cluster) is None
 
 
 async def test_a_task_that_was_rescheduled_to_what_no_task_says_is_still_found(cluster: Any, workers: Any) -> None:

@@ -192,6 +192,18 @@ async def test_a_page_ends_by_its_size(cluster: Any, workers: Any, monkeypatch: 
     assert ids == [f"id-{number:02}" for number in range(40)]
 
 
+@pytest.mark.parametrize(("filters", "rows"), [({}, 30), ({"id_contains": "id-1"}, 10)], ids=["all", "few"])
+async def test_a_page_ends_early_only_where_most_rows_do_not_match_whatever_their_size(
+    cluster: Any, workers: Any, monkeypatch: pytest.MonkeyPatch, filters: dict[str, str], rows: int
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_S", 0)
+    monkeypatch.setattr(own, "SEARCH_TIME_S", 0)
+    for number in range(30):
+        cluster.put(f"id-{number:02}", partition=number % 4, payload=bytes(20_000))
+    page = await workers[0].json(LIST, **filters)
+    assert (len(page["schedules"]) == rows, page["next_cursor"] is None) == (not filters, not filters)
+
+
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [

@@ -92,7 +92,9 @@ async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(app
     await eventually(everything_is_held_twice, every=0.1)
     for worker in workers:
         assert "starts again" not in worker.log.read_text(errors="replace")
-        assert await worker.end() == 0
+    assert await workers[0].end() == 0
+    await workers[1].shows(lambda info: len(info["lanes"]) == 4, within=30)
+    assert await workers[1].end() == 0
 
 
 async def answers(worker: WorkerProcess) -> bool:

@@ -173,6 +173,7 @@ class Partition:
             if not is_for_many(record)
         ]
         copies = Counter((r.partition, sent(r)) for r in passed_on if is_for_many(r) and not counts(r))
+        self.pace.begin(commit.owner, self.decided_at)
         self._backlog_end = self._backlog_end_of(commit)
         steps = deque(steps_of(commit, CHANGELOG))
         take = partial(self._take, number=number, now=now, happened=happened, said=said, copies=copies)

@@ -44,12 +44,27 @@ class Pace:
 
     counted: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Tenant -> instants."""
+    renewals: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+    """For each further lane: when its first commit was decided, and when a tenant's first command after it counts."""
+    _owner: object = None
+
+    def begin(self, owner: object, now: int) -> None:
+        """A commit of a lane follows."""
+        if self._owner is not None and owner is not self._owner:
+            self.renewals.append((now, {}))
+        self._owner = owner
+
+    def renewed(self, tenant: str) -> list[int]:
+        """Return from when on each further lane had its own: commands of a backlog count before its first commit."""
+        return [min(now, firsts.get(tenant, now)) for now, firsts in self.renewals]
 
     def note(self, tenant: str, recorded_at: int, now: int) -> None:
         """A command is carried out: it counts when it was recorded, unless that goes back or is ahead of the clock."""
         times = self.counted[tenant]
         before = min(times[-1], now) if times else 0
         times.append(max(before, min(recorded_at, now)))
+        if self.renewals:
+            self.renewals[-1][1].setdefault(tenant, times[-1])
 
 
 class _Loan(NamedTuple):
@@ -91,7 +106,9 @@ def check_rates(
         if name.kind is RateKind.FIRINGS:
             bound.check(name, sorted(fired[name.tenant]))
         else:
-            bound = bound._replace(unsure_s=spread_s)
+            bound = bound._replace(
+                unsure_s=spread_s, renewed=sorted(at for pace in paces for at in pace.renewed(name.tenant))
+            )
             bound.check(name, sorted(at for pace in paces for at in pace.counted[name.tenant]))
 
 
@@ -133,7 +150,8 @@ class _Bound(NamedTuple):
 
 
 def _rates_of(history: History) -> Iterator[tuple[RateName, float]]:
-    """Yield the rates that hold from the beginning to the end."""
+    """Yield the rates that hold from the beginning to the end. Those of commands only where partitions lend: when a
+    delayed command of a backlog counts is known too roughly elsewhere."""
     if history.growth is not None:
         return
     shares: Shares = history.shares
@@ -143,7 +161,7 @@ def _rates_of(history: History) -> Iterator[tuple[RateName, float]]:
         if (rate := shares.rate_of(tenant)) is not None:
             yield RateName(RateKind.FIRINGS, tenant), rate
         rules = [change for change in history.changes if change.tenant == tenant]
-        if len(rules) == 1 and rules[0].at <= 0 and rules[0].commands_per_second is not None:
+        if history.lends and len(rules) == 1 and rules[0].at <= 0 and rules[0].commands_per_second is not None:
             yield RateName(RateKind.COMMANDS, tenant), rules[0].commands_per_second
 
 

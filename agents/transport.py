@@ -248,6 +248,8 @@ class LaneConsumer(driver.Consumer):
                 fetched = await self._getmany(active, timeout)
             except asyncio.CancelledError:
                 self._thread.end_wait()  # else it would take what comes next, for nobody
+                if self.app.should_stop:
+                    return  # while the group rebalances, Faust would take it for a fetcher that is to start again
                 raise
             self._note_losses(epochs, assignment)
             for tp, records in fetched.items():

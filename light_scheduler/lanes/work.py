@@ -324,6 +324,8 @@ class LaneWork:
         offsets = {} if made.position is None else {self._tp: made.position}
         checks = [partial(self._check_input, table.checkpoint.commands_log)] if offsets else []
         ends = await producer.commit(made.batches, self._services.group, offsets, checks=checks)  # 3.
+        self._context.rates.commit()  # also if the table cannot be written
+        made.cycle.rates.commit()
         made.overlay.apply(changelog_offset=ends[self._context.changelog], complete_at=made.now)  # 4.
         self._learn(made, ends)
 
@@ -347,8 +349,6 @@ class LaneWork:
         self._blame(self._caution.succeeded(self._attempt.works))
         self._observe_skew(now, made.batches)
         self._count(cycle, made.lost_results, now)
-        self._context.rates.commit()
-        cycle.rates.commit()
         self._budget.next_turn(due, now)
         self._budget.observe(max(made.read, len(due.entries)), self._services.clock.now() - now)
         if self._isolation.is_under_way:

@@ -150,8 +150,7 @@ class _Bound(NamedTuple):
 
 
 def _rates_of(history: History) -> Iterator[tuple[RateName, float]]:
-    """Yield the rates that hold from the beginning to the end. Those of commands only where partitions lend: when a
-    delayed command of a backlog counts is known too roughly elsewhere."""
+    """Yield the rates that hold from the beginning to the end."""
     if history.growth is not None:
         return
     shares: Shares = history.shares
@@ -161,7 +160,7 @@ def _rates_of(history: History) -> Iterator[tuple[RateName, float]]:
         if (rate := shares.rate_of(tenant)) is not None:
             yield RateName(RateKind.FIRINGS, tenant), rate
         rules = [change for change in history.changes if change.tenant == tenant]
-        if history.lends and len(rules) == 1 and rules[0].at <= 0 and rules[0].commands_per_second is not None:
+        if len(rules) == 1 and rules[0].at <= 0 and rules[0].commands_per_second is not None:
             yield RateName(RateKind.COMMANDS, tenant), rules[0].commands_per_second
 
 

@@ -128,6 +128,10 @@ def test_rules_of_tenants_change_and_hold_in_every_commit(pytestconfig: pytest.C
     assert violations == {}
 
 
+def test_a_command_counts_for_its_rate_though_the_table_could_not_be_written_after_the_commit() -> None:
+    assert play(draw_tenants(189)).violation is None
+
+
 @pytest.mark.timeout(1_800)
 def test_a_quota_of_pending_schedules_is_never_passed_and_used_up_over_all_partitions(
     pytestconfig: pytest.Config,

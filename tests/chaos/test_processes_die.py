@@ -16,7 +16,7 @@ from support.waiting import eventually
 
 from light_scheduler.client import ScheduleRequest
 from light_scheduler.clock import SystemClock
-from light_scheduler.model import EventType
+from light_scheduler.model import EventType, Outcome, Result
 from light_scheduler.wire import decode_history
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(300)]
@@ -92,7 +92,11 @@ async def test_ten_thousand_firings_survive_a_sigkill_of_one_of_two_workers(appl
     await check(application, SCHEDULES)
     await first.ready()
     async with application.client() as client:
-        await client.schedule_many([{**each, "at": start + A_DAY_MS} for each in requests(application, start, 500)])
+        tomorrow: list[ScheduleRequest] = [
+            {**each, "at": start + A_DAY_MS} for each in requests(application, start, 500)
+        ]
+        results = await client.schedule_many(tomorrow, wait=True, timeout=60)
+    assert all(isinstance(result, Result) and result.outcome is Outcome.SCHEDULED for result in results)
     second.kill()
     await check_counts(first, 500)
 

@@ -13,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from support.kafka_records import committed_records
 from support.waiting import eventually_blocking
 
 from light_scheduler.kafka.topic_admin import create_topic
 from light_scheduler.pipeline.job import Cluster
-from light_scheduler.pipeline.load import LoadOptions, LoadSummary, main
+from light_scheduler.pipeline.load import LoadOptions, LoadSummary, following, main
+from light_scheduler.pipeline.load.following import follow_files, stream_of
 from light_scheduler.testing import Kafka
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.integration, pytest.mark.timeout(900)]
@@ -111,6 +112,26 @@ def test_what_was_not_loaded_at_a_stop_is_loaded_by_the_next_one_however_old_the
     assert first[0].sent < 5
     with going_on(load, folder, **options):
         sent(5)
+
+
+def test_a_stop_between_two_batches_is_no_failure(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_LOOK_EVERY_S", 60)  # the stream ends while its end is waited for
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number in range(2):
+        rows(folder / f"{number}.parquet", f"a-{number}")
+    stop, loaded = threading.Event(), list[int]()
+
+    def load_one(files: DataFrame) -> None:
+        loaded.append(files.count())
+        stop.set()
+
+    schema = spark.read.parquet(str(folder)).schema
+    files = stream_of(spark, str(folder), "parquet", {"maxFilesPerTrigger": "1"}, schema)
+    follow_files(files, load_one, every_s=0, checkpoint=None, stop=stop)
+    assert loaded == [1]
 
 
 @pytest.mark.soak

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -57,6 +58,9 @@ def follow_files(
     try:
         while not stop.is_set() and not query.awaitTermination(_LOOK_EVERY_S):
             pass
+    except StreamingQueryException:
+        if not is_cut_short:
+            raise
     finally:
         stop.set()
         with at_work:  # it would go on by itself, and nobody would count what it has done

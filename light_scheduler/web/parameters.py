@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -101,7 +102,7 @@ def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
 
     Only a parameter that is a list may come more than once.
     """
-    declared = {_parameter(field): field for field in msgspec.structs.fields(kind)}
+    declared = _declared(kind)
     values: dict[str, Any] = {}
     for given_name in dict.fromkeys(given):
         name = given_name.replace("-", "_")
@@ -118,6 +119,12 @@ def read_parameters(kind: type[P], given: MultiMapping[str]) -> P:
             values[encoded] = texts[0]
             _check(declared[name], texts[0], texts[0], kind)
     return msgspec.convert(values, kind, strict=False)
+
+
+@cache
+def _declared(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Return the parameters by their names. Their types are evaluated for it, which takes longer than many a list."""
+    return {_parameter(field): field for field in msgspec.structs.fields(kind)}
 
 
 def _check(field: msgspec.structs.FieldInfo, text: str, value: str | list[str], kind: type[msgspec.Struct]) -> None:

@@ -14,19 +14,20 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support import scheduling
+from support.tries import ALL, PART
 
 from light_scheduler.testing import BOOTSTRAP_VARIABLE, OPTION, Kafka
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+for name, examples in {"all": ALL, "a part": PART}.items():
+    settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("light-scheduler: how much is tried")
     group.addoption("--soak", action="store_true", help="Also the tests marked `soak`, which take minutes; CI does.")
     group.addoption("--fired", type=int, default=100_000, metavar="N", help="Schedules fired before a scan is timed.")
-    group.addoption("--histories", type=int, default=1_000, metavar="N", help="Simulated histories (tests/simulation).")
+    group.addoption("--histories", type=int, default=500, metavar="N", help="Simulated histories (tests/simulation).")
     group.addoption("--audited", type=int, default=2_000, metavar="N", help="Schedules of audits (tests/pipeline).")
     group.addoption("--archived", type=int, default=20_000, metavar="N", help="Records archived (tests/pipeline).")
     group.addoption("--archive-kills", type=int, default=2, metavar="N", help="Kills meanwhile (tests/pipeline).")
@@ -39,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--delayed-records", type=int, default=20_000, metavar="N", help="Records of the chaos test of delay rules."
     )
     group.addoption(
-        "--fuzz-inputs", type=int, default=10_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
+        "--fuzz-inputs", type=int, default=3_000, metavar="N", help="Inputs for all decoders together (tests/fuzz)."
     )
     group.addoption("--fuzz-seed", type=int, default=1, metavar="N", help="Which inputs (tests/fuzz).")
     group.addoption(
@@ -61,6 +62,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--concurrent-calls", type=int, default=1_000, metavar="N", help="Calls of one client at once (clients)."
     )
     group.addoption(
+        "--pending",
+        type=int,
+        default=200_000,
+        metavar="N",
+        help="Schedules that wait while a topic grows, with --soak (tests/chaos/test_more_partitions.py).",
+    )
+    group.addoption(
         "--relay-kills",
         type=int,
         default=10,
@@ -75,6 +83,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("all" if config.getoption("--soak") else "a part")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["XDG_CONFIG_HOME"] = str(config.rootpath / "build" / "no-contexts")  # not those of who runs the tests

@@ -39,6 +39,7 @@ async def show(page: Page, view: str) -> None:
     await expect(page.locator(".loading")).to_have_count(0)
 
 
+@pytest.mark.soak
 async def test_details_and_an_open_dialog_hold_to_the_rules_of_axe(dashboard: Dashboard, page: Page) -> None:
     await show(page, "schedule?tenant=reach&id=pages")
     await expect(page.get_by_role("region", name="History")).to_contain_text("scheduled")

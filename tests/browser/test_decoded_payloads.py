@@ -137,6 +137,7 @@ async def test_a_masked_header_is_shown_to_a_writer_who_asks(opened: Dashboard, 
     await expect(page.locator("pre")).to_contain_text("4111")
 
 
+@pytest.mark.soak
 async def test_a_reader_is_shown_what_is_not_masked_and_gets_no_more(opened: Dashboard, page: Page) -> None:
     token = await asyncio.to_thread(opened.new_token, "auditor", "--role", "read", "--tenant", "shop")
     answers: list[str] = []

@@ -84,6 +84,7 @@ async def test_filters_that_a_command_does_not_know_disable_it_with_a_reason(das
     await assert_accessible(page)
 
 
+@pytest.mark.soak
 async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
     dashboard: Dashboard, page: Page
 ) -> None:
@@ -117,6 +118,7 @@ async def test_all_dead_letters_of_a_page_are_sent_again_until_they_are_stopped(
     await expect(page.locator(".notice")).to_contain_text("4 of 4 letters sent again, 0 failed.")
 
 
+@pytest.mark.soak
 async def test_a_tenant_is_shown_with_its_quota_paused_and_resumed(dashboard: Dashboard, page: Page) -> None:
     await dashboard.set_rules("gallery", max_pending=4, targets=[dashboard.application.target, "exhibits-*"])
     await dashboard.put("gallery", "vase")

@@ -30,6 +30,7 @@ async def two_workers(kafka: Kafka, tmp_path: Path) -> AsyncIterator[Application
         yield application
 
 
+@pytest.mark.soak
 async def test_partitions_of_a_killed_worker_are_named_until_another_one_has_them(
     two_workers: Application, page: Page
 ) -> None:

@@ -91,6 +91,7 @@ async def test_a_worker_ends_in_order_while_the_broker_is_away(tmp_path: Path) -
             await asyncio.to_thread(application.close)
 
 
+@pytest.mark.soak
 async def test_a_restore_that_ends_in_an_outage_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """And not that somebody cancelled it, for then its lane would end without a word."""
     caplog.set_level(logging.ERROR, logger="aiokafka")  # the command line, if a test ran it, has silenced it

@@ -33,12 +33,12 @@ class Scale(NamedTuple):
     kills: int
 
 
-SCALES = [
-    pytest.param(Scale(3_000, 1_000, 8_000, 1), marks=pytest.mark.timeout(300), id="quick"),
-    pytest.param(
-        Scale(200_000, 20_000, 40_000, 3), marks=[pytest.mark.soak, pytest.mark.timeout(1_500)], id="200000 pending"
-    ),
-]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    pending = metafunc.config.getoption("--pending")
+    many = Scale(pending, pending // 10, 40_000, 3)
+    quick = pytest.param(Scale(3_000, 1_000, 8_000, 1), marks=pytest.mark.timeout(300), id="quick")
+    soak = pytest.param(many, marks=[pytest.mark.soak, pytest.mark.timeout(1_500)], id=f"{pending} pending")
+    metafunc.parametrize("scale", [quick, soak])
 
 
 def waiting(application: Application, scale: Scale, now: int) -> Iterator[ScheduleRequest]:
@@ -103,7 +103,6 @@ async def lanes_of(workers: list[WorkerProcess]) -> list[Any]:
     return [lane for worker in workers for lane in (await worker.get("/info"))["lanes"]]
 
 
-@pytest.mark.parametrize("scale", SCALES)
 async def test_schedules_move_to_partitions_that_are_added_while_workers_are_killed(
     application: Application, scale: Scale
 ) -> None:

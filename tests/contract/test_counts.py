@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.counting import added_up, check_counts, count_by_hand, miscounted
+from support.tries import tries
 
 from light_scheduler.errors import FormatTooOld, StateError
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
@@ -77,7 +78,7 @@ steps = st.one_of(
 
 
 @pytest.mark.parametrize("kind", ["memory", "rocks"])
-@settings(max_examples=80)
+@settings(max_examples=tries(80))
 @given(
     cycles=st.lists(
         st.tuples(st.lists(steps, max_size=4), st.sampled_from(["apply", "drop", "restart"])), min_size=1, max_size=12

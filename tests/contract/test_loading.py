@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.counting import check_counts
+from support.tries import tries
 
 from light_scheduler.errors import FormatError, FormatTooNew
 from light_scheduler.model import NEVER, Awaited, Entry, Once, Progress, Schedule, Target
@@ -92,7 +93,7 @@ changes = st.one_of(
 
 @pytest.mark.parametrize("kind", ["memory", "rocks"])
 @pytest.mark.parametrize("chunk", [1, 3, 1_000])
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(log=st.lists(changes, max_size=25))
 def test_a_loaded_table_is_what_replaying_record_by_record_makes(
     kind: str, chunk: int, log: list[tuple[bytes, bytes | None]]

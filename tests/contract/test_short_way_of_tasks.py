@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.foreign import record, task, task_key
 from support.partition import AT, HOUR, NAMES, Partition, topic
 from support.producing import FakeProducer
+from support.tries import tries
 
 from light_scheduler.lanes.plain_tasks import PlainTasks
 from light_scheduler.lanes.tenancy import FixedTenancy
@@ -87,7 +88,7 @@ def with_small_limits(partition: Partition) -> None:
 
 @pytest.mark.parametrize("prepare", [lambda _: None, of_a_tenant_with_rules, with_little_room, with_small_limits])
 @given(commands())
-@settings(max_examples=25)
+@settings(max_examples=tries(25))
 def test_whatever_comes_the_short_way_leaves_what_the_general_one_does(
     prepare: Callable[[Partition], None], records: list[Any]
 ) -> None:

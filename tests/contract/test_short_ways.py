@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.foreign import FOREIGN
 from support.partition import ANSWER, AT, HOUR, NAMES, TO_REMINDERS, Partition, command, due_at, topic
 from support.producing import FakeProducer
+from support.tries import tries
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.lanes.plain_commands import PlainCommands
@@ -144,7 +145,7 @@ def played(steps: list[Step], short_ways: bool, prepare: Callable[[Partition], N
 
 
 @given(steps())
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 def test_whatever_comes_the_short_way_leaves_what_the_general_one_does(steps: list[Step]) -> None:
     short, general = played(steps, True), played(steps, False)
     assert short == general
@@ -168,7 +169,7 @@ def of_three(partition: Partition) -> None:
 
 
 @given(steps_of_series())
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 def test_whatever_series_do_the_short_way_leaves_what_the_general_one_does(steps: list[Step]) -> None:
     short, general = played(steps, True), played(steps, False)
     assert short == general
@@ -177,7 +178,7 @@ def test_whatever_series_do_the_short_way_leaves_what_the_general_one_does(steps
 
 @pytest.mark.parametrize("prepare", [with_rules, with_lookback, with_little_room, of_three])
 @given(st.one_of(steps(), steps_of_series()))
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 def test_it_does_under_other_circumstances_too(prepare: Callable[[Partition], None], steps: list[Step]) -> None:
     assert played(steps, True, prepare) == played(steps, False, prepare)
 

@@ -99,12 +99,24 @@ async def test_an_appointment_keeps_its_time_payload_ttl_and_columns(ajenda: Aje
     ("pattern_type", "pattern", "skip_missed", "expected"),
     [
         (1, "1388", True, {"every": "5000", "misfire": "skip"}),
-        (1, "1388", False, {"every": "5000", "misfire": "all"}),
+        pytest.param(1, "1388", False, {"every": "5000", "misfire": "all"}, marks=pytest.mark.soak),
         (2, "1388", True, {"every": "5000", "mode": "fixed-delay"}),
-        (10, "0 9 * * 1-5", True, {"cron": "0 9 * * 1-5"}),
+        pytest.param(10, "0 9 * * 1-5", True, {"cron": "0 9 * * 1-5"}, marks=pytest.mark.soak),
         (11, "0 9 * * 1-5|0 12 * * 6", True, {"cron": "0 9 * * 1-5|0 12 * * 6", "cron-dialect": "cron4j"}),
-        (12, "0 0 9 ? * MON-FRI", True, {"cron": "0 0 9 ? * MON-FRI", "cron-dialect": "quartz"}),
-        (13, "0 0 9 * * MON-FRI", True, {"cron": "0 0 9 * * MON-FRI", "cron-dialect": "spring"}),
+        pytest.param(
+            12,
+            "0 0 9 ? * MON-FRI",
+            True,
+            {"cron": "0 0 9 ? * MON-FRI", "cron-dialect": "quartz"},
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            13,
+            "0 0 9 * * MON-FRI",
+            True,
+            {"cron": "0 0 9 * * MON-FRI", "cron-dialect": "spring"},
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 async def test_a_periodic_appointment_becomes_a_series_from_its_next_iteration_on(
@@ -139,6 +151,7 @@ async def test_what_a_consumer_has_at_hand_is_left_to_it(ajenda: Ajenda, setting
     assert ran.stdout.startswith("2 appointments"), ran.stderr
 
 
+@pytest.mark.soak
 async def test_a_periodic_appointment_is_left_while_an_iteration_is_due_or_with_a_consumer(
     ajenda: Ajenda, settings: Settings
 ) -> None:

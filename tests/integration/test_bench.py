@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
 MESSAGES = 2_000
 SEEN_AT_WORK = 40_000
@@ -46,7 +46,7 @@ def medians(document: dict[str, Any]) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("scenario", "messages", "rate", "own"),
     [
-        pytest.param("ingest", SEEN_AT_WORK, "accepted_per_s", set[str](), marks=pytest.mark.soak),
+        ("ingest", SEEN_AT_WORK, "accepted_per_s", set[str]()),
         ("burst", MESSAGES, "firings_per_s", {"lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms"}),
     ],
 )
@@ -61,7 +61,6 @@ def test_a_scenario_reports_its_rate_beside_the_ceiling_and_no_faults(
     assert {figures[name] for name in FAULTS} == {0}
 
 
-@pytest.mark.soak
 def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_due() -> None:
     document = measured("fair", "--messages", "2000", "--rate", "50", "--seconds", "5")
     assert {name: document["settings"][name] for name in ("messages", "rate", "seconds")} == {
@@ -75,7 +74,6 @@ def test_the_lateness_of_a_steady_tenant_is_reported_while_another_has_a_crowd_d
     assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"] < 5_000
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT"])
 def test_a_worker_is_measured_with_a_secured_connection(protocol: str) -> None:
     document = measured("burst", "--messages", str(MESSAGES), "--security-protocol", protocol)
@@ -85,7 +83,6 @@ def test_a_worker_is_measured_with_a_secured_connection(protocol: str) -> None:
     assert {figures[name] for name in FAULTS} == {0}
 
 
-@pytest.mark.soak
 def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults() -> None:
     document = measured("steady", "--rate", "500", "--seconds", "4", "--security-protocol", "SASL_SSL")
     settings = document["settings"]
@@ -96,7 +93,6 @@ def test_a_steady_rate_reports_the_lateness_that_a_consumer_sees_and_no_faults()
     assert 0 <= figures["lateness_p50_ms"] <= figures["lateness_p99_ms"] <= figures["lateness_max_ms"]
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize(
     ("scenario", "own"),
     [

@@ -63,6 +63,7 @@ def test_a_killed_parent_leaves_no_java_and_no_temporary_data() -> None:
         wait_until(lambda: not folder.exists(), timeout=30, what="the removal of its data")
 
 
+@pytest.mark.soak
 def test_the_command_runs_until_sigterm_and_the_next_one_takes_up_its_data(tmp_path: Path) -> None:
     port = free_port()
     for expected in ([], ["kept"]):

@@ -87,6 +87,7 @@ async def test_a_clock_that_steps_forward_and_back_fires_everything_once_and_nev
     assert "starts again" not in log
 
 
+@pytest.mark.soak
 async def test_workers_whose_clocks_differ_deliver_everything_once_when_partitions_move(
     application: Application,
 ) -> None:

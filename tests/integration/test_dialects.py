@@ -222,6 +222,7 @@ async def test_a_registry_that_is_down_holds_its_topic_and_nothing_else(
     assert {lane["reason"] for lane in (await worker.get("/info"))["lanes"]} == {None}
 
 
+@pytest.mark.soak
 async def test_the_states_topic_of_karafka_tells_how_far_a_partition_is(
     application: Application, topics: Topics, producer: AIOKafkaProducer
 ) -> None:

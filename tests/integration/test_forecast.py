@@ -40,6 +40,7 @@ async def tells(application: Application, wanted: dict[tuple[str, int], int]) ->
     await eventually(is_told, within=120.0, every=0.5, what=f"the forecast {wanted}")
 
 
+@pytest.mark.soak
 async def test_the_forecast_follows_what_is_pending_over_a_kill_and_a_new_owner(application: Application) -> None:
     now = SystemClock().now()
     soon, far = now // HOUR * HOUR + 5 * HOUR, (now // DAY + 40) * DAY

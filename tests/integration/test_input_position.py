@@ -110,6 +110,7 @@ async def test_commands_that_were_deleted_unread_are_counted_and_the_rest_is_car
     assert (await until(worker, runs))["jumps"] == 0, "it is counted once"
 
 
+@pytest.mark.soak
 async def test_a_topic_that_was_created_again_is_read_from_its_beginning(
     application: Application, admin: AIOKafkaAdminClient
 ) -> None:
@@ -152,6 +153,7 @@ async def test_a_topic_that_was_created_again_under_a_worker_that_runs_is_read_o
     assert await delivered(application, 9) == list("abcdefghi")
 
 
+@pytest.mark.soak
 async def test_a_topic_that_is_away_for_longer_is_read_soon_after_it_is_created_again(
     application: Application, admin: AIOKafkaAdminClient
 ) -> None:

@@ -36,6 +36,7 @@ RULES = {
 }
 
 
+@pytest.mark.soak
 async def test_keys_of_one_partition_have_the_whole_rate_of_their_tenant(kafka: Kafka, tmp_path: Path) -> None:
     application = await Application.create(kafka.bootstrap_servers, tmp_path, partitions=str(PARTITIONS))
     try:

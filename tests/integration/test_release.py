@@ -46,6 +46,7 @@ def metadata_of_source(folder: Path) -> Message:
 
 
 @pytest.mark.parametrize("metadata_of", [metadata_of_wheel, metadata_of_source])
+@pytest.mark.soak
 def test_a_release_names_the_project_s_addresses_and_its_readme_has_links_that_work_anywhere(
     built: Path, metadata_of: object
 ) -> None:

@@ -355,6 +355,7 @@ async def test_a_client_goes_on_with_a_renewed_certificate_when_its_own_has_expi
     assert await fault_of(arguments) is None
 
 
+@pytest.mark.soak
 async def test_certificates_and_their_authority_are_renewed_while_a_worker_fires_and_no_firing_is_late_or_lost(
     secured: SecuredKafka, application: Application, tmp_path: Path
 ) -> None:
@@ -438,6 +439,7 @@ def answered_while_renewed(client: BlockingSchedulerClient, rotation: Rotation, 
     return answered
 
 
+@pytest.mark.soak
 def test_commands_of_a_user_without_rights_say_which_one_is_missing(
     secured: SecuredKafka, doctored: dict[str, str]
 ) -> None:

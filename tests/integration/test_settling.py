@@ -79,6 +79,7 @@ class Setting:
         await self.clients.close()
 
 
+@pytest.mark.soak
 async def test_a_right_that_is_taken_away_stops_neither_the_producer_nor_what_goes_elsewhere(tmp_path: Path) -> None:
     with EmbeddedBroker(properties=WITH_ACLS) as broker:
         servers = broker.bootstrap_servers

@@ -74,6 +74,7 @@ async def test_a_worker_takes_over_with_the_copy_that_it_has_kept_warm(applicati
     assert {header(record, "schedule-id") for record in records} == {f"now-{number}" for number in range(8)}
 
 
+@pytest.mark.soak
 async def test_a_copy_moves_to_the_worker_that_comes_and_back_when_it_leaves(application: Application) -> None:
     workers = await warm_pair(application)
     assert await workers[0].end() == 0

@@ -202,7 +202,7 @@ def test_schedules_are_restored_where_they_were_and_as_they_were(
     assert pending(kafka, applications[1]) == wanted
 
 
-@pytest.mark.parametrize("format", ["json", "delta"])
+@pytest.mark.parametrize("format", [pytest.param("json", marks=pytest.mark.soak), "delta"])
 def test_other_formats_lose_nothing(
     spark: SparkSession,
     kafka: Kafka,

@@ -245,6 +245,7 @@ class TestRanges:
 
 
 class TestStreams:
+    @pytest.mark.soak
     def test_a_query_goes_on_where_its_checkpoint_ends(
         self,
         stream: Callable[..., list[tuple[str, int]]],
@@ -302,6 +303,7 @@ class TestWrites:
         assert [record.value() for record in records(kafka, topic)] == [b"here"]
         assert [record.value() for record in records(kafka, f"{topic}-other", 1)] == [b"there"]
 
+    @pytest.mark.soak
     def test_a_stream_can_be_written(
         self, spark: SparkSession, kafka: Kafka, format: str, topic: str, produce: Callable[..., None], tmp_path: Path
     ) -> None:

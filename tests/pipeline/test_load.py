@@ -111,6 +111,7 @@ class TestFormats:
             assert command.paused is (number == 3)
             assert command.partition == partition_for(command.key, PARTITIONS)
 
+    @pytest.mark.soak
     def test_each_file_has_a_task_of_its_own_however_small(self, load: Load, tmp_path: Path) -> None:
         (tmp_path / "table").mkdir()
         for name in ("a", "b", "c"):
@@ -592,6 +593,7 @@ class TestOnceOnly:
         assert [command.id for command in commands(kafka, topic)] == ["a", "b", "c", "d"]
         assert load(folder, name=f"{topic}-other").sent == 4
 
+    @pytest.mark.soak
     def test_a_load_that_fails_half_way_goes_on_where_it_was(
         self, spark: SparkSession, load: Load, kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -80,6 +80,7 @@ def rows(path: Path, *ids: str) -> None:
     pq.write_table(pa.table({"id": ids, "at": at, "target_topic": ["t"] * len(ids), "payload": ids}), path)
 
 
+@pytest.mark.soak
 def test_files_are_loaded_as_they_come_each_row_once(
     spark: SparkSession, load: Load, sent: Callable[[int], None], tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ RUN = JobRun(JobName("load", "orders"), 1_767_225_600_000, 30.0, succeeded=True,
 
 
 @pytest.mark.usefixtures("this_session")
+@pytest.mark.soak
 def test_a_command_adds_a_row_for_each_run(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"id": "a", "payload": "xyz"}, {"id": "b", "at": "soon"}]
     (tmp_path / "rows.json").write_text(

@@ -115,6 +115,7 @@ def test_views_over_an_archive_by_name_read_the_day_and_the_tenant_that_are_aske
         spark.sql(f"DROP SCHEMA {schema} CASCADE")
 
 
+@pytest.mark.soak
 def test_tables_by_name_are_read_and_written_as_those_by_path(spark: SparkSession, prefix: str, tmp_path: Path) -> None:
     schema = prefix.replace("-", "_")
     spark.sql(f"CREATE SCHEMA {schema} LOCATION '{tmp_path}/lake'")

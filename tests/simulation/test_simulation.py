@@ -44,11 +44,16 @@ from simulation.world import World
 
 SLOW_TO_CATCH = {
     "a-failed-removal-is-forgotten",
+    "aborted-transactions-fill-buckets",
+    "checkpoint-too-far",
     "counts-survive-an-abort",
     "done-too-soon",
     "dropped-but-not-aborted",
+    "markers-are-not-waited-for",
+    "no-replay",
     "questions-forgotten",
     "read-before-fencing",
+    "removal-ends-too-soon",
     "room-of-another-quota-counts",
 }
 """Mutants that most histories let pass: it takes hundreds, and seconds, until one catches them."""

@@ -98,7 +98,7 @@ def spans_in(folder: Path) -> list[Span]:
     return [Span(test, process, float(begun), float(ended)) for test, process, begun, ended in lines]
 
 
-@pytest.fixture(params=[1, 2, 3], scope="module")
+@pytest.fixture(params=[*(pytest.param(count, marks=pytest.mark.soak) for count in (1, 2)), 3], scope="module")
 def spans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Span]:
     """When each test of a run ran, and in which of so many processes."""
     folder = tmp_path_factory.mktemp("run")

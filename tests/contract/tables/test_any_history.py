@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tables import AT, DISKS, MUCH, Tables, by_tenant, entry, index_key, key_of, put
+from support.tries import tries
 
 from light_scheduler.model import (
     Entry,
@@ -52,7 +53,7 @@ UNIT = 45_000  # so that minutes change within a few steps
 
 
 @pytest.mark.parametrize("disk", DISKS)
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(history=st.lists(steps, max_size=12))
 def test_whatever_happens_the_table_is_what_a_dict_would_be_and_so_is_its_changelog(
     disk: type[Any], history: list[Step]

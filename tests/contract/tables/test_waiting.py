@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tables import AT, DISKS, MINUTE, MUCH, Tables, entry, ids, index_key, put
+from support.tries import tries
 
 from light_scheduler.engine.fairness import QUANTUM
 from light_scheduler.model import (
@@ -173,7 +174,7 @@ turns = st.builds(
 
 
 @pytest.mark.parametrize("disk", DISKS)
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(history=st.lists(turns, max_size=10))
 def test_whatever_was_away_nothing_goes_there_meanwhile_and_nothing_is_lost(
     disk: type[Any], history: list[Turn]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
+from support.tries import tries
 
 from light_scheduler.engine.lending import (
     AGAIN_MS,
@@ -90,7 +91,7 @@ STEPS = st.lists(
 
 
 @drawn(st.integers(0, 60), st.integers(2, 12), STEPS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 def test_shares_and_what_is_under_way_are_always_the_quota(quota: int, partitions: int, steps: list[tuple]) -> None:  # type: ignore[type-arg]
     topic, now = Topic(QuotaVersion(5, quota, partitions)), AT
     for what, number, choice in steps:
@@ -112,7 +113,7 @@ def test_shares_and_what_is_under_way_are_always_the_quota(quota: int, partition
 
 
 @drawn(st.integers(0, 60), st.integers(2, 40), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200), deadline=None)
 def test_one_that_searches_alone_gets_everything_and_then_is_told_that_there_is_nothing(
     quota: int, partitions: int, random: object
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, Delivered, Life, Told
+from support.tries import tries
 
 from light_scheduler.engine import misfire
 from light_scheduler.model import Backoff, Cron, EventType, FixedDelay, FixedRate, Misfire, Once, Timing
@@ -133,7 +134,7 @@ def test_whatever_the_policy_a_firing_within_its_grace_is_not_missed(policy: Mis
     assert sum(line.stands_for for line in life.told if line.event is EventType.SKIPPED) == 10 - len(dues)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 2_000_000))
 def test_coalescing_delivers_all_that_skipping_does_and_one_for_the_rest_if_that_is_nothing(
     every: int, jitter: int, window: int, grace: int, outage: int
@@ -166,7 +167,7 @@ def test_jitter_and_window_are_no_lateness(policy: Misfire, spread: dict[str, in
     assert "skipped" not in life.events
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(
     st.sampled_from(["coalesce", "skip"]),
     st.integers(3, 40),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, SOURCE, Life
+from support.tries import tries
 
 from light_scheduler.engine import preview
 from light_scheduler.errors import InvalidCommand
@@ -76,7 +77,7 @@ timings = (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(timings, st.integers(0, HOUR), st.integers(0, HOUR), st.none() | st.integers(1, 12), st.integers(-HOUR, HOUR))
 def test_a_preview_is_what_then_happens(timing: Timing, jitter: int, window: int, most: int | None, start: int) -> None:
     bounds: dict[str, Any] = {"jitter": jitter, "window": window, "misfire": "all"}

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.tries import tries
 
 from light_scheduler.engine.rate_lending import (
     CROWD,
@@ -159,7 +160,7 @@ def test_one_key_has_the_whole_rate(partitions: int, above: float) -> None:
         assert topic.carried_out(4, 24) == pytest.approx(20 * topic.rate, rel=0.05)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(
     rate=st.sampled_from([8.0, 60.0, 500.0]),
     partitions=st.integers(1, 8),

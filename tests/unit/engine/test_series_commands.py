@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.life import HOUR, MIDNIGHT, MINUTE, SECOND, SOURCE, Life
+from support.tries import tries
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.engine.commands import MOST_TRIGGERED
@@ -256,7 +257,7 @@ RESCHEDULED = st.sampled_from(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(
     RESCHEDULED,
     st.lists(st.tuples(st.integers(1, 4 * MINUTE), st.integers(0, 3 * MINUTE), RESCHEDULED), max_size=8),

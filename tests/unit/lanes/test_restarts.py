@@ -17,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.partition import AT, NAMES, Partition, command
 from support.producing import FakeProducer
+from support.tries import tries
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import Headers, Outcome
@@ -106,14 +107,14 @@ async def test_a_large_series_survives_every_kind_of_restart(tmp_path: Path, res
     await compare([Step(0, [Sent("rate", "a", LARGE)], "in order"), *rest, Step(200 * SECOND, [])], Disks(tmp_path))
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.lists(steps, min_size=2, max_size=14))
 @example([Step(0, [Sent("delay", "a", LARGE)], "in order"), Step(60 * SECOND, []), Step(1, [Sent("success", "a")])])
 async def test_whatever_is_sent_and_whenever_it_crashes_the_same_comes_out(history: list[Step]) -> None:
     await compare(history, Memory())
 
 
-@settings(max_examples=15)
+@settings(max_examples=tries(15))
 @given(st.lists(steps, min_size=6, max_size=14))
 async def test_so_it_is_on_disk(history: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.ledger import Ledger, Record
+from support.tries import tries
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType
@@ -89,7 +90,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(STEPS, st.sampled_from([FiringRules(), FiringRules(lookback_minutes=30), FiringRules(retries=0)]))
 def test_an_audit_of_what_lanes_did_finds_nothing(steps: list[Any], rules: FiringRules) -> None:
     ledger = Ledger(rules=rules)

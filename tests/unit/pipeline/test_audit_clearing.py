@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.ledger import Ledger
+from support.tries import tries
 
 from light_scheduler.engine import FiringRules
 from light_scheduler.model import EventType, Headers, Once, ScheduleCommand, Target
@@ -111,7 +112,7 @@ def test_only_firings_within_the_bounds_are_counted(busy: Ledger) -> None:
     assert counted[COUNT, "schedules", None] == 23
 
 
-@settings(max_examples=30)
+@settings(max_examples=tries(30))
 @given(STEPS, st.integers(1, 30), st.sampled_from([FiringRules(), FiringRules(lookback_minutes=30)]))
 def test_what_lanes_did_is_judged_as_by_a_replay(steps: list[Any], size: int, rules: FiringRules) -> None:
     ledger, now = Ledger(rules=rules), M

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.ledger import Ledger
+from support.tries import tries
 
 from light_scheduler.pipeline.audit.evidence import Row
 from light_scheduler.pipeline.audit.standing import Series
@@ -79,7 +80,7 @@ def test_a_series_leaves_one_row_however_often_it_has_fired(monkeypatch: pytest.
     assert keys == [Series(MINUTE, M + 1 + 31 * MINUTE), Series(MINUTE, M + 1 + 61 * MINUTE)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(STEPS, st.lists(st.integers(0, 200), max_size=4))
 @example(
     [
@@ -104,7 +105,7 @@ def test_increments_of_what_lanes_did_find_nothing(steps: list[Any], cuts: list[
     assert not any(verdict.faults for verdict in judged(ledger, end=now + HOUR, patience=24 * HOUR).values())
 
 
-@settings(max_examples=50)
+@settings(max_examples=tries(50))
 @given(st.lists(st.integers(0, 120), max_size=4, unique=True), st.sampled_from([lost, again]))
 def test_wherever_increments_end_a_fault_is_found_once(cuts: list[int], plant: Any) -> None:
     ledger = Ledger()

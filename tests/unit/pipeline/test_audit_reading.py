@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from support.ledger import Ledger, Record
+from support.tries import tries
 
 from light_scheduler.engine import Limits
 from light_scheduler.model import Headers
@@ -134,7 +135,7 @@ def test_commands_of_other_topics_are_left() -> None:
     assert (plain.num_rows, others.num_rows) == (0, 1)
 
 
-@settings(max_examples=50)
+@settings(max_examples=tries(50))
 @given(STEPS)
 def test_whatever_is_asked_for_is_read_alike(steps: list[Any]) -> None:
     ledger = Ledger()

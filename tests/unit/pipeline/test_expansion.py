@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.tries import tries
 
 from light_scheduler.model import Bounds, Cron, Entry, FixedRate, Once, Progress, Schedule, Target, Trigger
 from light_scheduler.pipeline import expansion
@@ -76,7 +77,7 @@ ENTRIES = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.lists(ENTRIES, min_size=1, max_size=8))
 def test_any_schedules_are_counted_as_the_engine_would_fire_them(entries: list[Entry]) -> None:
     assert counted(entries) == by_engine(entries)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from multidict import MultiDict
+from support.tries import tries
 
 from light_scheduler.tables.views import Lane
 from light_scheduler.web.scatter import Whole
@@ -71,7 +72,7 @@ async def test_without_a_range_it_begins_now(workers: Any, by: str, intervals: i
 @pytest.mark.parametrize("by", LENGTHS)
 @given(dues=st.lists(st.integers(0, 3 * DAY), max_size=20), span=st.integers(0, DAY), start=st.integers(0, DAY))
 @example(dues=[], span=DAY, start=1)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_counts_are_those_of_the_list(
     cluster: Any, workers: Any, by: str, dues: list[int], span: int, start: int
 ) -> None:

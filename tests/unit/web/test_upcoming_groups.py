@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from multidict import MultiDict
+from support.tries import tries
 
 from light_scheduler.tables.views import Lane
 from light_scheduler.web import slices, upcoming_groups
@@ -98,7 +99,7 @@ async def test_what_a_partition_does_not_name_is_counted_and_said(
     dues=st.lists(st.tuples(st.integers(0, 47), st.sampled_from("abc"), st.integers(0, 3)), max_size=20),
     by=st.sampled_from(["minute", "hour", "day"]),
 )
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_all_groups_together_are_what_each_tenant_has(
     cluster: Any, workers: Any, dues: list[tuple[int, str, int]], by: str
 ) -> None:
@@ -151,7 +152,7 @@ async def test_a_partition_that_does_not_run_is_named_and_never_left_out(workers
     schedules=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 5)), max_size=20),
     top=st.integers(0, 3),
 )
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_the_top_of_all_partitions_is_exact_if_it_is_complete(
     cluster: Any, workers: Any, schedules: list[tuple[int, int, int]], top: int
 ) -> None:

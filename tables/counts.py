@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import msgspec
 
@@ -151,6 +151,7 @@ class Counts:
     _names: dict[int, Group] = field(default_factory=dict)
     _totals: Counter[int] = field(default_factory=Counter)
     _tenants: Counter[str] = field(default_factory=Counter)
+    _states: Counter[tuple[str, State]] = field(default_factory=Counter)  # of each tenant
     _levels: dict[int, list[int]] = field(default_factory=dict)  # book -> how many rows each level has
     _entered: Counter[int] = field(default_factory=Counter)  # day -> how many schedules its book has
     _full: dict[int, None] = field(default_factory=dict)  # books of which rows are to be added up, in order
@@ -173,6 +174,13 @@ class Counts:
     def pending_of(self, tenant: str) -> int:
         """Return how many schedules a tenant has."""
         return self._tenants[tenant]
+
+    def has_any(self, tenant: str, topic: str | None, state: State | None) -> bool:
+        """Tell whether a tenant has any schedule for a topic (None: whichever) in a state (None: whichever)."""
+        if topic is None:
+            return bool(self._tenants[tenant]) if state is None else bool(self._states[tenant, state])
+        states = get_args(State) if state is None else (state,)
+        return any(Group(tenant, topic, each) in self.numbers for each in states)
 
     def totals(self) -> dict[Group, int]:
         """Return how many schedules each group has."""
@@ -266,6 +274,10 @@ class Counts:
             self._tenants[group.tenant] += change
             if not self._tenants[group.tenant]:
                 del self._tenants[group.tenant]
+            of_state = group.tenant, group.state
+            self._states[of_state] += change
+            if not self._states[of_state]:
+                del self._states[of_state]
 
     def _enter(
         self, rows: dict[bytes, bytes | None], levels: dict[int, list[int]], cells: dict[int, int]

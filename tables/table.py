@@ -161,24 +161,47 @@ class ScheduleTable:
 
     def get(self, tenant: str, id: str) -> Entry | None:
         """Return one schedule."""
-        primary = self.store.get(layout.primary_key(tenant, id))
-        return None if primary is None else self._at(layout.indexed_at(primary))
+        position = self.position_of(tenant, id)
+        return None if position is None else self._at(position)
 
     def by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[Entry]:
         """Yield a tenant's schedules whose id starts with `prefix`, in id order, from the first one after `after`."""
-        space = layout.PRIMARY + identity(tenant, prefix)
-        start = max(space, layout.primary_key(tenant, after) + b"\0") if after else space
-        for _, primary in self.store.scan(start, space + b"\xff"):
-            entry = self._at(layout.indexed_at(primary))
+        for _, position in self.positions_by_id(tenant, after, prefix):
+            entry = self._at(position)
             if entry is not None:
                 yield entry
 
     def by_due(self, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
         """Yield a tenant's (position, schedule) by (due, priority, arrival), from the first after a position."""
+        for position, value in self.rows_by_due(tenant, after):
+            yield position, self.entry_of(position, value)
+
+    def positions_by_id(self, tenant: str, after: str = "", prefix: str = "") -> Iterator[tuple[bytes, bytes]]:
+        """Yield (id, position) in the order of `by_id`."""
+        space = layout.PRIMARY + identity(tenant, prefix)
+        start = max(space, layout.primary_key(tenant, after) + b"\0") if after else space
+        id_begins = len(layout.primary_key(tenant, ""))
+        for key, primary in self.store.scan(start, space + b"\xff"):
+            yield key[id_begins:], layout.indexed_at(primary)
+
+    def rows_by_due(self, tenant: str, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield (position, stored value) in the order of `by_due`."""
         firsts = (self.floors.get(tenant), self.held.first(tenant))
         start = max(after + b"\0", min(filter(None, firsts), default=layout.tenant_end(tenant)))
-        for key, value in self.store.scan(start, layout.tenant_end(tenant)):
-            yield key, stored_entry(key, value, self.store.get)
+        return self.store.scan(start, layout.tenant_end(tenant))
+
+    def position_of(self, tenant: str, id: str) -> bytes | None:
+        """Return the position of a schedule."""
+        primary = self.store.get(layout.primary_key(tenant, id))
+        return None if primary is None else layout.indexed_at(primary)
+
+    def value_at(self, position: bytes) -> bytes | None:
+        """Return what is stored at a position."""
+        return self.store.get(position)
+
+    def entry_of(self, position: bytes, value: bytes) -> Entry:
+        """Return the schedule of a position and what is stored there."""
+        return stored_entry(position, value, self.store.get)
 
     def position_at(self, tenant: str, due: int) -> bytes:
         """Return the position in `by_due` before everything that is due at or after an instant (ms)."""
@@ -213,9 +236,9 @@ class ScheduleTable:
             counts.take(step)
         self._counts = counts
 
-    def _at(self, index_key: bytes) -> Entry | None:
-        value = self.store.get(index_key)
-        return None if value is None else stored_entry(index_key, value, self.store.get)
+    def _at(self, position: bytes) -> Entry | None:
+        value = self.store.get(position)
+        return None if value is None else self.entry_of(position, value)
 
     def close(self) -> None:
         """Release the store."""

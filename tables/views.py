@@ -21,6 +21,7 @@ from light_scheduler.errors import FieldError
 from light_scheduler.model import NEVER, Entry, State
 
 from .counts import Counts
+from .matching import Traits
 
 DEFAULT_LIMIT = 300
 MAX_LIMIT = 1_000
@@ -32,8 +33,8 @@ Sort = Literal["id", "due"]
 """`id`: by id in UTF-8 byte order. `due`: by (when it wakes, priority, arrival). It wakes when it is due, unless it is
 tried again, waits for a completion, or is paused: those come last. Tables keep these two orders, ascending only."""
 
-_PAYLOAD_BYTES_PER_ROW = 4_096
-"""Reading this much payload costs about as much as reading one row more."""
+_BYTES_PER_ROW = 4_096
+"""Reading so much costs about as much as reading one row more."""
 
 
 class ReadableTable(Protocol):
@@ -53,12 +54,24 @@ class ReadableTable(Protocol):
         """Return one schedule."""
         ...
 
-    def by_id(self, tenant: str, after: str, prefix: str) -> Iterator[Entry]:
-        """Yield a tenant's schedules with an id prefix, by id in UTF-8 byte order, strictly after an id."""
+    def positions_by_id(self, tenant: str, after: str, prefix: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield a tenant's (id, position) with an id prefix, by id in UTF-8 byte order, strictly after an id."""
         ...
 
-    def by_due(self, tenant: str, after: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield a tenant's (position, schedule) by (due, priority, arrival), strictly after a position."""
+    def rows_by_due(self, tenant: str, after: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield a tenant's (position, stored value) by (due, priority, arrival), strictly after a position."""
+        ...
+
+    def position_of(self, tenant: str, id: str) -> bytes | None:
+        """Return the position of a schedule."""
+        ...
+
+    def value_at(self, position: bytes) -> bytes | None:
+        """Return what is stored at a position."""
+        ...
+
+    def entry_of(self, position: bytes, value: bytes) -> Entry:
+        """Return the schedule of a position and what is stored there."""
         ...
 
     def position_at(self, tenant: str, due: int) -> bytes:
@@ -80,6 +93,10 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, order=True):
     @property
     def lane(self) -> Lane:
         return self.topic, self.partition
+
+
+_Row = tuple[Mark, bytes, bytes | None]
+"""A row's mark, its position, and what is stored there; None: that is not read yet."""
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +138,14 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         """Return the mark after which this query's page begins; None is the very beginning."""
         return None if self.cursor is None else _decode_cursor(self.cursor, self.sort)
 
+    def traits(self) -> Traits | None:
+        """Return what is stored of each match; None: a stored schedule has to be decoded to tell."""
+        texts = [*self.labels.keys(), *self.labels.values()]
+        texts += [] if self.target_topic is None else [self.target_topic]
+        if not (texts or self.id_prefix or self.id_contains):
+            return None
+        return Traits.of(self.tenant, self.id_prefix, self.id_contains, texts)
+
     def matches(self, entry: Entry) -> bool:
         """Tell whether a schedule belongs to the result."""
         schedule = entry.schedule
@@ -158,21 +183,29 @@ def scan(
     """Return up to `limit` matching rows of these tables, in order, strictly after a mark.
 
     At least one row is read, so that repeated scans always get on. A row costs 1 of the budget, and 1 more for each
-    4 KiB of its payload, whether it matches or not. The scan also stops once `is_over` says so.
+    4 KiB that are stored of it, whether it matches or not. The scan also stops once `is_over` says so.
     """
     read = _by_id if query.sort == "id" else _by_due
-    asked = {lane: table for lane, table in tables.items() if query.lane in (None, lane)}
+    asked = {lane: table for lane, table in tables.items() if query.lane in (None, lane) and _may_have(table, query)}
     merged = heapq.merge(*(read(lane, table, query, after) for lane, table in asked.items()), key=_mark_of)
+    traits = query.traits()
     rows: list[tuple[Mark, Entry]] = []
     spent, number, reached = 0, 0, after
-    for mark, entry in merged:
+    for mark, position, value in merged:
         if len(rows) >= limit or (spent and (spent >= budget or is_over())):
             return Slice(rows, reached, spent, number)
         number += 1
-        spent += 1 + len(entry.schedule.payload or b"") // _PAYLOAD_BYTES_PER_ROW
         reached = mark
-        if query.matches(entry):
-            rows.append((mark, entry))
+        if value is None and (traits is None or traits.are_in_id(position)):
+            value = asked[mark.lane].value_at(position)
+        if value is None:
+            spent += 1
+            continue
+        spent += 1 + len(value) // _BYTES_PER_ROW
+        if traits is None or traits.are_in(position, value):
+            entry = asked[mark.lane].entry_of(position, value)
+            if query.matches(entry):
+                rows.append((mark, entry))
     return Slice(rows, None, spent, number)
 
 
@@ -194,31 +227,37 @@ def _decode_cursor(text: str, sort: Sort) -> Mark:
     return mark
 
 
-def _mark_of(row: tuple[Mark, Entry]) -> Mark:
+def _may_have(table: ReadableTable, query: Query) -> bool:
+    """Tell from its counts whether a table has anything of the state and topic that are asked for."""
+    return table.counts.has_any(query.tenant, query.target_topic, query.state)
+
+
+def _mark_of(row: _Row) -> Mark:
     return row[0]
 
 
-def _by_id(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -> Iterator[tuple[Mark, Entry]]:
+def _by_id(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -> Iterator[_Row]:
     start = ""
     if after is not None:
         start = after.key.decode()
         if lane > after.lane and start.startswith(query.id_prefix):
             # The same id in a later partition comes after the mark, but not after the mark's id.
-            twin = table.get(query.tenant, start)
+            twin = table.position_of(query.tenant, start)
             if twin is not None:
-                yield Mark(after.key, *lane), twin
-    for entry in table.by_id(query.tenant, start, query.id_prefix):
-        yield Mark(entry.schedule.id.encode(), *lane), entry
+                yield Mark(after.key, *lane), twin, None
+    for id, position in table.positions_by_id(query.tenant, start, query.id_prefix):
+        yield Mark(id, *lane), position, None
 
 
-def _by_due(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -> Iterator[tuple[Mark, Entry]]:
+def _by_due(lane: Lane, table: ReadableTable, query: Query, after: Mark | None) -> Iterator[_Row]:
     start = b"" if query.due_from is None else table.position_at(query.tenant, query.due_from)
     if after is not None:
         start = max(start, after.key if lane <= after.lane else _just_before(after.key))
-    for position, entry in table.by_due(query.tenant, start):
-        if query.due_to is not None and entry.progress.wakes_at >= query.due_to:
+    end = None if query.due_to is None else table.position_at(query.tenant, min(query.due_to, NEVER))
+    for position, value in table.rows_by_due(query.tenant, start):
+        if end is not None and position >= end:
             return
-        yield Mark(position, *lane), entry
+        yield Mark(position, *lane), position, value
 
 
 def _just_before(position: bytes) -> bytes:

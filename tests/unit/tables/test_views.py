@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from light_scheduler.engine.progress import standing
 from light_scheduler.model import Entry, Once, Progress, Schedule, Target
 from light_scheduler.tables import Checkpoint, MemoryStore, ScheduleTable, Store
+from light_scheduler.tables.counts import Tally
 from light_scheduler.tables.layout import index_key, primary_key
 from light_scheduler.tables.rocks import RocksStore
 from light_scheduler.tables.views import Lane, Mark, Query, QueryError, Sort, encode_cursor, scan
@@ -28,10 +29,12 @@ def make_entry(id: str, *, tenant: str = "t", due: int = 0, priority: int = 100,
 def table_of(entries: list[Entry], store: Store | None = None) -> ScheduleTable:
     table = ScheduleTable(store or MemoryStore())
     changes: dict[bytes, bytes | None] = {}
+    tally = Tally(table.counts)
     for entry in entries:
         key = index_key(entry, identity_of(entry))
-        changes |= {key: encode_entry(entry), primary_key(entry.schedule.tenant, entry.schedule.id): bytes(8) + key}
-    table.write(changes, Checkpoint(pending=len(entries)))
+        primary = primary_key(entry.schedule.tenant, entry.schedule.id)
+        changes |= {key: encode_entry(entry), primary: tally.add(entry, key) + key}
+    table.write(changes, Checkpoint(pending=len(entries)), tally)
     return ScheduleTable(table.store)
 
 
@@ -110,7 +113,7 @@ def test_a_table_on_disk_is_read_to_its_end(tmp_path: Path, sort: Sort) -> None:
 @pytest.mark.parametrize("sort", ["id", "due"])
 def test_a_scan_stops_when_its_budget_is_spent_and_tells_where(sort: Sort) -> None:
     tables = {("commands", 0): table_of([make_entry(f"{n:02}", due=n) for n in range(20)])}
-    part = scan(tables, Query(tenant="t", target_topic="none", sort=sort), after=None, limit=5, budget=7)
+    part = scan(tables, Query(tenant="t", labels={"team": "none"}, sort=sort), after=None, limit=5, budget=7)
     assert (part.rows, part.spent, part.read) == ([], 7, 7)
     assert part.reached is not None
     rest = scan(tables, Query(tenant="t", sort=sort), after=part.reached, limit=1, budget=7)

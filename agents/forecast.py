@@ -22,7 +22,7 @@ from light_scheduler.clock import Clock
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import SchedulerError
 from light_scheduler.kafka.connection import broker_errors, started_producer, stop_producer
-from light_scheduler.kafka.log_reader import LogReader, Span
+from light_scheduler.kafka.log_reader import Span, opened_log
 from light_scheduler.lanes.lane import Lane
 from light_scheduler.lanes.life import LaneState
 from light_scheduler.tables.ahead import ahead
@@ -114,14 +114,15 @@ class Forecast(Service):
     async def _read(self, lane: Lane, place: int) -> dict[Interval, int]:
         """Return what the topic has of a lane."""
         found: dict[bytes, tuple[Interval, int]] = {}
-        async with LogReader(self._connection, self._topic) as reader:
+        async with opened_log(self._connection, self._topic) as reader:
             span = (await reader.extents(0)).get(place, Span(0, 0))
             async for records in reader.read({place: span}):
                 for record in records:
-                    found.pop(record.key, None)
+                    key = record.key or b""
+                    found.pop(key, None)
                     said = None if record.value is None else parse_forecast(record.value)
                     if said is not None and said[0] == lane.tp:
-                        found[record.key] = said[1:]
+                        found[key] = said[1:]
         return dict(found.values())
 
     async def _send(self, lane: Lane, place: int, changes: Mapping[Interval, int], now: int) -> None:

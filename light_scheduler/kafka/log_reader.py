@@ -1,25 +1,38 @@
-"""Reading parts of a topic that are over, committed records only, outside any consumer group."""
+"""Reading parts of topics that are over, committed records only, outside any consumer group."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import NamedTuple, Self
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.structs import ConsumerRecord
 
 from light_scheduler.connection import Address, connection_to
 from light_scheduler.errors import BrokerError
 
 from .connection import broker_errors, stop_consumer
+from .fetching import Command, fetched_commands
 
 TIMEOUT_S = 10.0
 """How long the broker may take for each answer."""
 
-_FETCH_BYTES = 256 << 10
-_MOST_RECORDS = 100
-_FETCH_WAIT_MS = 20
+_PARTITION_BYTES = 256 << 10
+_FETCH_BYTES = 4 << 20
+"""What a fetch brings of one partition, and of all: a reader holds no more, give or take a batch."""
+
+_FETCH_WAIT_MS = 5
+
+
+@asynccontextmanager
+async def opened_log(connection: Address, topic: str) -> AsyncIterator[LogReader]:
+    """Open a topic for one use. Raises BrokerError."""
+    reader = await LogReader.of(connection, topic)
+    try:
+        yield reader
+    finally:
+        await reader.close()
 
 
 class Span(NamedTuple):
@@ -30,40 +43,62 @@ class Span(NamedTuple):
 
 
 class LogReader:
-    """Reads spans of one topic. An async context manager; raises BrokerError."""
+    """Reads spans of one topic after the other, of the one that it was opened for last. Raises BrokerError."""
 
-    def __init__(self, connection: Address, topic: str) -> None:
-        self._topic = topic
+    def __init__(self, connection: Address) -> None:
+        self._topic = ""
         self._consumer = AIOKafkaConsumer(
             **connection_to(connection).aiokafka(),
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            max_partition_fetch_bytes=_FETCH_BYTES,
+            max_partition_fetch_bytes=_PARTITION_BYTES,
+            fetch_max_bytes=_FETCH_BYTES,
             # What lies beyond a span may be fetched, too, and must not hold up the next one.
             fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
 
-    async def __aenter__(self) -> Self:
+    @classmethod
+    async def of(cls, connection: Address, topic: str) -> LogReader:
+        """Connect, and open a topic."""
+        reader = cls(connection)
         try:
-            with broker_errors(f"cannot read {self._topic}"):
+            with broker_errors(f"cannot read {topic}"):
                 async with asyncio.timeout(TIMEOUT_S):
-                    await self._consumer.start()
+                    await reader._consumer.start()
+            await reader.open(topic)
         except BaseException:
-            await stop_consumer(self._consumer)
+            await reader.close()
             raise
-        return self
+        return reader
 
-    async def __aexit__(self, *failure: object) -> None:
+    async def close(self) -> None:
+        """Let go of every connection."""
         await stop_consumer(self._consumer)
+
+    async def open(self, topic: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Ask the cluster for the partitions of a topic and who leads them, whatever was known of it."""
+        self._topic = topic
+        client = self._consumer._client
+        with broker_errors(f"cannot read {topic}"):
+            async with asyncio.timeout(timeout_s):
+                client.set_topics([topic])
+                is_answered = await client.force_metadata_update()
+        if not is_answered:
+            raise BrokerError(f"cannot read {topic}: no broker answers")
+
+    def release(self) -> None:
+        """Fetch nothing more, and drop what was fetched."""
+        self._consumer._subscription.assign_from_user([])
 
     async def extents(self, since: int) -> Mapping[int, Span]:
         """Return the span of each partition from the first record of an instant (UTC epoch ms) or later to the end."""
+        places = self._partitions()
         with broker_errors(f"cannot read {self._topic}"):
             async with asyncio.timeout(TIMEOUT_S):
-                places = await self._partitions()
-                ends = await self._consumer.end_offsets(places)
-                starts = await self._consumer.offsets_for_times(dict.fromkeys(places, since))
+                starts, ends = await asyncio.gather(
+                    self._consumer.offsets_for_times(dict.fromkeys(places, since)), self._consumer.end_offsets(places)
+                )
         return {
             place.partition: Span(
                 ends[place] if starts[place] is None else min(starts[place].offset, ends[place]), ends[place]
@@ -71,8 +106,11 @@ class LogReader:
             for place in places
         }
 
-    async def read(self, spans: Mapping[int, Span]) -> AsyncIterator[Sequence[ConsumerRecord[bytes, bytes]]]:
-        """Yield the records of spans, some at a time, each partition's in order."""
+    async def read(
+        self, spans: Mapping[int, Span], waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> AsyncIterator[Sequence[Command]]:
+        """Yield the records of spans, some at a time, each partition's in order. `waiting` makes a context that is
+        entered while the broker's answer is awaited."""
         open_spans = {
             TopicPartition(self._topic, partition): span for partition, span in spans.items() if span.start < span.end
         }
@@ -80,31 +118,41 @@ class LogReader:
         for place, span in open_spans.items():
             self._consumer.seek(place, span.start)
         while open_spans:
-            fetched = await self._fetched(list(open_spans))
-            for place, records in fetched.items():
-                if found := [record for record in records if record.offset < open_spans[place].end]:
-                    yield found
+            with waiting():
+                await self._wait_for_records(list(open_spans))
             for place in list(open_spans):
+                span = open_spans[place]
+                if found := [record for record in await self._taken(place) if record.offset < span.end]:
+                    yield found
                 # Markers of transactions are offsets without records: only the position tells the end.
-                if await self._consumer.position(place) >= open_spans[place].end:
+                if await self._position(place) >= span.end:
                     del open_spans[place]
                     self._consumer.pause(place)
 
-    async def _fetched(
-        self, places: list[TopicPartition]
-    ) -> Mapping[TopicPartition, Sequence[ConsumerRecord[bytes, bytes]]]:
-        """Return some records; none if the broker's next answer brings none. Raises BrokerError if it does not come."""
+    async def _wait_for_records(self, places: list[TopicPartition]) -> None:
+        """Wait for the next answer that brings anything of some partitions."""
+        fetcher = self._consumer._fetcher
         with broker_errors(f"cannot read {self._topic}"):
             async with asyncio.timeout(TIMEOUT_S):
-                positions = [await self._consumer.position(place) for place in places]
-                while True:
-                    fetched: Mapping[TopicPartition, Sequence[ConsumerRecord[bytes, bytes]]]
-                    fetched = await self._consumer.getmany(*places, timeout_ms=100, max_records=_MOST_RECORDS)
-                    if fetched or positions != [await self._consumer.position(place) for place in places]:
-                        return fetched
+                while fetcher._records.keys().isdisjoint(places):
+                    await fetcher._create_fetch_waiter()
 
-    async def _partitions(self) -> list[TopicPartition]:
-        await self._consumer._client.add_topic(self._topic)
+    async def _taken(self, place: TopicPartition) -> Sequence[Command]:
+        """Take what was fetched of a partition; it may be nothing but markers."""
+        fetcher = self._consumer._fetcher
+        if place not in fetcher._records:
+            return []
+        with broker_errors(f"cannot read {self._topic}"):
+            fetched = await fetched_commands(fetcher, {place}, frozenset((place.topic,)), 0)
+        return fetched.get(place, [])
+
+    async def _position(self, place: TopicPartition) -> int:
+        """Return how far a partition was read; the broker is asked if that is no longer in the log."""
+        with broker_errors(f"cannot read {self._topic}"):
+            async with asyncio.timeout(TIMEOUT_S):
+                return int(await self._consumer.position(place))
+
+    def _partitions(self) -> list[TopicPartition]:
         partitions = self._consumer.partitions_for_topic(self._topic)
         if not partitions:
             raise BrokerError(f"topic {self._topic} does not exist; `light-scheduler topics create` makes it")

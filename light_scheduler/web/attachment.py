@@ -57,6 +57,7 @@ def attach(server: Server, worker: Worker, shared: Sequence[socket.socket] = ())
 
     async def close(_: web.Application) -> None:
         await worker.kafka.commands.close()
+        await worker.kafka.close_logs()
 
     server.application.on_startup.append(check)
     server.application.on_cleanup.append(close)

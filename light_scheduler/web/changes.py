@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Annotated
 
 import msgspec
@@ -21,7 +22,7 @@ from light_scheduler.wire.fields import parse_tenant
 from .change_page import ChangePage
 from .guard import IDENTITY, refuse_hidden
 from .history import DAY_MS, place_of
-from .looking_back import Log, OpenLog, look_back, opened
+from .looking_back import Log, OpenLog, Waiting, look_back, opened
 from .parameters import checked, read_parameters
 from .turns import Turns
 
@@ -101,5 +102,5 @@ class _Changes:
         extents = await self._history.extents(since)
         return {partition: span for partition, span in extents.items() if partition == CHANGES_PARTITION}
 
-    def read(self, spans: Mapping[int, Span]) -> AsyncIterator[Sequence[CommandRecord]]:
-        return self._history.read(spans)
+    def read(self, spans: Mapping[int, Span], waiting: Waiting = nullcontext) -> AsyncIterator[Sequence[CommandRecord]]:
+        return self._history.read(spans, waiting)

@@ -17,7 +17,7 @@ from light_scheduler.tables.views import DEFAULT_LIMIT, MAX_LIMIT, QueryError
 from light_scheduler.wire import CommandRecord
 from light_scheduler.wire.fields import parse_id, parse_tenant
 
-from .dead_letter_documents import DeadLetterPage, FoundLetter
+from .dead_letter_documents import DeadLetterPage, DeadLetterSummary, FoundLetter
 from .decoding import Decoding
 from .documents import DetailParameters
 from .guard import IDENTITY, refuse_hidden
@@ -84,16 +84,17 @@ class DeadLetterHandlers:
             checked("id", parse_id, parameters.id)
         sees = request[IDENTITY].sees
 
-        def select(record: CommandRecord) -> FoundLetter | None:
+        def select(record: CommandRecord) -> DeadLetterSummary | None:
             found = _read(record)
-            return found if found is not None and sees(found.letter.tenant) and parameters.select(found) else None
+            is_asked_for = found is not None and sees(found.letter.tenant) and parameters.select(found)
+            return found.summary() if found is not None and is_asked_for else None
 
         place = place_of(parameters.since, parameters.cursor, 0)
         async with self._searches.turn(), opened(self._logs, self._topic) as log:
             found = await look_back(log, place, now=self._clock.now(), limit=parameters.limit, select=select)
         return _json(
             DeadLetterPage(
-                dead_letters=[match.value.summary() for match in found.matches],
+                dead_letters=[match.value for match in found.matches],
                 searched_from=found.searched_from,
                 next_cursor=None if found.next is None else found.next.cursor(),
             )

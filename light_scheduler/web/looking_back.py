@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Generic, Protocol, TypeVar
@@ -30,9 +30,17 @@ MOST_BYTES = 16 << 20
 MOST_TIME_S = 0.1
 """Limits of one request: records, bytes and processor time. A piece that is begun is read to its end."""
 
-FIRST_PIECE = 16
-LARGEST_PIECE = 2_000
-"""Records of a piece; each is twice as large as the one before, so a topic of large records ends a request early."""
+PAGE_TIME_S = 0.02
+"""Processor time for a page that has a cursor to go on with: whoever waits soon sees what there is."""
+
+FIRST_PIECE = 64
+GROWTH = 4
+LARGEST_PIECE = 8_000
+"""Records of a piece; each is larger than the one before, so a topic of large records ends a request early. A piece
+costs more than its records: answers bring whole batches, of which it may need a part."""
+
+Waiting = Callable[[], AbstractContextManager[None]]
+"""Makes what is entered while a read waits for Kafka."""
 
 T = TypeVar("T")
 
@@ -44,7 +52,7 @@ class Log(Protocol):
         """Return each partition's span from an instant to the end."""
         ...
 
-    def read(self, spans: Mapping[int, Span]) -> AsyncIterator[Sequence[CommandRecord]]:
+    def read(self, spans: Mapping[int, Span], waiting: Waiting = nullcontext) -> AsyncIterator[Sequence[CommandRecord]]:
         """Yield the committed records of spans, each partition's in order."""
         ...
 
@@ -105,15 +113,24 @@ class Found(Generic[T]):
 
 
 async def look_back(
-    log: Log, place: Place, *, now: int, limit: int, select: Callable[[CommandRecord], T | None]
+    log: Log,
+    place: Place,
+    *,
+    now: int,
+    limit: int,
+    select: Callable[[CommandRecord], T | None],
+    most_s: float = PAGE_TIME_S,
 ) -> Found[T]:
-    """Return the newest `limit` values that `select` makes of records before a place. Raises BrokerError."""
+    """Return the newest `limit` values that `select` makes of records before a place, in `most_s` of processor time.
+
+    Raises BrokerError.
+    """
     search: _Search[T] = _Search(await log.extents(place.since), place, now, limit)
-    async with LoopTime(MOST_TIME_S) as time:
+    async with LoopTime(most_s) as time:
         size = FIRST_PIECE
         while (spans := search.piece(size)) and not time.is_used_up():
             found: dict[int, list[Match[T]]] = {partition: [] for partition in spans}
-            async for records in log.read(spans):
+            async for records in log.read(spans, time.waiting):
                 for record in records:
                     search.count(record)
                     value = select(record)
@@ -123,7 +140,7 @@ async def look_back(
                 if time.slice_is_over():
                     await time.rest()
             search.add(spans, found)
-            size = min(2 * size, LARGEST_PIECE)
+            size = min(GROWTH * size, LARGEST_PIECE)
     return search.result()
 
 
@@ -151,6 +168,7 @@ class _Search(Generic[T]):
         if len(self._matches) >= self._limit or self._records >= MOST_RECORDS or self._bytes >= MOST_BYTES:
             return {}
         total = sum(span.end - span.start for span in left.values())
+        size = min(size, MOST_RECORDS - self._records)
         return {
             partition: Span(max(span.start, span.end - max(1, size * (span.end - span.start) // total)), span.end)
             for partition, span in left.items()

@@ -2,7 +2,9 @@
 
 Others have the loop after each slice, for a multiple of what the slice took from them. That is its processor time:
 while other processes have the processor, nobody in this one can use it. A slice that waited, for the disk or a lock,
-has kept the loop all that time.
+has kept the loop all that time. One that awaits an answer leaves the loop to the others meanwhile.
+
+Requests that come seldom rest for a shorter time: a worker's `Credit` grows while there are none.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from math import inf
 from time import perf_counter, thread_time
@@ -25,9 +28,14 @@ seen to be at work."""
 SHORT_REST = 3.0
 """The same for answers that are waited for only some seconds, however much there is to read."""
 
+CREDIT_S = 0.05
+CREDIT_REST = 2.0
+"""Processor time that all requests of a worker may take with short rests after a time without any, and how long those
+are, in slices. On average others still have the loop for `REST` slices after each."""
+
 SEARCH_TIME_S = 0.015
-"""Processor time for a page where most of what is read does not match; with its rests it takes ten times as long. It
-is short, so whoever waits soon sees what there is, and goes on with the cursor."""
+"""Processor time for a page where most of what is read does not match; with its rests it takes up to ten times as long.
+It is short, so whoever waits soon sees what there is, and goes on with the cursor."""
 
 ROWS_AT_ONCE = 500
 """Rows that take less than a slice, to be read between two looks at the clock."""
@@ -49,18 +57,44 @@ def waits() -> int | None:
 _THIS_THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
 
 
+class Credit:
+    """Processor time that requests may take with short rests. It grows with the clock, up to `most_s`.
+
+    All slices are taken off it, so the average is what it would be with long rests alone. It never falls below
+    `-most_s`: it is soon there again, however many requests there were.
+    """
+
+    def __init__(self, most_s: float = CREDIT_S) -> None:
+        self._most_s = self._left_s = most_s
+        self._counted_at = perf_counter()
+
+    def covers(self, seconds: float) -> bool:
+        """Take so much off it; tell whether it had that."""
+        now = perf_counter()
+        self._left_s = min(self._most_s, self._left_s + (now - self._counted_at) / (1 + REST))
+        self._counted_at = now
+        is_covered = seconds <= self._left_s
+        self._left_s = max(-self._most_s, self._left_s - seconds)
+        return is_covered
+
+
+_OF_THIS_WORKER = Credit()
+
+
 class LoopTime:
     """The loop's time that one request takes. A context manager: a slice begins with it and after each `rest`; it rests
     in the end, too, so that many short requests take no more than a long one.
 
     A slice ends by the clock, since others wait for it. The sum is processor time, at most `most_s`: a busy machine
-    makes no answer shorter. `rest` is how long others then have the loop, in slices.
+    makes no answer shorter. `rest` is how long others then have the loop, in slices, unless `credit` covers the slice.
     """
 
-    def __init__(self, most_s: float = inf, rest: float = REST) -> None:
+    def __init__(self, most_s: float = inf, rest: float = REST, credit: Credit = _OF_THIS_WORKER) -> None:
         self._most_s = most_s
         self._rest = rest
+        self._credit = credit
         self._used_s = 0.0
+        self._held_s = self._free_s = 0.0  # how long this slice has held up the loop, and left it to others
 
     async def __aenter__(self) -> Self:
         self._begin()
@@ -71,7 +105,7 @@ class LoopTime:
             await self.rest()
 
     def slice_is_over(self) -> bool:
-        return perf_counter() - self._began >= SLICE_S
+        return self._held_s + perf_counter() - self._began >= SLICE_S
 
     def is_used_up(self) -> bool:
         """Whether the request has taken all the time that it may take."""
@@ -81,13 +115,31 @@ class LoopTime:
         """Whether the request has taken so much processor time."""
         return self._used_s + thread_time() - self._cpu_began >= seconds
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Leave the loop to others while an answer is awaited: that is part of no slice, and counts as a rest."""
+        self._end()
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self._free_s += perf_counter() - began
+            self._begin()
+
     async def rest(self) -> None:
         """Let others run."""
-        cpu_s = thread_time() - self._cpu_began
-        self._used_s += cpu_s
-        has_run = self._waits is not None and waits() == self._waits
-        await asyncio.sleep((cpu_s if has_run else perf_counter() - self._began) * self._rest)
+        self._end()
+        rest = min(self._rest, CREDIT_REST) if self._credit.covers(self._held_s) else self._rest
+        pause_s = max(0.0, self._held_s * rest - self._free_s)
+        self._held_s = self._free_s = 0.0
+        await asyncio.sleep(pause_s)
         self._begin()
 
     def _begin(self) -> None:
         self._began, self._cpu_began, self._waits = perf_counter(), thread_time(), waits()
+
+    def _end(self) -> None:
+        cpu_s = thread_time() - self._cpu_began
+        self._used_s += cpu_s
+        has_run = self._waits is not None and waits() == self._waits
+        self._held_s += cpu_s if has_run else perf_counter() - self._began

@@ -27,7 +27,7 @@ from .caught_up import caught_up
 from .cluster import Lanes
 from .guard import IDENTITY
 from .history import DAY_MS, events_of, place_of
-from .looking_back import Found, Place, look_back, opened
+from .looking_back import MOST_TIME_S, Found, Place, look_back, opened
 from .parameters import checked, read_parameters
 from .problems import MissingPartition, ProblemError
 from .scatter import Scatter, Whole, is_local, share_response
@@ -130,7 +130,8 @@ class WhyHandlers:
         """Search once. Raises ProblemError: 429 if too many others do."""
         topic = self._worker.settings.topics.history
         async with self._searches.turn(), opened(self._worker.kafka.logs, topic) as log:
-            return await look_back(log, place, now=self._worker.clock.now(), limit=limit, select=select)
+            now = self._worker.clock.now()
+            return await look_back(log, place, now=now, limit=limit, select=select, most_s=MOST_TIME_S)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -59,6 +59,7 @@ from light_scheduler.tables.status import StandbyStatus
 from light_scheduler.tenants import TenantStore
 from light_scheduler.web import KafkaTopics, Worker, install, slices
 from light_scheduler.web.command_channel import Followed
+from light_scheduler.web.looking_back import Waiting
 from light_scheduler.wire import (
     CommandRecord,
     UnsentRecord,
@@ -292,6 +293,9 @@ class MemoryTopics:
             raise self.failure
         yield self.Log(self, self.records.get(topic, [[], []]))
 
+    async def close(self) -> None:
+        """Nothing is kept."""
+
     class Log:
         """One of the topics."""
 
@@ -307,7 +311,11 @@ class MemoryTopics:
                 for number, records in enumerate(self._partitions)
             }
 
-        async def read(self, spans: Mapping[int, Span]) -> AsyncIterator[Sequence[CommandRecord]]:
+        async def read(
+            self, spans: Mapping[int, Span], waiting: Waiting = nullcontext
+        ) -> AsyncIterator[Sequence[CommandRecord]]:
+            with waiting():
+                await asyncio.sleep(0)
             for partition, span in spans.items():
                 records = self._partitions[partition][span.start : span.end]
                 self._topics.read += len(records)
@@ -547,7 +555,7 @@ class MemoryCluster:
                 lanes,
                 delays,
                 peers,
-                KafkaTopics(commands, self.topics.open, self.topics.write),
+                KafkaTopics(commands, self.topics.open, self.topics.write, self.topics.close),
                 self.settings,
                 self.clock,
                 access,

@@ -101,7 +101,7 @@ async def test_a_search_stops_at_its_beginning_and_after_as_many_records_as_a_re
     assert cluster.topics.read <= 20
     monkeypatch.setattr(looking_back, "MOST_RECORDS", 10)
     assert await ids(workers[0], max="1") == ["999"]
-    assert (await workers[0].json(SEARCH))["found"] == looking_back.FIRST_PIECE
+    assert (await workers[0].json(SEARCH))["found"] == looking_back.MOST_RECORDS
 
 
 async def test_only_the_firings_that_are_shown_are_encoded_and_sorting_is_done_slice_by_slice(

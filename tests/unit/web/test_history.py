@@ -91,9 +91,9 @@ async def test_a_request_reads_so_many_records_and_tells_how_far_it_came(
     for number in range(1_000):
         record(cluster, "fired", NOW - 2 * HOUR + number, id="other", partition=number % 2)
     first = await workers[0].json(PATH)
-    assert 100 <= cluster.topics.read < 300
+    assert 100 <= cluster.topics.read <= 102
     assert first["events"] == []
-    assert NOW - 2 * HOUR + 700 < first["searched_from"] < NOW - 2 * HOUR + 900
+    assert NOW - 2 * HOUR + 900 <= first["searched_from"] <= NOW - 2 * HOUR + 902
     found = await pages(workers[0], cursor=first["next_cursor"])
     assert [event["event"] for page in found for event in page["events"]] == ["scheduled"]
     assert cluster.topics.read == 1_001
@@ -105,7 +105,7 @@ async def test_large_records_end_a_request_early(workers: Any, cluster: Any, mon
     for _ in range(200):
         record(cluster, "fired", id="other", reason="x" * 1_000)
     assert (await workers[0].json(PATH))["next_cursor"] is not None
-    assert cluster.topics.read < 50
+    assert cluster.topics.read == looking_back.FIRST_PIECE
 
 
 async def test_an_id_with_slashes_is_percent_encoded(workers: Any, cluster: Any) -> None:

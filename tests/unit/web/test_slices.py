@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from light_scheduler.web import slices
-from light_scheduler.web.slices import LoopTime
+from light_scheduler.web.slices import REST, Credit, LoopTime
 
 
 class Machine:
@@ -39,7 +39,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 async def test_others_have_the_loop_for_a_multiple_of_the_processor_time(machine: Machine) -> None:
-    async with LoopTime(rest=9.0) as time:
+    async with LoopTime(rest=9.0, credit=Credit(0.0)) as time:
         machine.work(wall_s=0.05, cpu_s=0.002)  # other processes had the processor meanwhile
         assert time.slice_is_over()
         await time.rest()
@@ -50,19 +50,63 @@ async def test_others_have_the_loop_for_a_multiple_of_the_processor_time(machine
 @pytest.mark.parametrize("waits", [1, None], ids=["waited", "not known"])
 async def test_or_of_all_the_time_if_the_slice_waited_itself(machine: Machine, waits: int | None) -> None:
     machine.waits = None if waits is None else 0
-    async with LoopTime(rest=9.0):
+    async with LoopTime(rest=9.0, credit=Credit(0.0)):
         machine.work(wall_s=0.01, cpu_s=0.001)
         machine.waits = waits
     assert machine.rests == [0.09]
 
 
 async def test_a_request_is_over_by_its_processor_time_whatever_the_clock_says(machine: Machine) -> None:
-    async with LoopTime(0.01, 9.0) as time:
+    async with LoopTime(0.01, 9.0, Credit(0.0)) as time:
         machine.work(wall_s=1.0, cpu_s=0.006)
         assert not time.is_used_up()
         await time.rest()
         machine.work(wall_s=0.004, cpu_s=0.004)
         assert time.is_used_up()
+
+
+async def test_a_worker_that_was_asked_nothing_for_a_while_answers_with_short_rests(machine: Machine) -> None:
+    credit = Credit(0.004)
+
+    async def work(seconds: float) -> float:
+        async with LoopTime(credit=credit):
+            machine.work(seconds, seconds)
+        return machine.rests[-1] / seconds
+
+    assert [round(await work(0.002)) for _ in range(4)] == [2, 2, REST, REST]
+    machine.wall_s += 0.04
+    assert [round(await work(0.002)) for _ in range(4)] == [2, 2, REST, REST]
+
+
+async def test_on_average_others_have_the_loop_as_long_as_without_credit(machine: Machine) -> None:
+    credit, used_s = Credit(), 0.0
+    while machine.wall_s < 60:
+        async with LoopTime(credit=credit):
+            machine.work(0.002, 0.002)
+            used_s += 0.002
+    assert used_s <= 60 / (1 + REST) + slices.CREDIT_S + 0.002
+
+
+async def test_a_count_rests_no_longer_for_having_credit(machine: Machine) -> None:
+    async with LoopTime(rest=1.0, credit=Credit(1.0)):
+        machine.work(0.002, 0.002)
+    assert machine.rests == [0.002]
+
+
+async def test_an_answer_that_is_awaited_leaves_the_loop_to_others(machine: Machine) -> None:
+    async with LoopTime(0.004, 9.0, Credit(0.0)) as time:
+        machine.work(0.001, 0.001)
+        with time.waiting():
+            machine.work(wall_s=0.005, cpu_s=0.005)  # others were at work
+        machine.work(0.0005, 0.0005)
+        assert not time.slice_is_over()
+        machine.work(0.0005, 0.0005)
+        assert time.slice_is_over()
+        assert not time.is_used_up()
+        await time.rest()
+        machine.work(0.002, 0.002)
+        assert time.is_used_up()
+    assert machine.rests == [0.013, 0.018], "less what they had already; and only for what came after"
 
 
 def test_a_wait_of_this_thread_is_counted() -> None:

@@ -1,0 +1,99 @@
+"""A reader of logs that is kept from one request to the next, over whatever happens to the topic meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.structs import TopicPartition
+from support.waiting import eventually
+
+from light_scheduler.errors import BrokerError
+from light_scheduler.kafka.log_reader import LogReader
+from light_scheduler.kafka.log_readers import LogReaders
+from light_scheduler.testing import Kafka
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "looked-back-at"
+
+
+@pytest.fixture
+async def admin(kafka: Kafka) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    await admin.start()
+    await admin.create_topics([NewTopic(TOPIC, 2, 1)])
+    yield admin
+    await admin.delete_topics([TOPIC])
+    await admin.close()
+
+
+async def write(kafka: Kafka, values: list[bytes], partition: int = 0, *, commit: bool = True) -> None:
+    """Write values in one transaction."""
+    async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id="writer") as producer:
+        await producer.begin_transaction()
+        for value in values:
+            await producer.send_and_wait(TOPIC, value, partition=partition)
+        await (producer.commit_transaction() if commit else producer.abort_transaction())
+
+
+async def all_of(readers: LogReaders) -> list[bytes | None]:
+    """Return the values of all that is committed, and check that each record was there once."""
+    places: list[tuple[int, int]] = []
+    values: list[bytes | None] = []
+    async with readers.open(TOPIC) as log:
+        async for records in log.read(await log.extents(0)):
+            places += [(each.partition, each.offset) for each in records]
+            values += [each.value for each in records]
+    assert len(places) == len(set(places))
+    return sorted(values, key=bytes.__repr__)
+
+
+async def is_found(readers: LogReaders, expected: list[bytes]) -> bool:
+    """Tell whether just that is in the topic; it may not be there for a moment."""
+    try:
+        return await all_of(readers) == expected
+    except BrokerError:
+        return False
+
+
+async def test_a_kept_reader_sees_what_is_committed_and_nothing_else(kafka: Kafka, admin: AIOKafkaAdminClient) -> None:
+    readers = LogReaders(kafka.bootstrap_servers, 1)
+    kept: set[LogReader] = set()
+    expected: list[bytes] = []
+    for number in range(5):
+        await write(kafka, [b"lost"], number % 2, commit=False)
+        await write(kafka, values := [b"%d-%03d" % (number, each) for each in range(50)], number % 2)
+        expected += values
+        assert await all_of(readers) == expected
+        kept |= readers._kept.keys()
+    assert len(kept) == 1
+    await readers.close()
+
+
+async def test_a_kept_reader_sees_a_topic_that_was_made_again_or_cut_or_has_more_partitions(
+    kafka: Kafka, admin: AIOKafkaAdminClient
+) -> None:
+    readers = LogReaders(kafka.bootstrap_servers, 1)
+    await write(kafka, [b"%03d" % number for number in range(20)])
+    assert len(await all_of(readers)) == 20
+
+    await admin.delete_records({TopicPartition(TOPIC, 0): RecordsToDelete(before_offset=15)})
+    assert await all_of(readers) == [b"%03d" % number for number in range(15, 20)]
+
+    await admin.create_partitions({TOPIC: NewPartitions(total_count=3)})
+    await write(kafka, [b"in the third"], 2)
+    await eventually(lambda: is_found(readers, [*(b"%03d" % number for number in range(15, 20)), b"in the third"]))
+
+    await admin.delete_topics([TOPIC])
+
+    async def is_made() -> bool:
+        answer = await admin.create_topics([NewTopic(TOPIC, 2, 1)])
+        return all(each[1] == 0 for each in answer.topic_errors)
+
+    await eventually(is_made, within=30)
+    await write(kafka, [b"after"])
+    await eventually(lambda: is_found(readers, [b"after"]), within=30)
+    await readers.close()

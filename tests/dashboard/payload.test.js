@@ -1,10 +1,17 @@
 import assert from "node:assert/strict";
 import { laidOut } from "../../light_scheduler/web/static/json_layout.js";
-import { bytesOf, formsOf, isLeftOut, shownPart } from "../../light_scheduler/web/static/payload.js";
+import { avroFingerprint, bytesOf, formsOf, isLeftOut, shownPart } from "../../light_scheduler/web/static/payload.js";
 
 Deno.test("bytes come from text or base64", () => {
   assert.deepEqual([...bytesOf({ text: "é" })], [0xc3, 0xa9]);
   assert.deepEqual([...bytesOf({ base64: "/wA=" })], [0xff, 0]);
+});
+
+Deno.test("a payload in Avro's single-object encoding tells which schema it has", () => {
+  const base64 = (/** @type {number[]} */ ...bytes) => ({ base64: btoa(String.fromCharCode(...bytes)) });
+  assert.equal(avroFingerprint(base64(0xc3, 1, 1, 2, 3, 4, 5, 6, 7, 0xff, 9)), "ff07060504030201");
+  assert.equal(avroFingerprint(base64(0xc3, 1, 1, 2, 3, 4, 5, 6, 7)), null, "it is too short");
+  assert.equal(avroFingerprint({ text: "\u00c3\u0001 and some more" }), null, "that is UTF-8");
 });
 
 Deno.test("the first form is the one that tells most", () => {

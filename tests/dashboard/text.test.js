@@ -23,6 +23,15 @@ Deno.test("fillers, joiners and variation selectors are drawn as nothing, so the
   }
 });
 
+Deno.test("marks that stack up on one character are named after the fourth", () => {
+  assert.deepEqual(pieces(`e${"\u0301".repeat(60)}f`), [
+    { text: "e\u0301\u0301\u0301\u0301", hidden: false },
+    { text: "U+0301 ×56", hidden: true },
+    { text: "f", hidden: false },
+  ]);
+  for (const text of ["ที่นี่", "שָׁלוֹם", "हिन्दी", "Z\u0351\u036b\u0323\u0489y"]) assert.deepEqual(named(text), []);
+});
+
 Deno.test("everything else stays as it is", () => {
   const text = "<script>alert(1)</script> é 日本 \u{1f600} &amp;";
   assert.deepEqual(pieces(text), [{ text, hidden: false }]);

@@ -5,7 +5,7 @@
 
 import { h, replace } from "./elements.js";
 import { size } from "./format.js";
-import { bytesOf, formsOf, isLeftOut, shownPart } from "./payload.js";
+import { avroFingerprint, bytesOf, formsOf, isLeftOut, shownPart } from "./payload.js";
 import { button, empty, table, userLines, userText } from "./widgets.js";
 
 /** @typedef {import("./types.d.ts").Content} Content */
@@ -56,6 +56,7 @@ export function contentView(content, decoded = null) {
     );
   }
 
+  const fingerprint = decoded ? null : avroFingerprint(content);
   const isShown = names.length > 0 && (!content.masked || names[0] === "decoded" || names[0] === "json");
   if (isShown) show(names[0]);
   return h(
@@ -69,6 +70,13 @@ export function contentView(content, decoded = null) {
     ),
     decoded?.error !== undefined &&
       h("p", { class: "note" }, `${NOT_DECODED[decoded.by]}: `, userText(decoded.error, 1_000)),
+    fingerprint !== null &&
+      h(
+        "p",
+        { class: "note" },
+        `Avro in single-object encoding, with the schema of fingerprint ${fingerprint}. `,
+        "Only the setting payload_decoder can decode it.",
+      ),
     content.masked && h("p", { class: "note" }, maskedNote(content, isShown)),
     body,
   );

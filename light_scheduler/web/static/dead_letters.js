@@ -100,13 +100,13 @@ function list(page) {
   return table(
     "Dead letters",
     COLUMNS,
-    page.dead_letters.map(({ letter, at, cause, tenant, id, target_topic: target, reason }) => [
+    page.dead_letters.map(({ letter, at, cause, tenant, id, target_topic: target, field, reason }) => [
       h("a", { href: address("dead-letter", { letter }) }, instant(at)),
       cause,
       userText(tenant),
       id === null ? "–" : userText(id),
       target === null ? "–" : userText(target),
-      userText(reason, 300),
+      userText(field === null ? reason : `${field}: ${reason}`, 300),
     ]),
   );
 }

@@ -35,6 +35,17 @@ export function isLeftOut({ masked, text, base64 }) {
 }
 
 /**
+ * Return the fingerprint (CRC-64-AVRO, hexadecimal) of the schema that a payload in Avro's single-object encoding names; null: it is none.
+ * The encoding is c3 01, the fingerprint with its lowest byte first, and the value.
+ * @param {Content} content
+ */
+export function avroFingerprint(content) {
+  const bytes = bytesOf(content).subarray(0, 10);
+  if (bytes.length < 10 || bytes[0] !== 0xc3 || bytes[1] !== 1) return null;
+  return Array.from(bytes.subarray(2).reverse(), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/**
  * Return the forms in which a payload can be shown, the most telling one first, each with what there is to show. JSON with masked fields
  * is shown as it was decoded.
  * @param {Content} content

@@ -3,14 +3,14 @@
  * @module
  */
 
-/** @typedef {{ text: string, hidden: boolean }} Piece A stretch of text; a hidden one names characters that cannot be seen. */
+/** @typedef {{ text: string, hidden: boolean }} Piece A stretch of text; a hidden one names characters that cannot be seen, or too many on one place. */
 
 // Control characters, separators of lines, marks of annotations, all that is drawn as nothing by default (soft hyphen, marks that
 // change the direction, zero-width characters, fillers, variation selectors, tags), halves of surrogate pairs. Line feeds and tabs
-// only where there is one line.
+// only where there is one line. Of marks that are drawn over a character, which may stack up over other lines, those after the fourth.
 const HIDDEN =
   // deno-lint-ignore no-control-regex
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\ufffb]|\p{DI}|\p{Cs}/u;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\ufffb]|\p{DI}|\p{Cs}|(?<=\p{M}{4})\p{M}/u;
 const HIDDEN_IN_A_LINE = new RegExp(`[\\n\\t]|${HIDDEN.source}`, "u");
 
 /**

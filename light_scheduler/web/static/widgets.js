@@ -13,6 +13,7 @@ import { ticking } from "./ticker.js";
 /** @typedef {import("./elements.js").Child} Child */
 
 const LONGEST_IN_A_LINE = 160;
+const SHORT = 20; // characters: as much is not broken within a word
 
 const PHONE = "(max-width: 700px)";
 
@@ -46,7 +47,8 @@ export function exactInstant(at, now = Date.now()) {
  * @param {number} [most] characters
  */
 export function userText(text, most = LONGEST_IN_A_LINE) {
-  return h("bdi", { class: "user" }, ...marked(shortened(text, most), false));
+  const isShort = text.length <= SHORT;
+  return h("bdi", { class: isShort ? "user short" : "user" }, ...marked(shortened(text, most), false));
 }
 
 /**
@@ -68,7 +70,9 @@ function marked(text, lines) {
     return [found.map((piece) => (piece.hidden ? `[${piece.text}]` : piece.text)).join("")];
   }
   return found.map((piece) =>
-    piece.hidden ? h("span", { class: "hidden-character", title: "Invisible characters" }, piece.text) : piece.text
+    piece.hidden
+      ? h("span", { class: "hidden-character", title: "Invisible or stacked characters" }, piece.text)
+      : piece.text
   );
 }
 

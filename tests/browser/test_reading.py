@@ -1,0 +1,30 @@
+"""What tables show of users: short words whole, nothing drawn over other lines, and reasons that name their field."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+from support.dashboard import Dashboard
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+
+TENANT = "reading"
+
+
+async def test_short_names_are_not_broken_and_stacked_marks_stay_in_their_line(
+    page: Page, dashboard: Dashboard
+) -> None:
+    await dashboard.put(TENANT, "marks-" + "e" + "\u0301" * 60, target={"topic": "reminders"})
+    await dashboard.put(TENANT, "x" * 150, labels={"team": "y" * 100}, target={"topic": "reminders"})
+    await page.goto(f"/#/schedules?tenant={TENANT}")
+    await expect(page.get_by_text("U+0301 ×56")).to_be_visible()
+    targets = page.locator('td[data-name="Target"] bdi')
+    await expect(targets).to_have_count(2)
+    assert await targets.evaluate_all("all => all.map(each => each.getClientRects().length)") == [1, 1]
+    assert await page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+async def test_a_list_of_dead_letters_says_which_field_is_wrong(page: Page, dashboard: Dashboard) -> None:
+    await dashboard.reject(TENANT, "late")
+    await page.goto(f"/#/dead-letters?tenant={TENANT}")
+    await expect(page.locator('td[data-name="Reason"]')).to_contain_text("at: ")

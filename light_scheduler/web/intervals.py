@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from light_scheduler.model import LATEST_INSTANT
 from light_scheduler.tables.counts import Counts
 from light_scheduler.tables.views import QueryError
 from light_scheduler.wire.instants import parse_instant
@@ -32,8 +33,9 @@ class Intervals:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The query string that asks for exactly these."""
-        return {"by": self.by, "due_from": str(self.begin * MINUTE_MS), "due_to": str(self.end * MINUTE_MS)}
+        """The query string that asks for exactly these; the last day ends with an instant that can be named no more."""
+        due_to = min(self.end * MINUTE_MS, LATEST_INSTANT)
+        return {"by": self.by, "due_from": str(self.begin * MINUTE_MS), "due_to": str(due_to)}
 
 
 def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
@@ -44,6 +46,7 @@ def intervals_asked(parameters: IntervalParameters, now: int) -> Intervals:
     due_to = optional("due_to", parse_instant, parameters.due_to)
     begin = (now if due_from is None else due_from) // MINUTE_MS // length * length
     end = begin + USUAL[by] * length if due_to is None else -(-due_to // (MINUTE_MS * length)) * length
+    end = min(end, (LATEST_INSTANT + 1) // MINUTE_MS)
     if end < begin:
         raise QueryError("due_to", "is before due_from")
     if (end - begin) // length > MOST[by] + 1:  # one that begins within an interval touches one more

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from multidict import MultiDict
 from support.tries import tries
 
+from light_scheduler.model import NEVER
 from light_scheduler.tables.views import Lane
 from light_scheduler.web import slices, upcoming_groups
 from light_scheduler.web.scatter import Whole
@@ -73,6 +74,24 @@ async def test_counts_can_be_of_one_target_topic_or_partition(workers: Any) -> N
     assert named(await workers[0].json(UPCOMING, partition=f"{TOPIC}[3]")) == {"acme": (1, 2)}
     assert named(await workers[1].json(UPCOMING, partition=f"{TOPIC}[0]", group="target")) == {"out": (1, 1)}
     assert named(await workers[1].json(UPCOMING, partition="unknown[0]")) == {}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"by": "day", "due_from": "253402300799999"},
+        {"by": "hour", "due_from": "253402300000000", "due_to": "253402300799999"},
+        {"by": "minute", "due_from": "253402300799000"},
+    ],
+)
+async def test_a_range_can_reach_to_the_last_instant(cluster: Any, workers: Any, asked: dict[str, str]) -> None:
+    last = 253_402_300_799_999
+    for number in range(4):
+        cluster.put(f"last-{number}", partition=number, due=last)
+    cluster.put("paused", due=last, progress={"paused": True})
+    answer = await workers[0].json(UPCOMING, **asked)
+    assert answer["due_to"] == NEVER
+    assert sum(due for due, _ in named(answer).values()) == 4
 
 
 @pytest.mark.usefixtures("stored")

@@ -28,3 +28,12 @@ async def test_a_list_of_dead_letters_says_which_field_is_wrong(page: Page, dash
     await dashboard.reject(TENANT, "late")
     await page.goto(f"/#/dead-letters?tenant={TENANT}")
     await expect(page.locator('td[data-name="Reason"]')).to_contain_text("at: ")
+
+
+async def test_long_values_have_room_beside_long_explanations(page: Page, dashboard: Dashboard) -> None:
+    await page.goto("/#/configuration")
+    folder = page.get_by_role("row").filter(has_text="data_dir").locator('td[data-name="Value"] bdi').first
+    await expect(folder).to_be_visible()
+    assert await folder.evaluate("each => each.getBoundingClientRect().width") >= 14 * 16
+    await page.set_viewport_size({"width": 360, "height": 640})
+    assert await page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

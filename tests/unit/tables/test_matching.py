@@ -64,7 +64,7 @@ def test_the_definition_of_a_split_schedule_is_looked_up() -> None:
     tables = {("commands", 0): ScheduleTable(table.store)}
     for labels, found in (({"team": "billing"}, [entry]), ({"team": "other"}, [])):
         for sort in ("id", "due"):
-            query = Query(tenant="t", labels=labels, sort=sort)  # type: ignore[arg-type]
+            query = Query(tenant="t", labels=labels, sort=sort)
             part = scan(tables, query, after=None, limit=9, budget=9)
             assert [each for _, each in part.rows] == found
 

@@ -294,9 +294,20 @@ async def test_skyuk_schedules_a_tombstone_by_a_value_of_null(value: bytes, prod
     assert messages(partition) == [(b"target-key", None, [("x", b"\xff")])]
 
 
-async def test_skyuk_times_may_be_text(producer: FakeProducer) -> None:
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-01-01T01:00:00Z",
+        "2026-01-01T06:30:00.000+05:30",
+        "2026-01-01T01:00Z",  # Java leaves out seconds that are 0
+        "2026-01-01T02:00+01:00",
+        f"{DUE}",
+        float(DUE),
+    ],
+)
+async def test_skyuk_times_may_be_text_or_any_whole_number(time: object, producer: FakeProducer) -> None:
     partition = of(FOREIGN["skyuk, JSON"], producer)
-    await partition.run(record(b"a", skyuk_json("2026-01-01T01:00:00Z", headers=None), []))
+    await partition.run(record(b"a", skyuk_json(time, headers=None), []))
     assert partition.wakes_at == DUE
 
 
@@ -342,6 +353,7 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("karafka", karafka(target_epoch=HUNDRED_YEARS), "schedule_target_epoch", "100 years"),
     ("karafka", karafka(target_topic=""), "schedule_target_topic", "is required"),
     ("karafka", karafka(target_partition="x"), "schedule_target_partition", "whole number"),
+    ("karafka", karafka(target_partition=""), "schedule_target_partition", "'' is not a whole number"),
     ("skyuk", record(None, skyuk_json(DUE), []), "record key", "must not be empty"),
     ("skyuk", record(b"a", b"{", []), "record value", "is not JSON"),
     ("skyuk", record(b"a", b"", []), "record value", "is no Avro of the schema"),

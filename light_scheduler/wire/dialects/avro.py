@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from light_scheduler.errors import ConfigurationError, InvalidCommand
-from light_scheduler.wire.schemas import FRAME, MAGIC, MOST_KEPT, Schemas, keep, schema_id
+from light_scheduler.wire.schemas import FRAME, MAGIC, Needed, Schemas, schema_id
 
 try:
     import fastavro
@@ -30,6 +30,13 @@ _SMALL_ID = b"\0\0"
 """What a frame of such an id begins with, and no plain record that is right."""
 
 
+class _Parsed(NamedTuple):
+    """A schema of the registry's, parsed. `has_layout` if data of it can be read byte by byte after its frame."""
+
+    schema: Any
+    has_layout: bool
+
+
 class AvroForm:
     """Reads one kind of record, which errors call `field`.
 
@@ -45,25 +52,25 @@ class AvroForm:
         self._published = [fastavro.parse_schema(schema) for schema in published]
         self._variants = [fastavro.parse_schema(schema) for schema in variants]
         self._schemas = schemas
-        self._parsed: dict[int, Any] = {}
         self._layout = _layout(self._published[0])
-        self._has_layout: dict[bytes, bool] = {}
-        """Of frames with a small id, whose schemas are all among the parsed ones."""
+        self._parsed: Needed[bytes, _Parsed] = Needed() if schemas is None else Needed(schemas.monotonic)
+        """By frame. What is here need not be among the registry's schemas any more."""
         self._usual: bytes | None = None
         """The frame that was met last of those whose schema has the layout."""
 
     def may_need(self, data: Iterable[bytes | None]) -> bool:
         """Tell whether `schema_ids` may name any for some data. It takes a fraction of the time if it does not."""
+        if self._schemas is None:
+            return False
         frames = {each[:_FRAME_SIZE] for each in data if each}
-        return self._schemas is not None and any(
-            frame[:1] == _FRAMED for frame in frames if frame not in self._has_layout
-        )
+        unknown = [frame for frame in frames if frame[:1] == _FRAMED and not self._parsed.has(frame)]
+        return unknown != []
 
     def schema_ids(self, data: bytes | None) -> tuple[int, ...]:
         """Return the id of the schema without which data cannot be read, if it needs one of the registry's that has not
         been read with yet.
         """
-        if self._schemas is None or data is None or data[:1] != _FRAMED or data[:_FRAME_SIZE] in self._has_layout:
+        if self._schemas is None or data is None or data[:1] != _FRAMED or self._parsed.has(data[:_FRAME_SIZE]):
             return ()
         id = self._schema_id(data)
         return () if id is None else (id,)
@@ -74,7 +81,7 @@ class AvroForm:
         body = data if id is None else data[FRAME.size :]
         if id is None or self._schemas is None:
             return self._by_any(body)
-        schema = self._writers(id)
+        schema = self._writers(data[:_FRAME_SIZE]).schema
         try:
             return _read(body, schema)
         except Exception as error:  # noqa: BLE001 - a decoder's errors are as many as there are ways to be no Avro
@@ -114,22 +121,21 @@ class AvroForm:
         if data[:1] != _FRAMED:
             return 0
         frame = data[:_FRAME_SIZE]
-        has_layout = self._has_layout.get(frame)
-        if has_layout is None:
+        parsed = self._parsed.kept.get(frame)
+        if parsed is None:
             if data[:2] != _SMALL_ID or len(data) < _FRAME_SIZE:
                 return 0
-            has_layout = self._schemas is None or self._finds_layout(frame)
-        elif has_layout:
-            self._usual = frame
-        return _FRAME_SIZE if has_layout else None
+            return _FRAME_SIZE if self._schemas is None or self._finds_layout(frame) else None
+        if not parsed.has_layout:
+            return None
+        self._usual = frame
+        return _FRAME_SIZE
 
     def _finds_layout(self, frame: bytes) -> bool:
         try:
-            has_layout: bool = _layout(self._writers(int.from_bytes(frame[1:]))) == self._layout
+            return self._writers(frame).has_layout
         except InvalidCommand:  # it may be known later
             return False
-        self._has_layout[frame] = has_layout
-        return has_layout
 
     def _schema_id(self, data: bytes | None) -> int | None:
         """Return the id that a frame names; None for what is plain, whatever it begins with."""
@@ -149,9 +155,9 @@ class AvroForm:
                     found.append(record)
         return found
 
-    def with_field(self, data: bytes, name: str, value_of: Callable[[dict[str, Any]], Any]) -> bytes:
-        """Return data with another value in a field, made from the record; as it is if it is not in the newest
-        published schema.
+    def with_field(self, data: bytes, name: str, value_of: Callable[[dict[str, Any], Any], Any]) -> bytes:
+        """Return data with another value in a field, made from the record and from what the newest published schema
+        has in the field; as it is if it is not in that schema.
         """
         schema = self._published[0]
         id = self._schema_id(data)
@@ -161,7 +167,8 @@ class AvroForm:
             record = _read(body, schema)
             if _written(record, schema) != body:
                 return data
-            value = value_of(record if id is None or self._schemas is None else self._known(data, record))
+            known = record if id is None or self._schemas is None else self._known(data, record)
+            value = value_of(known, record[name])
             return frame + _written({**record, name: value}, schema)
         except Exception:  # noqa: BLE001 - as above; then its sender's own bytes are what can be delivered
             return data
@@ -183,10 +190,12 @@ class AvroForm:
         except InvalidCommand:
             return record
 
-    def _writers(self, id: int) -> Any:
-        schema = self._parsed.get(id)
-        if schema is None:
+    def _writers(self, frame: bytes) -> _Parsed:
+        """Return the schema that a frame names. Raises InvalidCommand."""
+        parsed = self._parsed.kept.get(frame)
+        if parsed is None:
             assert self._schemas is not None
+            id = int.from_bytes(frame[1:])
             try:
                 schema = fastavro.parse_schema(self._schemas.get(id))
                 _require_bounded(schema, {}, ())
@@ -194,11 +203,9 @@ class AvroForm:
                 raise InvalidCommand(self._field, f"has the schema of id {id}: {error}") from None
             if not isinstance(schema, dict) or schema.get("type") != "record":
                 raise InvalidCommand(self._field, f"has the schema of id {id}, which is of no Avro record")
-            keep(self._parsed, id, schema)
-            if len(self._parsed) == MOST_KEPT:  # one may have been dropped
-                self._has_layout.clear()
-                self._usual = None
-        return schema
+            parsed = _Parsed(schema, frame[:2] == _SMALL_ID and _layout(schema) == self._layout)
+            self._parsed.put(frame, parsed)
+        return parsed
 
 
 def nullabilities(schema: Mapping[str, Any], names: Collection[str]) -> list[dict[str, Any]]:

@@ -145,11 +145,13 @@ class KarafkaDialect(CompatibleDialect):
 
 
 def _partition(headers: Given) -> int | None:
-    if headers.get(TARGET_PARTITION) is None:
+    given = headers.get(TARGET_PARTITION)
+    if given is None:
         return None
-    text = text_header(headers, TARGET_PARTITION, "the partition of the message")
     try:
-        partition: int = RULES["target-partition"].parse(text)
+        partition: int = RULES["target-partition"].parse(given.decode())
+    except UnicodeDecodeError:
+        raise InvalidCommand(TARGET_PARTITION, "is not UTF-8 text") from None
     except ValueError as error:
         raise InvalidCommand(TARGET_PARTITION, str(error)) from None
     return partition

@@ -12,6 +12,7 @@ end of that unit, as there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
@@ -30,6 +31,7 @@ from light_scheduler.model import (
 )
 from light_scheduler.wire.dialect import PlainTask
 from light_scheduler.wire.fields import parse_id, parse_tenant, parse_topic
+from light_scheduler.wire.instants import instant_of
 from light_scheduler.wire.record import CommandRecord
 from light_scheduler.wire.requester import REQUESTED_BY
 from light_scheduler.wire.schemas import Schemas
@@ -187,7 +189,7 @@ class Light4jDialect(CompatibleDialect):
         if task is not None and frequency is not None and due >= 0:
             payload = with_start(payload, task, _end_of_unit(frequency, due))
         else:
-            payload = self._values.with_field(payload, "start", lambda task: _end_of_unit(task.get("frequency"), due))
+            payload = self._values.with_field(payload, "start", lambda task, start: _start_told(task, start, due))
         return payload, headers
 
     def _named(self, record: CommandRecord, given: dict[str, Any] | None) -> tuple[str, str]:
@@ -283,6 +285,13 @@ def _frequency(given: Any) -> _Frequency:
     return _Frequency(unit, time * unit)
 
 
+def _start_told(task: Mapping[str, Any], start: int | None, due: int) -> int | None:
+    """Return the start in a task's message; `start` is the one that was sent, which stays if it is not in ms."""
+    sent = task.get("start")
+    is_in_ms = not isinstance(sent, datetime) or instant_of(sent) == start
+    return _end_of_unit(task.get("frequency"), due) if is_in_ms else start
+
+
 def _end_of_unit(frequency: Any, due: int) -> int:
     try:
         unit = _frequency(frequency).unit
@@ -296,6 +305,11 @@ def _anchor(start: Any, recorded_at: int, frequency: _Frequency) -> int:
     unit = frequency.unit
     if start is None:
         start = max(recorded_at, 0) + (0 if unit == 1 else unit)
+    elif isinstance(start, datetime):  # its schema says that it is one
+        try:
+            start = instant_of(start)
+        except ValueError as error:
+            raise InvalidCommand("start", str(error)) from None
     if type(start) is not int or start < 0 or start > LATEST_INSTANT - frequency.interval:
         raise InvalidCommand("start", f"{start!r} must be UTC epoch ms, before the year 9999")
     return start - start % unit

@@ -17,6 +17,7 @@ another one is plain Avro.
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
@@ -130,6 +131,8 @@ class SkyUkDialect(CompatibleDialect):
 
 
 _TIMES = "a whole number of ms since 1970 (1767225600000), or RFC 3339 text (2026-01-01T00:00:00Z)"
+_WHOLE_MINUTE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(Z|[+-]\d\d:\d\d)", re.ASCII)
+"""How Java writes an instant without seconds."""
 
 
 def _json(value: bytes) -> dict[str, Any]:
@@ -146,9 +149,9 @@ def _instant(time: Any) -> int:
         if isinstance(time, datetime):
             ms = instant_of(time)
         elif isinstance(time, str):
-            ms = parse_instant(time)
-        elif type(time) is int:
-            ms = time
+            ms = parse_instant(_WHOLE_MINUTE.sub(r"\1:00\2", time))
+        elif type(time) is int or (type(time) is float and time.is_integer()):
+            ms = int(time)
         elif time is None:
             raise ValueError(f"is required: {_TIMES}")
         else:

@@ -31,7 +31,7 @@ from light_scheduler.model.tenant_rules import OverRate, Tenant, TenantBook, Ten
 from light_scheduler.tables.services import LaneServices
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.record import CommandRecord
-from light_scheduler.wire.schemas import LAST_ID, MOST_KEPT, REFUSED_S, Schemas
+from light_scheduler.wire.schemas import LAST_ID, MOST_KEPT, NEEDED_S, REFUSED_S, Schemas
 
 
 @pytest.fixture(autouse=True)
@@ -141,14 +141,31 @@ async def test_a_schema_that_was_missing_is_asked_for_again_after_a_while() -> N
         assert schemas.get(7) == SKYUK_SCHEMA
 
 
-def test_no_more_ids_are_remembered_than_there_is_room_for() -> None:
-    schemas = Schemas()
+def test_ids_that_were_not_needed_for_long_are_forgotten_when_there_are_too_many() -> None:
+    passed = [0.0]
+    schemas = Schemas(lambda: passed[-1])
     for id in range(2 * MOST_KEPT):
         schemas.note(id, {})
         schemas.refuse(LAST_ID - id, "missing")
-    kept = [id for id in range(2 * MOST_KEPT) if id in schemas]
-    assert kept == list(range(MOST_KEPT, 2 * MOST_KEPT))
-    assert sum(LAST_ID - id in schemas for id in range(2 * MOST_KEPT)) == MOST_KEPT
+    passed.append(NEEDED_S)
+    needed = {*range(0, 2 * MOST_KEPT, 4)}
+    assert all(id in schemas for id in needed)
+    passed.append(NEEDED_S + 1)
+    schemas.note(2 * MOST_KEPT, {})
+    schemas.refuse(LAST_ID - 2 * MOST_KEPT, "missing")
+    found = {id for id in range(2 * MOST_KEPT + 1) if said_of(schemas, id) == {}}
+    assert len(found) == MOST_KEPT
+    assert needed | {2 * MOST_KEPT} <= found
+    refused = {id for id in range(2 * MOST_KEPT + 1) if said_of(schemas, LAST_ID - id) == "missing"}
+    assert refused == {*range(MOST_KEPT + 1, 2 * MOST_KEPT + 1)}
+
+
+def said_of(schemas: Schemas, id: int) -> Any:
+    """Return a schema, or why there is none."""
+    try:
+        return schemas.get(id)
+    except ValueError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize("as_file", [False, True])

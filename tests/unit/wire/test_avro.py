@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
 
@@ -18,7 +19,7 @@ from light_scheduler.model import Entry, FixedRate, Once, Progress, Schedule, Sc
 from light_scheduler.wire import dialect_named
 from light_scheduler.wire.dialects.avro import AvroForm, _Reading
 from light_scheduler.wire.dialects.skyuk import PUBLISHED, VARIANTS
-from light_scheduler.wire.schemas import MOST_KEPT, Schemas
+from light_scheduler.wire.schemas import NEEDED_S, Schemas
 
 DUE = AT + HOUR
 DOCUMENT = {"time": DUE, "topic": "reminders", "key": b"k", "value": b"v", "headers": {}}
@@ -47,9 +48,10 @@ def test_a_frame_is_read_with_the_schema_that_it_names() -> None:
     schemas = Schemas()
     schemas.note(7, EVOLVED)
     framed = avro(EVOLVED, {"version": 2, **DOCUMENT}, id=7)
+    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == (7,)
     command = _read(framed, schemas)
     assert (command.timing, command.payload, command.target) == (Once(DUE), b"v", Target("reminders", b"k"))
-    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == (7,)
+    assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == ()
 
 
 def test_without_a_registry_a_frame_is_read_with_the_published_schema() -> None:
@@ -87,8 +89,8 @@ def test_a_frame_of_a_large_id_is_a_frame() -> None:
     schemas, id = Schemas(), 0x12000000
     schemas.note(id, EVOLVED)
     framed = avro(EVOLVED, {"version": 2, **DOCUMENT}, id=id)
-    assert _read(framed, schemas).timing == Once(DUE)
     assert dialect_named("skyuk", schemas).schema_ids(record(b"a", framed, [])) == (id,)
+    assert _read(framed, schemas).timing == Once(DUE)
 
 
 @pytest.mark.parametrize("types", [{"value": "bytes"}, {"key": ["null", "bytes"]}, {"value": "bytes", "key": "bytes"}])
@@ -113,6 +115,41 @@ def test_fields_of_light4j_may_be_required(required: tuple[str, ...]) -> None:
     command = dialect_named("light4j").decode(record(task_key("a", "h"), value, []))
     assert isinstance(command, ScheduleCommand)
     assert (command.timing, command.target.topic) == (FixedRate(HOUR, AT), "t")
+
+
+def _with_start(type: Any) -> dict[str, Any]:
+    schema = deepcopy(LIGHT4J_VALUE)
+    schema["fields"][5]["type"] = ["null", type]
+    return schema
+
+
+@pytest.mark.parametrize(("unit", "told"), [("millis", AT + 2 * HOUR), ("micros", AT)])
+def test_a_start_of_light4j_may_be_a_timestamp(unit: str, told: int) -> None:
+    schemas = Schemas()
+    schema = _with_start({"type": "long", "logicalType": f"timestamp-{unit}"})
+    schemas.note(1, schema)
+    document: dict[str, Any] = {"host": "h", "name": "a", "action": "INSERT", "topic": "t", "data": None}
+    document |= {"frequency": {"timeUnit": "HOURS", "time": 1}, "start": datetime.fromtimestamp(AT / 1_000, UTC)}
+    dialect, value = dialect_named("light4j", schemas), avro(schema, document, 1)
+    command = dialect.decode(record(task_key("a", "h"), value, []))
+    assert isinstance(command, ScheduleCommand)
+    assert command.timing == FixedRate(HOUR, AT)
+    schedule = Schedule("h", "a", 1, FixedRate(HOUR, AT), command.target, value, [], 0, 0, AT)
+    payload, _ = dialect.delivered(Entry(schedule, Progress(AT + HOUR, 0)), AT + HOUR, b"tasks")
+    assert payload is not None
+    message: Any = fastavro.schemaless_reader(BytesIO(payload[5:]), schema, None)
+    assert message == {**document, "start": datetime.fromtimestamp(told / 1_000, UTC)}
+
+
+def test_a_start_of_light4j_without_a_time_zone_is_refused() -> None:
+    schemas = Schemas()
+    schema = _with_start({"type": "long", "logicalType": "local-timestamp-millis"})
+    schemas.note(1, schema)
+    document: dict[str, Any] = {"host": "h", "name": "a", "action": "INSERT", "topic": "t", "data": None}
+    document |= {"frequency": {"timeUnit": "HOURS", "time": 1}, "start": AT}
+    with pytest.raises(InvalidCommand, match="no time zone") as refused:
+        dialect_named("light4j", schemas).decode(record(task_key("a", "h"), avro(schema, document, 1), []))
+    assert refused.value.field == "start"
 
 
 def test_what_can_be_read_in_several_ways_is_refused() -> None:
@@ -268,14 +305,30 @@ def test_a_schema_that_becomes_known_later_is_read_byte_by_byte_then() -> None:
     assert form.may_need([skyuk_avro(DUE, id=1), skyuk_avro(DUE, id=2)])
 
 
-def test_a_schema_that_may_have_been_dropped_is_needed_again() -> None:
-    schemas = Schemas()
-    form = AvroForm("value", [SKYUK_SCHEMA], schemas)
-    for id in range(1, MOST_KEPT + 1):
-        schemas.note(id, SKYUK_SCHEMA)
-        unframed(form, skyuk_avro(DUE, id=id))
-    assert form.schema_ids(skyuk_avro(DUE, id=1)) == (1,)
-    assert unframed(form, skyuk_avro(DUE, id=1)) == skyuk_avro(DUE)
+@pytest.mark.parametrize("schema", [SKYUK_SCHEMA, EVOLVED])
+def test_what_taken_commands_need_is_there_until_they_are_read_however_many_schemas_there_are(
+    monkeypatch: pytest.MonkeyPatch, schema: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("light_scheduler.wire.schemas.MOST_KEPT", 10)
+    passed = [0.0]
+    schemas = Schemas(lambda: passed[-1])
+    dialect = dialect_named("skyuk", schemas)
+    values = {id: avro(schema, {"version": 2, **DOCUMENT}, id=id) for id in range(1, 32)}
+    taken = [record(b"a", values[id], []) for id in range(1, 21)]
+    for id in range(1, 21):
+        schemas.note(id, schema)
+    assert dialect.needs_schemas(taken)
+    assert all(id in schemas for each in taken for id in dialect.schema_ids(each))
+    passed.append(NEEDED_S)
+    for id in range(21, 31):  # of another lane
+        schemas.note(id, schema)
+        _read(values[id], schemas)
+    for each in taken:
+        assert isinstance(dialect.decode(each), ScheduleCommand)
+    passed.append(3 * NEEDED_S)
+    schemas.note(31, schema)
+    _read(values[31], schemas)
+    assert sum(dialect.schema_ids(each) != () for each in taken) > 10, "what was not needed for long is dropped"
 
 
 @pytest.mark.parametrize("schemas", [None, registered(*ALIKE)], ids=["published", "registry"])

@@ -74,7 +74,7 @@ browser: $(STAMP) ## Install Chromium for tests/browser, unless there is one.
 prometheus: $(STAMP) ## Put Prometheus into build/ for the tests of metrics and alerts, unless there is one.
 	@$(BIN)/python scripts/prometheus.py
 
-etf1: $(STAMP) ## Build etf1's own scheduler into build/ for the test that runs it too, unless there is one.
+etf1: $(STAMP) ## Build etf1's own scheduler and client into build/ for the tests that run them, unless they are there.
 	@$(BIN)/python scripts/etf1.py $(SOURCE)
 
 # Makes .venv unless there is one with a Python that works and is new enough.

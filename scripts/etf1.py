@@ -1,11 +1,13 @@
-"""Build etf1's own scheduler into build/etf1 for the test that runs it beside this one, unless there is one.
+"""Build etf1's own scheduler, and a producer with its client library, into build/etf1 for the tests that run them.
 
-Its source is cloned from where it is published, or from another clone: `python scripts/etf1.py /path/to/clone`. Go gets
-what it needs from its module proxy. Where it cannot be built, this says so and succeeds: the test is skipped then.
+What is there already is left as it is. Their source is cloned from where it is published, or from another clone:
+`python scripts/etf1.py /path/to/clone`. Go gets what it needs from its module proxy. What cannot be built is told of,
+and no failure: its tests are skipped then.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.etf1 import BUILT, PROGRAM, find
+from support.etf1 import BUILT, CLIENT, CLIENT_SOURCE, PROGRAM, find
 
 SOURCE = "https://github.com/etf1/kafka-message-scheduler"
 COMMIT = "7e86af40c3f84b371e6e18afa2139c65aaba7319"
@@ -35,21 +37,30 @@ def run(*command: str, folder: Path | None = None, timeout_s: float = BUILD_S) -
 
 
 def build(source: str) -> None:
-    """Build the program from a repository, as any user. It brings librdkafka, which needs a C compiler."""
+    """Build what is not there from a repository, as any user. It brings librdkafka, which needs a C compiler."""
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, "source")
-        _ = (
+        if not (
             run("git", "clone", "--quiet", source, str(folder), timeout_s=CLONE_S)
             and run("git", "checkout", "--quiet", COMMIT, folder=folder)
-            and run("go", "build", "-o", str(BUILT / PROGRAM), "./cmd/kafka", folder=folder)
-        )
+        ):
+            return
+        if find(PROGRAM) is None:
+            run("go", "build", "-o", str(BUILT / PROGRAM), "./cmd/kafka", folder=folder)
+        if find(CLIENT) is None:
+            library = folder / "clientlib"
+            producer = library / "producer"
+            producer.mkdir()
+            shutil.copy(CLIENT_SOURCE, producer / "main.go")
+            run("go", "build", "-o", str(BUILT / CLIENT), "./producer", folder=library)
 
 
 def main() -> None:
-    if find() is None:
+    programs = (PROGRAM, CLIENT)
+    if None in map(find, programs):
         build(sys.argv[1] if len(sys.argv) > 1 else SOURCE)
-    path = find()
-    print(f"etf1's scheduler: {path}" if path else "etf1's scheduler cannot be built: its test will be skipped.")
+    for program in programs:
+        print(f"{program}: {find(program) or 'it cannot be built: its tests will be skipped.'}")
 
 
 if __name__ == "__main__":

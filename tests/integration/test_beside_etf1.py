@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from aiokafka import AIOKafkaProducer
 from support.application import Application
-from support.etf1 import Etf1Scheduler, etf1_scheduler
+from support.etf1 import Etf1Scheduler, book_with_client, etf1_scheduler
 from support.foreign import Headers
 from support.reading import Record, read_until
 from support.waiting import eventually
@@ -258,6 +258,25 @@ async def test_the_same_records_give_the_same_messages(
     assert shown[1].pop("missing")["target-topic"] not in (targets.first, targets.second)  # it is tried again
     assert shown[1] == shown[0]
     assert shown[0].keys() == {"waited", "waited old"}
+
+
+async def test_the_records_of_etf1s_own_client_give_the_same_messages(
+    application: Application, both: Both, history: str, tmp_path: Path
+) -> None:
+    servers, (theirs, ours) = application.bootstrap_servers, both.topics
+    waiting = {"waited": [Sent(b"waited", b"x", Targets(application.target, "").headers(now_s() + DAY_S // 48))]}
+    await both.send(waiting)
+    async with etf1_scheduler(servers, theirs, history, tmp_path / "etf1.log") as scheduler:
+        await application.start_worker()
+        await eventually(partial(_has, scheduler, "waited"), every=0.1, what="etf1's scheduler to read its topic")
+        await book_with_client(servers, application.target, now_s() + LEAD_S, both.topics)
+        records = await read_until(servers, [application.target], partial(is_whole, both.topics))
+    of_theirs, of_ours = messages(records, theirs), messages(records, ours)
+    assert of_theirs.keys() == {"new", "updated", "no key", "retry", "second retry", LAST}
+    assert of_ours == of_theirs
+    assert never_early(records)
+    attempts = {case: dict(of_ours[case][0].headers)["retry-attempt"] for case in ("retry", "second retry")}
+    assert attempts == {"retry": b"1", "second retry": b"2"}
 
 
 async def _has(scheduler: Etf1Scheduler, id: str) -> bool:

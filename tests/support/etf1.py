@@ -1,10 +1,11 @@
-"""etf1's own scheduler, a Go program: where it is, and a process of it."""
+"""etf1's own scheduler and a producer with its client library, Go programs: where they are, and processes of them."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,21 +22,34 @@ from .waiting import eventually
 HOUR_MS = 3_600_000
 
 PROGRAM = "kafka-message-scheduler"
+CLIENT = "etf1-client"
+CLIENT_SOURCE = Path(__file__).with_name("etf1_client.go")
 BUILT = Path(__file__).parents[2] / "build" / "etf1"
-"""Where `make etf1` puts it, if there is none on the path."""
+"""Where `make etf1` puts programs that are not on the path."""
+
+CLIENT_S = 30
 
 
-def find() -> str | None:
-    """Return the path of the program, if it is there."""
-    return shutil.which(PROGRAM) or shutil.which(PROGRAM, path=BUILT)
+def find(program: str) -> str | None:
+    """Return the path of a program, if it is there."""
+    return shutil.which(program) or shutil.which(program, path=BUILT)
 
 
-def required() -> str:
-    """Return the path of the program; skip the test where there is none."""
-    path = find()
+def required(program: str) -> str:
+    """Return the path of a program; skip the test where there is none."""
+    path = find(program)
     if path is None:
-        pytest.skip("etf1's scheduler is not built: `make etf1` does, where there are Go, a C compiler and its source")
+        pytest.skip(f"{program} is not built: `make etf1` does, where there are Go, a C compiler and etf1's source")
     return path
+
+
+async def book_with_client(bootstrap_servers: str, target: str, due: int, topics: Sequence[str]) -> None:
+    """Have etf1's own client write its records, due at an instant (s), to topics."""
+    client = await asyncio.create_subprocess_exec(
+        required(CLIENT), bootstrap_servers, target, f"{due}", *topics, stderr=asyncio.subprocess.PIPE
+    )
+    _, complaints = await asyncio.wait_for(client.communicate(), CLIENT_S)
+    assert client.returncode == 0, complaints.decode()
 
 
 class Etf1Scheduler:
@@ -66,7 +80,7 @@ async def etf1_scheduler(bootstrap_servers: str, topic: str, history: str, log: 
         "TZ": zone_of_noon(SystemClock().now()),
     }
     with log.open("wb") as output:
-        process = Leash((required(),), environment=environment, output=output)
+        process = Leash((required(PROGRAM),), environment=environment, output=output)
     scheduler = Etf1Scheduler(f"http://127.0.0.1:{port}")
 
     async def is_up() -> bool:

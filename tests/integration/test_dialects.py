@@ -16,6 +16,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from support.application import Application
 from support.foreign import (
+    LIGHT4J_CLASS_VALUE,
     LIGHT4J_KEY,
     LIGHT4J_VALUE,
     SKYUK_SCHEMA,
@@ -290,7 +291,7 @@ async def test_a_task_that_is_sent_over_http_is_delivered_as_light_4j_does(appli
         await eventually(is_gone, every=0.05, what="no task")
         assert await send("UPDATE") == 404
     for record in records:
-        told: Any = fastavro.schemaless_reader(BytesIO(record.value), LIGHT4J_VALUE, None)
+        told: Any = fastavro.schemaless_reader(BytesIO(record.value), LIGHT4J_CLASS_VALUE, None)
         assert {**told, "start": None} == {**task, "start": None}
         assert 0 <= record.timestamp - (told["start"] - 1_000) < READ_TIMEOUT_S * 1_000, "at the beginning of the unit"
         assert (record.key, list(record.headers)) == (task_key("ticks"), [])

@@ -73,6 +73,14 @@ LIGHT4J_VALUE: dict[str, Any] = {
         {"name": "data", "type": ["null", {"type": "map", "values": "string"}], "default": None},
     ],
 }
+LIGHT4J_CLASS_VALUE = {
+    **LIGHT4J_VALUE,
+    "fields": [
+        {"name": "start", "type": "long"} if field["name"] == "start" else field for field in LIGHT4J_VALUE["fields"]
+    ],
+}
+"""As light-4j's Java classes have it: a start is required."""
+
 LONG = 1_000
 """Hours between two firings of a light-4j task that is to fire once within a test."""
 
@@ -130,7 +138,9 @@ def task_key(name: str = "a", host: str = "networknt.com", id: int | None = None
     return avro(LIGHT4J_KEY, {"host": host, "name": name}, id)
 
 
-def task(due: int, data: str = "payload", id: int | None = None, **fields: Any) -> bytes:
+def task(
+    due: int, data: str = "payload", id: int | None = None, schema: dict[str, Any] = LIGHT4J_VALUE, **fields: Any
+) -> bytes:
     """A task that is due at an instant on the hour, and in a thousand hours again."""
     document = {
         "host": "networknt.com",
@@ -141,7 +151,7 @@ def task(due: int, data: str = "payload", id: int | None = None, **fields: Any) 
         "start": due - LONG * HOUR,
         "data": {"key1": data},
     }
-    return avro(LIGHT4J_VALUE, {**document, **fields}, id)
+    return avro(schema, {**document, **fields}, id)
 
 
 @dataclass(frozen=True)
@@ -218,24 +228,32 @@ SKYUK_AVRO = Foreign(
     SKYUK_JSON.tombstone,
     SKYUK_JSON.expected,
 )
-LIGHT4J = Foreign(
-    "light4j",
-    "networknt.com",
-    lambda due, payload, offset, at: record(
-        task_key(id=1), task(due, payload.decode(), id=2), [("x", b"\xff")], offset=offset, timestamp=at
-    ),
-    lambda offset: record(task_key(id=1), task(AT, id=2, action="DELETE"), [], offset=offset),
-    lambda offset: record(task_key(id=1), None, [], offset=offset),
-    lambda due, payload, sent: (
-        task_key(id=1),
-        task(due, payload.decode(), id=2, start=due + HOUR),
-        [("x", b"\xff")],
-    ),
-)
+
+
+def _light4j(schema: dict[str, Any]) -> Foreign:
+    return Foreign(
+        "light4j",
+        "networknt.com",
+        lambda due, payload, offset, at: record(
+            task_key(id=1), task(due, payload.decode(), 2, schema), [("x", b"\xff")], offset=offset, timestamp=at
+        ),
+        lambda offset: record(task_key(id=1), task(AT, id=2, schema=schema, action="DELETE"), [], offset=offset),
+        lambda offset: record(task_key(id=1), None, [], offset=offset),
+        lambda due, payload, sent: (
+            task_key(id=1),
+            task(due, payload.decode(), 2, schema, start=due + HOUR),
+            [("x", b"\xff")],
+        ),
+    )
+
+
+LIGHT4J = _light4j(LIGHT4J_VALUE)
+LIGHT4J_CLASSES = _light4j(LIGHT4J_CLASS_VALUE)
 FOREIGN = {
     "etf1": ETF1,
     "karafka": KARAFKA,
     "skyuk, JSON": SKYUK_JSON,
     "skyuk, Avro": SKYUK_AVRO,
     "light4j": LIGHT4J,
+    "light4j, its classes": LIGHT4J_CLASSES,
 }

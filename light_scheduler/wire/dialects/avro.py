@@ -30,11 +30,20 @@ _SMALL_ID = b"\0\0"
 """What a frame of such an id begins with, and no plain record that is right."""
 
 
+Place = tuple[int, int | None]
+"""Where data begins, after its frame if it has one, and by which of the published schemas it can be read byte by byte;
+None: by any of them, whichever it fits. A plain tuple, for one is looked up for nearly every command.
+"""
+
+_WHOLE: Place = 0, None
+_BEHIND_FRAME: Place = _FRAME_SIZE, None
+
+
 class _Parsed(NamedTuple):
-    """A schema of the registry's, parsed. `has_layout` if data of it can be read byte by byte after its frame."""
+    """A schema of the registry's, parsed; `place` is that of all its data, None if a decoder has to read it."""
 
     schema: Any
-    has_layout: bool
+    place: Place | None
 
 
 class AvroForm:
@@ -42,21 +51,27 @@ class AvroForm:
 
     `published` are the schemas that its senders use, newest first. They are tried on what is plain, and on what is
     framed if there is no registry; else a frame's own schema, from `schemas`, counts. `variants` are tried after the
-    published ones: data that is a record of exactly one of them is that.
+    published ones: data that is a record of exactly one of them is that. `layouts` is how many of the published ones
+    can be read byte by byte.
     """
 
     def __init__(
-        self, field: str, published: Sequence[Any], schemas: Schemas | None, variants: Sequence[Any] = ()
+        self,
+        field: str,
+        published: Sequence[Any],
+        schemas: Schemas | None,
+        variants: Sequence[Any] = (),
+        layouts: int = 1,
     ) -> None:
         self._field = field
         self._published = [fastavro.parse_schema(schema) for schema in published]
         self._variants = [fastavro.parse_schema(schema) for schema in variants]
         self._schemas = schemas
-        self._layout = _layout(self._published[0])
+        self._layouts = [_layout(schema) for schema in self._published[:layouts]]
         self._parsed: Needed[bytes, _Parsed] = Needed() if schemas is None else Needed(schemas.monotonic)
         """By frame. What is here need not be among the registry's schemas any more."""
-        self._usual: bytes | None = None
-        """The frame that was met last of those whose schema has the layout."""
+        self._usual: tuple[bytes, Place] | None = None
+        """The frame that was met last of those whose schema has a layout."""
 
     def may_need(self, data: Iterable[bytes | None]) -> bool:
         """Tell whether `schema_ids` may name any for some data. It takes a fraction of the time if it does not."""
@@ -108,34 +123,32 @@ class AvroForm:
     def _no_avro(self, schema: Any, reason: str) -> InvalidCommand:
         return InvalidCommand(self._field, f"is no Avro of the schema {_name(schema)} ({reason})")
 
-    def body_at(self, data: bytes) -> int | None:
-        """Return where data begins, after its frame if it has one, to be read byte by byte by the newest published
-        schema.
+    def body_at(self, data: bytes) -> Place | None:
+        """Return where data begins that can be read byte by byte.
 
         None: it names a schema that has another layout, or is not known. What does not begin like a frame is taken as
         it is, and may be anything.
         """
         usual = self._usual
-        if usual is not None and data.startswith(usual):
-            return _FRAME_SIZE
+        if usual is not None and data.startswith(usual[0]):
+            return usual[1]
         if data[:1] != _FRAMED:
-            return 0
+            return _WHOLE
         frame = data[:_FRAME_SIZE]
         parsed = self._parsed.kept.get(frame)
         if parsed is None:
             if data[:2] != _SMALL_ID or len(data) < _FRAME_SIZE:
-                return 0
-            return _FRAME_SIZE if self._schemas is None or self._finds_layout(frame) else None
-        if not parsed.has_layout:
-            return None
-        self._usual = frame
-        return _FRAME_SIZE
+                return _WHOLE
+            return _BEHIND_FRAME if self._schemas is None else self._found(frame)
+        if parsed.place is not None:
+            self._usual = frame, parsed.place
+        return parsed.place
 
-    def _finds_layout(self, frame: bytes) -> bool:
+    def _found(self, frame: bytes) -> Place | None:
         try:
-            return self._writers(frame).has_layout
+            return self._writers(frame).place
         except InvalidCommand:  # it may be known later
-            return False
+            return None
 
     def _schema_id(self, data: bytes | None) -> int | None:
         """Return the id that a frame names; None for what is plain, whatever it begins with."""
@@ -156,22 +169,28 @@ class AvroForm:
         return found
 
     def with_field(self, data: bytes, name: str, value_of: Callable[[dict[str, Any], Any], Any]) -> bytes:
-        """Return data with another value in a field, made from the record and from what the newest published schema
-        has in the field; as it is if it is not in that schema.
+        """Return data with another value in a field, made from the record and from what a published schema has in the
+        field; as it is if it is of no published schema.
         """
-        schema = self._published[0]
         id = self._schema_id(data)
         frame = b"" if id is None else data[: FRAME.size]
         body = data[len(frame) :]
-        try:
-            record = _read(body, schema)
-            if _written(record, schema) != body:
-                return data
-            known = record if id is None or self._schemas is None else self._known(data, record)
-            value = value_of(known, record[name])
-            return frame + _written({**record, name: value}, schema)
-        except Exception:  # noqa: BLE001 - as above; then its sender's own bytes are what can be delivered
-            return data
+        for schema in self._layouts_of(frame):
+            try:
+                record = _read(body, schema)
+                if _written(record, schema) == body:
+                    known = record if id is None or self._schemas is None else self._known(data, record)
+                    return frame + _written({**record, name: value_of(known, record[name])}, schema)
+            except Exception:  # noqa: BLE001 - as above; else its sender's own bytes are what can be delivered
+                continue
+        return data
+
+    def _layouts_of(self, frame: bytes) -> Sequence[Any]:
+        """Return the published schemas by which data with a frame may be changed."""
+        parsed = self._parsed.kept.get(frame)
+        if parsed is None or parsed.place is None or parsed.place[1] is None:
+            return self._published[: len(self._layouts)]
+        return [self._published[parsed.place[1]]]
 
     def written(self, record: Mapping[str, Any], id: int | None) -> bytes:
         """Return a record in the newest published schema, framed with the id of that, unless it is None. Raises
@@ -203,7 +222,9 @@ class AvroForm:
                 raise InvalidCommand(self._field, f"has the schema of id {id}: {error}") from None
             if not isinstance(schema, dict) or schema.get("type") != "record":
                 raise InvalidCommand(self._field, f"has the schema of id {id}, which is of no Avro record")
-            parsed = _Parsed(schema, frame[:2] == _SMALL_ID and _layout(schema) == self._layout)
+            layout = _layout(schema)
+            is_usual = frame[:2] == _SMALL_ID and layout in self._layouts
+            parsed = _Parsed(schema, (_FRAME_SIZE, self._layouts.index(layout)) if is_usual else None)
             self._parsed.put(frame, parsed)
         return parsed
 

@@ -60,21 +60,31 @@ _FREQUENCY = {
     "name": "TaskFrequency",
     "fields": [{"name": "timeUnit", "type": _UNIT}, {"name": "time", "type": "int"}],
 }
-VALUE_SCHEMA: dict[str, Any] = {
-    "type": "record",
-    "namespace": _NAMESPACE,
-    "name": "TaskDefinition",
-    "fields": [
+
+
+def _value_schema(start: dict[str, Any]) -> dict[str, Any]:
+    fields = [
         {"name": "host", "type": "string"},
         {"name": "name", "type": "string"},
         {"name": "action", "type": _ACTION},
         {"name": "frequency", "type": ["null", _FREQUENCY], "default": None},
         {"name": "topic", "type": "string"},
-        {"name": "start", "type": ["null", "long"], "default": None},
+        {"name": "start", **start},
         {"name": "data", "type": ["null", {"type": "map", "values": "string"}], "default": None},
-    ],
-}
-_VARIANTS = nullabilities(VALUE_SCHEMA, ("frequency", "start", "data"))
+    ]
+    return {"type": "record", "namespace": _NAMESPACE, "name": "TaskDefinition", "fields": fields}
+
+
+VALUE_SCHEMA = _value_schema({"type": "long"})
+"""As light-4j's classes have it."""
+
+NULLABLE_START_SCHEMA = _value_schema({"type": ["null", "long"], "default": None})
+"""For senders that give no start. Plain data is tried with this one first: a start of few bytes is taken for none."""
+
+PUBLISHED = [NULLABLE_START_SCHEMA, VALUE_SCHEMA]
+"""In the order of `light4j_bytes`."""
+
+_VARIANTS = nullabilities(NULLABLE_START_SCHEMA, ("frequency", "start", "data"))
 
 
 _STORING = (_ACTIONS.index("INSERT"), _ACTIONS.index("UPDATE"))
@@ -104,7 +114,7 @@ class Light4jDialect(CompatibleDialect):
 
     def __init__(self, schemas: Schemas | None = None) -> None:
         self._keys = AvroForm(RECORD_KEY, [KEY_SCHEMA], schemas)
-        self._values = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], schemas, _VARIANTS)
+        self._values = AvroForm(RECORD_VALUE, PUBLISHED, schemas, _VARIANTS, len(PUBLISHED))
 
     def schema_ids(self, record: CommandRecord) -> Sequence[int]:
         return self._keys.schema_ids(record.key) + self._values.schema_ids(record.value)
@@ -119,13 +129,16 @@ class Light4jDialect(CompatibleDialect):
             return None
         if headers and (headers[0][0] == REQUESTED_BY or (len(headers) > 1 and len(_sent(record)) < len(headers))):
             return None
-        whose_at, at = self._keys.body_at(key), self._values.body_at(value)
-        task = None if whose_at is None or at is None else task_bytes(value, at)
-        if whose_at is None or at is None or task is None:
+        whose, place = self._keys.body_at(key), self._values.body_at(value)
+        if whose is None or place is None:
+            return None
+        at, schema = place
+        task = task_bytes(value, at, schema)
+        if task is None:
             return None
         host, name, name_end, kind, start, _, _ = task
         stored = _stored(kind)
-        if stored is None or value[at:name_end] != key[whose_at:]:
+        if stored is None or value[at:name_end] != key[whose[0] :]:
             return None
         topic, unit, interval = stored
         try:
@@ -183,8 +196,8 @@ class Light4jDialect(CompatibleDialect):
         if payload is None:
             return payload, headers
         due = entry.progress.due
-        at = self._values.body_at(payload)
-        task = None if at is None else task_bytes(payload, at)
+        place = self._values.body_at(payload)
+        task = None if place is None else task_bytes(payload, *place)
         frequency = None if task is None else _known_frequency(task[3])
         if task is not None and frequency is not None and due >= 0:
             payload = with_start(payload, task, _end_of_unit(frequency, due))
@@ -218,7 +231,7 @@ def task_record(task: Mapping[str, Any], key_id: int | None, value_id: int | Non
     one. Raises InvalidCommand for what no Avro can say, such as a number of units of more than 31 bits.
     """
     key = {"host": task["host"], "name": task["name"]}
-    return _KEYS.written(key, key_id), _PUBLISHED.written(task, value_id)
+    return _KEYS.written(key, key_id), _SENT.written(task, value_id)
 
 
 def published_task(value: bytes | None) -> dict[str, Any]:
@@ -230,7 +243,8 @@ def published_task(value: bytes | None) -> dict[str, Any]:
 
 
 _KEYS = AvroForm(RECORD_KEY, [KEY_SCHEMA], None)
-_PUBLISHED = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], None, _VARIANTS)
+_SENT = AvroForm(RECORD_VALUE, [VALUE_SCHEMA], None)
+_PUBLISHED = AvroForm(RECORD_VALUE, PUBLISHED, None, _VARIANTS)
 
 
 def _sent(record: CommandRecord) -> Headers:

@@ -1,13 +1,14 @@
-"""Tasks of light-4j in their published schema, changed byte by byte: to decode and encode one takes four times as long.
+"""Tasks of light-4j in their published schemas, changed byte by byte: a decoder and encoder take four times as long.
 
     host  name    text
     action        index in the enum, as a number
     frequency     0: null; or 2, index of the unit and time, as numbers
     topic         text
-    start         0: null; or 2, and a number
+    start         a number, or, where it may be null, 0: null; or 2, and a number
     data          0: null; or 2, and a map of texts
 
-Numbers, texts and maps are those of `avro_bytes`. What is unusual is left to the decoder, a long name too.
+Numbers, texts and maps are those of `avro_bytes`. What is unusual is left to the decoder, a long name too, and a start
+of so few bytes that it could be either.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ UNITS = {"MILLISECONDS": 1, "SECONDS": 1_000, "MINUTES": 60_000, "HOURS": 3_600_
 
 LONGEST_KIND = 80
 """Bytes of a kind: all that is usual takes fewer, and kinds are remembered."""
+
+NULLABLE_START, START = 0, 1
+"""The published schemas, as `task_bytes` knows them."""
 
 TaskBytes = tuple[str, str, int, bytes, int | None, int, int]
 """Host and name of a task, where the name ends, its kind, its start, and where that begins and ends. A plain tuple, for
@@ -38,11 +42,11 @@ class Kind(NamedTuple):
     topic: str
 
 
-def task_bytes(data: bytes, at: int = 0) -> TaskBytes | None:
+def task_bytes(data: bytes, at: int = 0, schema: int | None = None) -> TaskBytes | None:
     """Read a task that has a frequency, which begins at a place; None if a decoder has to read it, or to say what is
     wrong with it.
 
-    The kind has not been looked at: it may be none.
+    `schema` is the published one that it is of, if that is known. The kind has not been looked at: it may be none.
     """
     try:
         size = data[at]
@@ -60,9 +64,14 @@ def task_bytes(data: bytes, at: int = 0) -> TaskBytes | None:
             return None
         end = start_at + 1
         start = None
-        if data[start_at] == UNION_SECOND:
+        first = data[start_at]
+        if first >= LONG and schema != NULLABLE_START:
+            start, end = instant(data, start_at)
+        elif schema == START:
+            return None
+        elif first == UNION_SECOND:
             start, end = instant(data, end)
-        elif data[start_at]:
+        elif first:
             return None
         if _end_of_data(data, end) != len(data):
             return None
@@ -89,7 +98,7 @@ def with_start(data: bytes, task: TaskBytes, start: int) -> bytes:
     """Return data with another start in the task that was read from it, at least 0."""
     *_, start_at, start_end = task
     rest = start << 1
-    written = bytearray((UNION_SECOND,))
+    written = bytearray(() if data[start_at] >= LONG else (UNION_SECOND,))
     while rest >= LONG:
         written.append(rest & 0x7F | LONG)
         rest >>= 7

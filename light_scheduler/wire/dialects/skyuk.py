@@ -94,8 +94,8 @@ class SkyUkDialect(CompatibleDialect):
     def plain(self, record: CommandRecord) -> Plain | None:
         if record.value is None or not is_plain_key(record.key) or not has_plain_headers(record):
             return None
-        at = self._avro.body_at(record.value)
-        plain = (None if at is None else plain_schedule(record.value[at:])) or self._scheduled(record.value)
+        place = self._avro.body_at(record.value)
+        plain = (None if place is None else plain_schedule(record.value[place[0] :])) or self._scheduled(record.value)
         return plain if 0 < record.timestamp <= plain[0] else None
 
     def read(self, record: CommandRecord, headers: Given) -> Command:  # noqa: ARG002 - all is in the value

@@ -7,7 +7,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from support.foreign import LIGHT4J_KEY, LIGHT4J_VALUE, task_key
+from support.foreign import LIGHT4J_CLASS_VALUE, LIGHT4J_KEY, task_key
 from support.registry import FakeRegistry
 
 from light_scheduler.host.ports import free_port
@@ -62,7 +62,7 @@ async def test_the_record_is_what_its_own_endpoint_writes(workers: Any) -> None:
     await send(workers[0], start=NOW + 1)
     (record,) = workers[0].commands.records
     assert (record.key, record.headers) == (task_key(NAME), [])
-    written = fastavro.schemaless_reader(BytesIO(record.value), LIGHT4J_VALUE, None)
+    written = fastavro.schemaless_reader(BytesIO(record.value), LIGHT4J_CLASS_VALUE, None)
     assert written == {**TASK, "start": NOW + MINUTE - NOW % MINUTE}
 
 
@@ -189,7 +189,7 @@ async def test_with_a_registry_tasks_are_framed_with_the_ids_of_its_subjects(
         await send(worker)
         await send(worker, action="UPDATE")
     assert list(registry.subjects) == subjects, "each is asked for once"
-    assert [registry.schemas[id] for id in registry.subjects.values()] == [LIGHT4J_KEY, LIGHT4J_VALUE]
+    assert [registry.schemas[id] for id in registry.subjects.values()] == [LIGHT4J_KEY, LIGHT4J_CLASS_VALUE]
     for record in worker.commands.records:
         assert (record.key[:5], record.value[:5]) == (b"\x00\x00\x00\x00\x01", b"\x00\x00\x00\x00\x02")
     assert worker.commands.records[0].key == task_key(NAME, id=1)

@@ -11,7 +11,17 @@ import fastavro
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.foreign import LIGHT4J_KEY, LIGHT4J_VALUE, SKYUK_SCHEMA, avro, record, skyuk_avro, task, task_key
+from support.foreign import (
+    LIGHT4J_CLASS_VALUE,
+    LIGHT4J_KEY,
+    LIGHT4J_VALUE,
+    SKYUK_SCHEMA,
+    avro,
+    record,
+    skyuk_avro,
+    task,
+    task_key,
+)
 from support.partition import AT, HOUR
 
 from light_scheduler.errors import InvalidCommand
@@ -243,15 +253,22 @@ def registered(*schemas: Any) -> Schemas:
     return known
 
 
-ALIKE = [LIGHT4J_KEY, LIGHT4J_VALUE, java(LIGHT4J_KEY), java(LIGHT4J_VALUE)]
+ALIKE = [LIGHT4J_KEY, LIGHT4J_VALUE, java(LIGHT4J_KEY), java(LIGHT4J_VALUE), java(LIGHT4J_CLASS_VALUE)]
 IDS = [(1, 2), (3, 4), (1, None), (None, 2), (None, None)]
 
 
 @pytest.mark.parametrize("schemas", [None, registered(*ALIKE)], ids=["published", "registry"])
 @pytest.mark.parametrize(("key_id", "value_id"), IDS)
-def test_a_framed_task_takes_the_short_way(schemas: Schemas | None, key_id: int | None, value_id: int | None) -> None:
+@pytest.mark.parametrize("is_of_classes", [False, True])
+def test_a_framed_task_takes_the_short_way(
+    schemas: Schemas | None, key_id: int | None, value_id: int | None, is_of_classes: bool
+) -> None:
     dialect = dialect_named("light4j", schemas)
-    sent = record(task_key(id=key_id), task(DUE, id=value_id), [])
+    if is_of_classes:
+        value_id = None if value_id is None else 5
+        sent = record(task_key(id=key_id), task(DUE, id=value_id, schema=LIGHT4J_CLASS_VALUE), [])
+    else:
+        sent = record(task_key(id=key_id), task(DUE, id=value_id), [])
     short, read = dialect.task(sent), dialect.decode(sent)
     assert short is not None
     assert isinstance(read, ScheduleCommand)
@@ -277,7 +294,7 @@ def unframed(form: AvroForm, data: bytes) -> bytes | None:
     """Return what is read byte by byte; asked twice, for a frame is remembered."""
     first, second = form.body_at(data), form.body_at(data)
     assert first == second
-    return None if first is None else data[first:]
+    return None if first is None else data[first[0] :]
 
 
 def test_a_frame_of_another_layout_or_none_that_is_known_is_left_to_the_decoder() -> None:
@@ -333,12 +350,15 @@ def test_what_taken_commands_need_is_there_until_they_are_read_however_many_sche
 
 @pytest.mark.parametrize("schemas", [None, registered(*ALIKE)], ids=["published", "registry"])
 @pytest.mark.parametrize("given", [{}, {"start": None}, {"topic": "other"}, {"action": "UPDATE"}, {"name": "n" * 100}])
-@pytest.mark.parametrize("id", [2, 4])
+@pytest.mark.parametrize("id", [2, 4, 5])
 def test_the_message_of_a_framed_task_is_the_same_either_way(
     monkeypatch: pytest.MonkeyPatch, schemas: Schemas | None, given: dict[str, Any], id: int
 ) -> None:
     dialect = dialect_named("light4j", schemas)
-    key, value = task_key(given.get("name", "a"), id=1), task(DUE, id=id, **given)
+    schema = LIGHT4J_CLASS_VALUE if id == 5 else LIGHT4J_VALUE
+    if id == 5 and given == {"start": None}:
+        given = {"start": 1}  # in one byte
+    key, value = task_key(given.get("name", "a"), id=1), task(DUE, id=id, schema=schema, **given)
     command = dialect.decode(record(key, value, []))
     assert isinstance(command, ScheduleCommand)
     assert isinstance(command.timing, FixedRate)
@@ -347,7 +367,21 @@ def test_the_message_of_a_framed_task_is_the_same_either_way(
     short = dialect.delivered(entry, DUE, b"commands")
     monkeypatch.setattr(AvroForm, "body_at", lambda self, data: None)
     assert short == dialect.delivered(entry, DUE, b"commands")
-    assert short[0] == task(DUE, id=id, **{**given, "start": DUE + HOUR})
+    assert short[0] == task(DUE, id=id, schema=schema, **{**given, "start": DUE + HOUR})
+
+
+@pytest.mark.parametrize(("schema", "anchor"), [(LIGHT4J_VALUE, AT + HOUR), (LIGHT4J_CLASS_VALUE, 0)])
+def test_the_schema_of_a_frame_tells_whether_a_task_has_no_start_or_one_of_few_bytes(
+    schema: dict[str, Any], anchor: int
+) -> None:
+    dialect = dialect_named("light4j", registered(LIGHT4J_KEY, schema))
+    value = task(DUE, id=2, schema=schema, start=None if schema is LIGHT4J_VALUE else 0)
+    sent = record(task_key(id=1), value, [])
+    short, read = dialect.task(sent), dialect.decode(sent)
+    assert isinstance(read, ScheduleCommand)
+    assert isinstance(read.timing, FixedRate)
+    assert read.timing.anchor == anchor
+    assert short is None or short.trigger == read.timing
 
 
 @given(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_scheduler.wire.dialects.light4j import VALUE_SCHEMA
-from light_scheduler.wire.dialects.light4j_bytes import UNITS, kind_of, task_bytes, with_start
+from light_scheduler.wire.dialects.light4j import PUBLISHED
+from light_scheduler.wire.dialects.light4j_bytes import NULLABLE_START, START, UNITS, kind_of, task_bytes, with_start
 
-SCHEMA = fastavro.parse_schema(VALUE_SCHEMA)
+SCHEMAS = [fastavro.parse_schema(schema) for schema in PUBLISHED]
 ACTIONS = ["INSERT", "UPDATE", "DELETE"]
 INSTANTS = st.integers(0, 253_402_300_799_999)
 
@@ -37,49 +37,65 @@ PLAIN = {
 }  # fmt: skip
 
 
-def written(task: Any) -> bytes:
+def written(task: Any, schema: int = 0) -> bytes:
     stream = BytesIO()
-    fastavro.schemaless_writer(stream, SCHEMA, task)
+    fastavro.schemaless_writer(stream, SCHEMAS[schema], task)
     return stream.getvalue()
 
 
-def decoded(body: bytes) -> Any:
+def decoded(body: bytes, schema: int) -> Any:
     stream = BytesIO(body)
-    task = fastavro.schemaless_reader(stream, SCHEMA, None)
+    task = fastavro.schemaless_reader(stream, SCHEMAS[schema], None)
     assert stream.tell() == len(body)
     return task
 
 
-def check(body: bytes, start: int) -> None:
-    task = task_bytes(body)
+def check(body: bytes, start: int, schema: int) -> None:
+    task = task_bytes(body, 0, schema)
     kind = None if task is None else kind_of(task[3])
     if task is None or kind is None or kind.action >= len(ACTIONS) or kind.unit >= len(UNITS):
         return
     host, name, _, _, given, _, _ = task
-    expected = decoded(body)
+    expected = decoded(body, schema)
     assert (host, name, kind.topic, given) == tuple(expected[name] for name in ("host", "name", "topic", "start"))
     assert ACTIONS[kind.action] == expected["action"]
     assert {"timeUnit": list(UNITS)[kind.unit], "time": kind.time} == expected["frequency"]
-    assert written(expected) == body
-    assert with_start(body, task, start) == written({**expected, "start": start})
+    assert written(expected, schema) == body
+    assert with_start(body, task, start) == written({**expected, "start": start}, schema)
 
 
+every_schema = pytest.mark.parametrize("schema", range(len(PUBLISHED)))
+
+
+@every_schema
 @given(tasks, INSTANTS)
-def test_a_task_is_read_and_changed_as_by_a_decoder(task: Any, start: int) -> None:
-    check(written(task), start)
+def test_a_task_is_read_and_changed_as_by_a_decoder(schema: int, task: Any, start: int) -> None:
+    if task["start"] is not None or schema == NULLABLE_START:
+        check(written(task, schema), start, schema)
 
 
+@every_schema
 @given(st.integers(0, len(written(PLAIN)) - 1), st.binary(max_size=3), st.integers(0, 3), INSTANTS)
-def test_a_damaged_task_is_no_other_task(at: int, put: bytes, cut: int, start: int) -> None:
-    body = written(PLAIN)
-    check(body[:at] + put + body[at + cut :], start)
+def test_a_damaged_task_is_no_other_task(schema: int, at: int, put: bytes, cut: int, start: int) -> None:
+    body = written(PLAIN, schema)
+    check(body[:at] + put + body[at + cut :], start, schema)
 
 
-@pytest.mark.parametrize("change", [{}, {"start": None}, {"data": None}, {"data": {}}, {"action": "DELETE"}], ids=str)
-def test_what_is_usual_needs_no_decoder(change: dict[str, Any]) -> None:
-    task = task_bytes(written({**PLAIN, **change}))
+@every_schema
+@pytest.mark.parametrize("change", [{}, {"data": None}, {"data": {}}, {"action": "DELETE"}], ids=str)
+def test_what_is_usual_needs_no_decoder(schema: int, change: dict[str, Any]) -> None:
+    body = written({**PLAIN, **change}, schema)
+    task = task_bytes(body)
     assert task is not None
     assert kind_of(task[3]) is not None
+    assert task_bytes(body, 0, schema) == task
+    assert task_bytes(body, 0, START if schema == NULLABLE_START else NULLABLE_START) is None
+
+
+def test_no_start_is_usual_where_it_may_be_null() -> None:
+    body = written({**PLAIN, "start": None})
+    assert task_bytes(body) is not None
+    assert task_bytes(body, 0, START) is None
 
 
 @pytest.mark.parametrize(
@@ -116,4 +132,4 @@ def test_what_is_unusual_is_left_to_the_decoder(body: bytes) -> None:
 
 @pytest.mark.parametrize("start", range(-1_800_000_000_100, -1_800_000_000_000))
 def test_no_negative_start_is_taken_for_another_one(start: int) -> None:
-    assert task_bytes(written({**PLAIN, "start": start})) is None
+    assert all(task_bytes(written({**PLAIN, "start": start}, schema)) is None for schema in range(len(PUBLISHED)))

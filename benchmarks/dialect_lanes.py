@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from time import thread_time
 
 from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import PartitionRecords
@@ -36,6 +37,7 @@ from light_scheduler.wire.dialects.named import dialect_named
 from light_scheduler.wire.schemas import FRAME, MAGIC, Schemas
 
 SIZE = 500
+MOST_CYCLES = 5
 KEY_ID, VALUE_ID = 1, 2
 DAY = 86_400_000
 
@@ -64,8 +66,8 @@ def known_schemas(dialect: str) -> Schemas:
     return schemas
 
 
-def main() -> None:
-    name, cycles, is_framed = sys.argv[1], int(sys.argv[2]), sys.argv[3:] == ["framed"]
+def take(name: str, cycles: int, *, is_framed: bool) -> tuple[int, float]:
+    """Have a new lane take commands; return how many schedules it has, and the seconds of its thread."""
     registry = SchemaRegistry(RegistryAccess("http://127.0.0.1:1"), known_schemas(name)) if is_framed else None
     dialect = dialect_named(name, None if registry is None else registry.schemas)
     readable = Readable(dialect, registry, lambda: None)
@@ -74,9 +76,10 @@ def main() -> None:
     topics._known = {topic: TargetTopic(1, 1_048_588, None, 0.0) for topic in own}
     limits = Limits(1_000_000, 512)
     context = LaneContext(NAMES.commands, 0, dialect, NAMES, limits, FiringRules(), topics)
-    batches = [fetched(name, number * SIZE, is_framed=is_framed) for number in range(5)][:cycles]
+    batches = [fetched(name, number * SIZE, is_framed=is_framed) for number in range(MOST_CYCLES)][:cycles]
     folder = tempfile.mkdtemp(prefix="dialect-lanes-")
     table = ScheduleTable(RocksStore(Path(folder)))
+    started_s = thread_time()
     for number, batch in enumerate(batches):
         memory = MemoryRecords(batch)
         partition = TopicPartition(NAMES.commands, 0)
@@ -84,9 +87,16 @@ def main() -> None:
         commands = list(CommandReader(records))
         assert readable.count(iter(commands), SIZE) == SIZE
         run_cycle(table, context, NOW + number, commands[::-1], position=(number + 1) * SIZE)
-    print(table.pending)
+    taken_s = thread_time() - started_s
+    pending = table.pending
     table.close()
     shutil.rmtree(folder, ignore_errors=True)
+    return pending, taken_s
+
+
+def main() -> None:
+    pending, _ = take(sys.argv[1], int(sys.argv[2]), is_framed=sys.argv[3:] == ["framed"])
+    print(pending)
 
 
 if __name__ == "__main__":

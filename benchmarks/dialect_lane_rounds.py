@@ -1,0 +1,58 @@
+"""What a command of each dialect costs a lane, compared with native in the same rounds, framed Avro too.
+
+    python benchmarks/dialect_lane_rounds.py --rounds 30
+
+A round has a new lane of each dialect take 2,500 commands as `dialect_lanes.py` does, native first. Prints JSON: by
+dialect the least processor time of a lane's thread for a command (us), and its ratio to native's; `by_round` is the
+median of the ratios within a round. The least of many rounds depends little on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+from statistics import median
+
+from dialect_lanes import MOST_CYCLES, SIZE, take
+
+from light_scheduler.bench.dialects import WRITERS
+from light_scheduler.bench.machine import machine, versions
+
+FRAMED = ("skyuk", "light4j")
+COMMANDS = SIZE * MOST_CYCLES
+
+
+def played() -> dict[str, float]:
+    """Play one round; return us for a command by dialect."""
+    found = {}
+    for name, is_framed in [*((name, False) for name in WRITERS), *((name, True) for name in FRAMED)]:
+        gc.collect()
+        pending, taken_s = take(name, MOST_CYCLES, is_framed=is_framed)
+        assert pending == COMMANDS, f"{name}: {pending} of {COMMANDS} are pending"
+        found[f"{name}, framed" if is_framed else name] = taken_s / COMMANDS * 1e6
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30)
+    options = parser.parse_args()
+    described = machine()
+    rounds = [played() for _ in range(options.rounds)]
+    least = {name: min(each[name] for each in rounds) for name in rounds[0]}
+    by_round = {name: median(each[name] / each["native"] for each in rounds) for name in least}
+    table = {
+        name: {
+            "us": round(us, 2),
+            "to_native": round(us / least["native"], 3),
+            "by_round": round(by_round[name], 3),
+        }
+        for name, us in least.items()
+    }
+    settings = {"rounds": options.rounds, "commands": COMMANDS}
+    print(json.dumps({"machine": described, "versions": versions(), **settings, "dialects": table}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
